@@ -1,0 +1,338 @@
+//! Events and streams of them: who met whom, when.
+//!
+//! A stream is held in columns and is always in order of `(time, place in the input)`. That place in the order *is*
+//! the [`EventId`], so "before" never needs anything but a comparison of ids once a time has been cut
+//! ([`EventStream::cut`]).
+
+mod builder;
+mod column;
+mod names;
+
+use bytemuck::{Pod, Zeroable};
+use serde::{Deserialize, Serialize};
+
+pub use builder::{IdKind, Role, StreamBuilder};
+pub use column::Column;
+pub use names::{NameLookup, NodeNames};
+pub(crate) use names::{Names, TextTable};
+
+use crate::error::{Place, Problem, Result};
+
+/// A node, numbered densely from 0. Its name in the input is in [`NodeNames`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize)]
+#[repr(transparent)]
+pub struct NodeId(pub u32);
+
+/// An event: its place in the order by `(time, place in the input)`, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize)]
+#[repr(transparent)]
+pub struct EventId(pub u32);
+
+macro_rules! index_newtype {
+    ($type:ident) => {
+        impl $type {
+            /// As a position in a slice.
+            #[must_use]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+
+            /// From a position, if it is small enough.
+            #[must_use]
+            pub fn from_index(index: usize) -> Option<Self> {
+                u32::try_from(index).ok().map(Self)
+            }
+        }
+    };
+}
+index_newtype!(NodeId);
+index_newtype!(EventId);
+
+/// A point between two events of a stream: everything before it happened strictly before some time.
+///
+/// Only [`strictly_before`] makes one from a time, so that no other code decides what a query may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cut(pub(crate) u32);
+
+impl Cut {
+    /// Before the first event.
+    pub const START: Self = Self(0);
+
+    /// Whether `event` lies before the cut.
+    #[must_use]
+    pub fn sees(self, event: EventId) -> bool {
+        event.0 < self.0
+    }
+
+    /// Number of events of the stream before the cut.
+    #[must_use]
+    pub fn n_events(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The cut at time `t`: events with `time < t` lie before it, events at `t` or later do not. `times` is the time
+/// column of a stream. This is the project's only comparison of an event's time with a query's.
+///
+/// # Panics
+/// When `times` is longer than any stream can be.
+#[must_use]
+pub fn strictly_before(times: &[f64], t: f64) -> Cut {
+    let n_before = times.partition_point(|&time| time < t);
+    Cut(u32::try_from(n_before).expect("streams hold at most u32::MAX events"))
+}
+
+/// One event.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Event {
+    /// Where it points from.
+    pub src: NodeId,
+    /// Where it points to.
+    pub dst: NodeId,
+    /// When, in the input's unit.
+    pub time: f64,
+    /// The input's label, 0 where it has none.
+    pub label: f32,
+}
+
+/// A table of `f32` rows, one per event or one per node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Features {
+    width: usize,
+    values: Column<f32>,
+}
+
+impl Features {
+    /// Rows of `width` values each, one row after the other.
+    pub fn new(width: usize, values: impl Into<Column<f32>>) -> Result<Self> {
+        let values = values.into();
+        if width == 0 || !values.len().is_multiple_of(width) {
+            let (found, expected) = (values.len().checked_rem(width).unwrap_or(0) as u64, width as u64);
+            return Err(Problem::FeatureWidth { found, expected }.into());
+        }
+        Ok(Self { width, values })
+    }
+
+    /// Values in a row.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Number of rows.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
+        self.values.len() / self.width
+    }
+
+    /// Row `index`.
+    ///
+    /// # Panics
+    /// When there is no such row.
+    #[must_use]
+    pub fn row(&self, index: usize) -> &[f32] {
+        &self.values[index * self.width..][..self.width]
+    }
+
+    /// All values, row after row.
+    #[must_use]
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+}
+
+/// Events in order of `(time, place in the input)`, in columns.
+///
+/// ```
+/// use ctdg::event::{EventStream, NodeId};
+///
+/// let stream = EventStream::from_events([(0, 1, 10.0), (1, 2, 20.0), (0, 2, 20.0)])?;
+/// assert_eq!(stream.n_nodes(), 3);
+/// assert_eq!(stream.cut(20.0).n_events(), 1, "events at 20 do not see each other");
+/// assert_eq!(stream.src()[2], NodeId(0));
+/// # Ok::<(), ctdg::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventStream {
+    src: Column<NodeId>,
+    dst: Column<NodeId>,
+    time: Column<f64>,
+    label: Column<f32>,
+    edge_features: Option<Features>,
+    node_features: Option<Features>,
+    names: NodeNames,
+}
+
+/// The columns of an [`EventStream`] before they are checked.
+#[derive(Debug, Clone)]
+pub struct Columns {
+    /// Sources.
+    pub src: Column<NodeId>,
+    /// Destinations.
+    pub dst: Column<NodeId>,
+    /// Times, finite and never going backwards.
+    pub time: Column<f64>,
+    /// Labels.
+    pub label: Column<f32>,
+    /// One row per event, or nothing.
+    pub edge_features: Option<Features>,
+    /// One row per node, or nothing.
+    pub node_features: Option<Features>,
+    /// The nodes' names; their number is the number of nodes.
+    pub names: NodeNames,
+}
+
+impl EventStream {
+    /// Checks `columns` and takes them over. Linear in the number of events; copies nothing.
+    pub fn new(columns: Columns) -> Result<Self> {
+        let Columns { src, dst, time, label, edge_features, node_features, names } = columns;
+        let n = time.len();
+        let too_many = |what| Problem::TooMany { what, max: u64::from(u32::MAX) };
+        u32::try_from(n).map_err(|_| too_many("events"))?;
+        let n_nodes = u32::try_from(names.len()).map_err(|_| too_many("nodes"))?;
+        for (what, len) in [("sources", src.len()), ("destinations", dst.len()), ("labels", label.len())] {
+            if len != n {
+                return Err(damaged(format!("{len} {what} for {n} events")));
+            }
+        }
+        if let Some(node) = src.iter().chain(dst.iter()).find(|node| node.0 >= n_nodes) {
+            return Err(damaged(format!("node {} of {n_nodes}", node.0)));
+        }
+        let mut previous = f64::NEG_INFINITY;
+        for (row, &found) in time.iter().enumerate() {
+            if !found.is_finite() {
+                let problem = Problem::NonFiniteTime { found: found.to_string() };
+                return Err(crate::Error::at(Place::default().row(row as u64), problem));
+            }
+            if found < previous {
+                let problem = Problem::TimeBackwards { found, previous };
+                return Err(crate::Error::at(Place::default().row(row as u64), problem));
+            }
+            previous = found;
+        }
+        for (features, expected, of) in [(&edge_features, n, "events"), (&node_features, names.len(), "nodes")] {
+            if let Some(features) = features.as_ref().filter(|features| features.n_rows() != expected) {
+                let (found, expected) = (features.n_rows() as u64, expected as u64);
+                return Err(Problem::FeatureRows { found, expected, of }.into());
+            }
+        }
+        Ok(Self { src, dst, time, label, edge_features, node_features, names })
+    }
+
+    /// A stream without labels and features from `(source, destination, time)` triples in order of time. There are
+    /// as many nodes as the largest id says, called `0`, `1`, … .
+    pub fn from_events(events: impl IntoIterator<Item = (u32, u32, f64)>) -> Result<Self> {
+        let (mut src, mut dst, mut time) = (Vec::new(), Vec::new(), Vec::new());
+        for (s, d, t) in events {
+            src.push(NodeId(s));
+            dst.push(NodeId(d));
+            time.push(t);
+        }
+        let n_nodes = match src.iter().chain(&dst).max() {
+            Some(last) => last.0.checked_add(1).ok_or(Problem::TooMany { what: "nodes", max: u64::from(u32::MAX) })?,
+            None => 0,
+        };
+        Self::new(Columns {
+            label: vec![0.0; time.len()].into(),
+            src: src.into(),
+            dst: dst.into(),
+            time: time.into(),
+            edge_features: None,
+            node_features: None,
+            names: NodeNames::counted(0, n_nodes),
+        })
+    }
+
+    /// The columns, for taking a stream apart.
+    #[must_use]
+    pub fn into_columns(self) -> Columns {
+        let Self { src, dst, time, label, edge_features, node_features, names } = self;
+        Columns { src, dst, time, label, edge_features, node_features, names }
+    }
+
+    /// Number of events.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.time.len()
+    }
+
+    /// Whether there is no event.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.time.is_empty()
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn n_nodes(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Sources, in order.
+    #[must_use]
+    pub fn src(&self) -> &[NodeId] {
+        &self.src
+    }
+
+    /// Destinations, in order.
+    #[must_use]
+    pub fn dst(&self) -> &[NodeId] {
+        &self.dst
+    }
+
+    /// Times, in order: finite, never going backwards.
+    #[must_use]
+    pub fn times(&self) -> &[f64] {
+        &self.time
+    }
+
+    /// Labels, in order.
+    #[must_use]
+    pub fn labels(&self) -> &[f32] {
+        &self.label
+    }
+
+    /// One row per event, if the input had any.
+    #[must_use]
+    pub fn edge_features(&self) -> Option<&Features> {
+        self.edge_features.as_ref()
+    }
+
+    /// One row per node, if the input had any.
+    #[must_use]
+    pub fn node_features(&self) -> Option<&Features> {
+        self.node_features.as_ref()
+    }
+
+    /// The nodes' names in the input.
+    #[must_use]
+    pub fn names(&self) -> &NodeNames {
+        &self.names
+    }
+
+    /// Event `id`.
+    ///
+    /// # Panics
+    /// When there is no such event.
+    #[must_use]
+    pub fn event(&self, id: EventId) -> Event {
+        let i = id.index();
+        Event { src: self.src[i], dst: self.dst[i], time: self.time[i], label: self.label[i] }
+    }
+
+    /// All event ids, in order.
+    pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + Clone + use<> {
+        let n = u32::try_from(self.len()).expect("checked by `new`");
+        (0..n).map(EventId)
+    }
+
+    /// The point before which lies all that a query at time `t` may see.
+    #[must_use]
+    pub fn cut(&self, t: f64) -> Cut {
+        strictly_before(&self.time, t)
+    }
+}
+
+fn damaged(detail: String) -> crate::Error {
+    Problem::Corrupt { format: "event", detail }.into()
+}

@@ -1,0 +1,62 @@
+//! A column of plain values that lives in memory or in a memory-mapped file.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use bytemuck::Pod;
+use memmap2::Mmap;
+
+/// A read-only slice of `T` that owns its storage, whichever kind that is.
+#[derive(Clone)]
+pub struct Column<T>(Storage<T>);
+
+#[derive(Clone)]
+enum Storage<T> {
+    Owned(Vec<T>),
+    /// Byte range of a mapped file; checked for size and alignment when made.
+    Mapped(Arc<Mmap>, Range<usize>),
+}
+
+impl<T: Pod> Column<T> {
+    /// The values in `bytes` of `file`, or `None` when the range or its alignment does not fit `T`.
+    pub(crate) fn mapped(file: &Arc<Mmap>, bytes: Range<usize>) -> Option<Self> {
+        bytemuck::try_cast_slice::<u8, T>(file.get(bytes.clone())?).ok()?;
+        Some(Self(Storage::Mapped(Arc::clone(file), bytes)))
+    }
+}
+
+impl<T: Pod> Deref for Column<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match &self.0 {
+            Storage::Owned(values) => values,
+            Storage::Mapped(file, bytes) => bytemuck::cast_slice(&file[bytes.clone()]),
+        }
+    }
+}
+
+impl<T> From<Vec<T>> for Column<T> {
+    fn from(values: Vec<T>) -> Self {
+        Self(Storage::Owned(values))
+    }
+}
+
+impl<T> Default for Column<T> {
+    fn default() -> Self {
+        Vec::new().into()
+    }
+}
+
+impl<T: Pod + fmt::Debug> fmt::Debug for Column<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: Pod + PartialEq> PartialEq for Column<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}

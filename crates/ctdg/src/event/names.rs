@@ -1,0 +1,147 @@
+//! What the nodes were called in the input, and the dense ids they got.
+
+use rustc_hash::FxHashMap;
+
+use crate::error::{Problem, Result};
+use crate::event::NodeId;
+
+/// The input's name of every node. Dense ids follow the sorted order of the names: numeric for integers, bytewise
+/// for text; in a bipartite stream all sources come before all destinations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeNames {
+    pub(crate) kind: Names,
+    /// Number of source nodes when sources and destinations have names of their own.
+    pub(crate) n_sources: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Names {
+    /// Node `i` is called `first + i`: no table is kept.
+    Counted {
+        first: u64,
+        len: u32,
+    },
+    Integers(Vec<u64>),
+    Text(TextTable),
+}
+
+/// Strings in one buffer: `ends[i]` is where string `i` ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct TextTable {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) ends: Vec<u64>,
+}
+
+impl TextTable {
+    pub(crate) fn push(&mut self, text: &[u8]) {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len() as u64);
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &[u8] {
+        let position = |end: u64| usize::try_from(end).expect("ends index a buffer in memory");
+        let start = index.checked_sub(1).map_or(0, |before| position(self.ends[before]));
+        &self.bytes[start..position(self.ends[index])]
+    }
+}
+
+impl NodeNames {
+    /// Nodes called `first`, `first + 1`, … .
+    #[must_use]
+    pub fn counted(first: u64, len: u32) -> Self {
+        Self { kind: Names::Counted { first, len }, n_sources: None }
+    }
+
+    /// Integer names in order of dense id.
+    pub(crate) fn integers(names: Vec<u64>, n_sources: Option<u32>) -> Self {
+        let counted = names.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        let kind = match u32::try_from(names.len()) {
+            Ok(len) if counted => Names::Counted { first: names.first().copied().unwrap_or(0), len },
+            _ => Names::Integers(names),
+        };
+        Self { kind, n_sources }
+    }
+
+    pub(crate) fn text(names: TextTable, n_sources: Option<u32>) -> Self {
+        Self { kind: Names::Text(names), n_sources }
+    }
+
+    /// Number of nodes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.kind {
+            Names::Counted { len, .. } => *len as usize,
+            Names::Integers(names) => names.len(),
+            Names::Text(names) => names.ends.len(),
+        }
+    }
+
+    /// Whether there is no node.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of source nodes, when sources and destinations have names of their own: those are the nodes
+    /// `0..n_sources`, the rest are destinations.
+    #[must_use]
+    pub fn n_sources(&self) -> Option<u32> {
+        self.n_sources
+    }
+
+    /// Whether names are text rather than integers.
+    #[must_use]
+    pub fn is_text(&self) -> bool {
+        matches!(self.kind, Names::Text(_))
+    }
+
+    /// The input's name of `node`.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    #[must_use]
+    pub fn name(&self, node: NodeId) -> String {
+        match &self.kind {
+            Names::Counted { first, len } => {
+                assert!(node.0 < *len, "node {} of {len}", node.0);
+                (first + u64::from(node.0)).to_string()
+            }
+            Names::Integers(names) => names[node.index()].to_string(),
+            Names::Text(names) => String::from_utf8_lossy(names.get(node.index())).into_owned(),
+        }
+    }
+
+    /// A table for looking up nodes by name.
+    pub fn lookup(&self) -> Result<NameLookup> {
+        let n_sources = self.n_sources.map_or(self.len(), |n| n as usize);
+        let (mut sources, mut destinations) = (FxHashMap::default(), FxHashMap::default());
+        for index in 0..self.len() {
+            let node = NodeId::from_index(index).ok_or(Problem::TooMany { what: "nodes", max: u64::from(u32::MAX) })?;
+            let side = if index < n_sources { &mut sources } else { &mut destinations };
+            side.insert(self.name(node), node);
+        }
+        Ok(NameLookup { sources, destinations: self.n_sources.map(|_| destinations) })
+    }
+}
+
+/// Finds nodes by the input's names; made by [`NodeNames::lookup`].
+#[derive(Debug)]
+pub struct NameLookup {
+    sources: FxHashMap<String, NodeId>,
+    /// Only when destinations have names of their own.
+    destinations: Option<FxHashMap<String, NodeId>>,
+}
+
+impl NameLookup {
+    /// The node called `name` on the source side.
+    #[must_use]
+    pub fn source(&self, name: &str) -> Option<NodeId> {
+        self.sources.get(name).copied()
+    }
+
+    /// The node called `name` on the destination side; the same as [`NameLookup::source`] unless bipartite.
+    #[must_use]
+    pub fn destination(&self, name: &str) -> Option<NodeId> {
+        self.destinations.as_ref().unwrap_or(&self.sources).get(name).copied()
+    }
+}

@@ -1,0 +1,6 @@
+//! Continuous-time dynamic graphs, without tensors.
+
+pub mod error;
+pub mod event;
+
+pub use error::{Error, Problem, Result};

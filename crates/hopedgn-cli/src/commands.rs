@@ -1,0 +1,14 @@
+//! One module per command: its arguments, the library call, the printing.
+
+pub(crate) mod bench;
+pub(crate) mod data;
+
+use crate::args::Command;
+use crate::output::{Outcome, Output};
+
+pub(crate) fn run(command: Command, output: &Output) -> anyhow::Result<Outcome> {
+    match command {
+        Command::Data(data) => data::run(data, output),
+        Command::Bench(bench) => bench::run(bench, output),
+    }
+}

@@ -1,0 +1,18 @@
+//! `hopedgn bench`: measure this machine.
+
+use clap::Subcommand;
+
+use crate::output::{Outcome, Output};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Bench {
+    /// Sample histories
+    Sample,
+}
+
+pub(crate) fn run(bench: Bench, output: &Output) -> anyhow::Result<Outcome> {
+    match bench {
+        Bench::Sample => output.answer("", &())?,
+    }
+    Ok(Outcome::Done)
+}
