@@ -1,5 +1,6 @@
 //! Continuous-time dynamic graphs, without tensors.
 
+pub mod dataset;
 pub mod error;
 pub mod event;
 

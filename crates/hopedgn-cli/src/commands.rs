@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod data;
+mod input;
 
 use crate::args::Command;
 use crate::output::{Outcome, Output};

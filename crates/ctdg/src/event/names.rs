@@ -101,13 +101,26 @@ impl NodeNames {
     /// When there is no such node.
     #[must_use]
     pub fn name(&self, node: NodeId) -> String {
+        match (&self.kind, self.integer(node)) {
+            (_, Some(name)) => name.to_string(),
+            (Names::Text(names), _) => String::from_utf8_lossy(names.get(node.index())).into_owned(),
+            _ => unreachable!("names that are not text are integers"),
+        }
+    }
+
+    /// The input's name of `node` as a number, or `None` if names are text.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    #[must_use]
+    pub fn integer(&self, node: NodeId) -> Option<u64> {
         match &self.kind {
             Names::Counted { first, len } => {
                 assert!(node.0 < *len, "node {} of {len}", node.0);
-                (first + u64::from(node.0)).to_string()
+                Some(first + u64::from(node.0))
             }
-            Names::Integers(names) => names[node.index()].to_string(),
-            Names::Text(names) => String::from_utf8_lossy(names.get(node.index())).into_owned(),
+            Names::Integers(names) => Some(names[node.index()]),
+            Names::Text(_) => None,
         }
     }
 

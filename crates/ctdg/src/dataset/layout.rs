@@ -1,0 +1,217 @@
+//! Which column of a table plays which role.
+
+use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions};
+use crate::error::Problem;
+use crate::event::Role;
+
+/// Names taken for a role without being told, most telling first.
+const SOURCE: &[&str] = &["src", "source", "u", "user_id", "user", "from", "sender", "src_id", "source_id"];
+const DESTINATION: &[&str] =
+    &["dst", "destination", "target", "dest", "i", "v", "item_id", "item", "to", "receiver", "dst_id", "target_id"];
+const TIME: &[&str] = &["time", "timestamp", "ts", "t", "unixts", "day"];
+const LABEL: &[&str] = &["label", "state_label", "y"];
+
+/// Positions of the roles, from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) src: usize,
+    pub(crate) dst: usize,
+    pub(crate) time: usize,
+    pub(crate) label: Option<usize>,
+    pub(crate) features: FeatureSpan,
+}
+
+/// Positions of the features, from 0.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum FeatureSpan {
+    /// Exactly these; empty means no features.
+    At(Vec<usize>),
+    /// From there to the end of the row.
+    From(usize),
+}
+
+impl Layout {
+    /// Finds the roles among the column names `header`, or by position when there is none.
+    pub(crate) fn resolve(
+        format: Format,
+        options: &ReadOptions<'_>,
+        header: Option<&[String]>,
+        first_row: &[&[u8]],
+    ) -> Result<Self, Problem> {
+        let n_columns = header.map_or(first_row.len(), |header| header.len().max(first_row.len()));
+        let find = Finder { header, n_columns };
+        // Positions where the format fixes them, or where there is nothing to go by.
+        let fixed = match format {
+            Format::Jodie => Some([0, 1, 2]),
+            Format::Tgb => Some([1, 2, 0]),
+            Format::Konect => Some([0, 1, 3]),
+            _ if header.is_none() => Some([0, 1, 2]),
+            _ => None,
+        };
+        let src = find.role("source", options.src.as_ref(), SOURCE, fixed.map(|at| at[0]))?;
+        let dst = find.role("destination", options.dst.as_ref(), DESTINATION, fixed.map(|at| at[1]))?;
+        let time = find.role("time", options.time.as_ref(), TIME, fixed.map(|at| at[2]))?;
+        let label = match (&options.label, format) {
+            (Some(chosen), _) => Some(find.chosen("label", chosen)?),
+            (None, Format::Jodie) => Some(3),
+            (None, _) => find.known(LABEL)?,
+        };
+        let roles = [Some(src), Some(dst), Some(time), label];
+        for (place, role) in roles.iter().enumerate() {
+            if role.is_some() && roles[..place].contains(role) {
+                let what = find.describe(role.expect("checked"));
+                return Err(Problem::DuplicateColumn { what });
+            }
+        }
+        let free = |at: &usize| !roles.contains(&Some(*at));
+        let features = match (&options.features, format) {
+            (FeatureColumns::None, _) | (FeatureColumns::Auto, Format::Konect) => FeatureSpan::At(Vec::new()),
+            (FeatureColumns::Auto, Format::Jodie) => FeatureSpan::From(4),
+            (FeatureColumns::Auto, Format::Tgb) => {
+                let numeric = |at: &usize| first_row.get(*at).is_some_and(|field| is_numeric_list(field));
+                FeatureSpan::At((0..n_columns).filter(free).filter(numeric).collect())
+            }
+            (FeatureColumns::Auto, _) => find.features()?,
+            (FeatureColumns::Rest, _) => FeatureSpan::At((0..n_columns).filter(free).collect()),
+            (FeatureColumns::Chosen(columns), _) => {
+                let at = columns.iter().map(|column| find.chosen("feature", column));
+                FeatureSpan::At(at.collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Self { src, dst, time, label, features })
+    }
+
+    /// The fields a row must have at least.
+    pub(crate) fn n_needed(&self) -> usize {
+        let feature = match &self.features {
+            FeatureSpan::At(at) => at.iter().max().copied(),
+            FeatureSpan::From(_) => None,
+        };
+        let last = [Some(self.src), Some(self.dst), Some(self.time), self.label, feature].into_iter().flatten().max();
+        last.map_or(0, |last| last + 1)
+    }
+
+    pub(crate) fn position(&self, role: Role) -> usize {
+        match role {
+            Role::Source => self.src,
+            Role::Destination => self.dst,
+            Role::Time => self.time,
+            Role::Label => self.label.unwrap_or(self.time),
+        }
+    }
+}
+
+struct Finder<'a> {
+    header: Option<&'a [String]>,
+    n_columns: usize,
+}
+
+impl Finder<'_> {
+    fn role(
+        &self,
+        role: &'static str,
+        chosen: Option<&ColumnRef>,
+        known: &[&str],
+        fixed: Option<usize>,
+    ) -> Result<usize, Problem> {
+        if let Some(chosen) = chosen {
+            return self.chosen(role, chosen);
+        }
+        if let Some(at) = fixed {
+            let (found, expected) = (self.n_columns as u64, at as u64 + 1);
+            return if at < self.n_columns { Ok(at) } else { Err(Problem::ShortRow { found, expected }) };
+        }
+        self.known(known)?.ok_or_else(|| self.missing(role, quoted_list(known)))
+    }
+
+    fn chosen(&self, role: &'static str, column: &ColumnRef) -> Result<usize, Problem> {
+        match column {
+            ColumnRef::Position(position) if *position <= self.n_columns => Ok(position - 1),
+            ColumnRef::Position(position) => {
+                Err(Problem::ShortRow { found: self.n_columns as u64, expected: *position as u64 })
+            }
+            ColumnRef::Name(name) => self.named(name)?.ok_or_else(|| self.missing(role, format!("{name:?}"))),
+        }
+    }
+
+    /// The first of `names` that is a column.
+    fn known(&self, names: &[&str]) -> Result<Option<usize>, Problem> {
+        for name in names {
+            if let Some(at) = self.named(name)? {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The column called `name`, which must be one.
+    fn named(&self, name: &str) -> Result<Option<usize>, Problem> {
+        let header = self.header.unwrap_or_default();
+        let mut places = (0..header.len()).filter(|&at| header[at].eq_ignore_ascii_case(name));
+        let first = places.next();
+        match places.next() {
+            Some(_) => Err(Problem::DuplicateColumn { what: format!("the column {name:?}") }),
+            None => Ok(first),
+        }
+    }
+
+    /// Columns called `feat…`, in order of place.
+    fn features(&self) -> Result<FeatureSpan, Problem> {
+        let header = self.header.unwrap_or_default();
+        let is_feature = |name: &str| name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("feat"));
+        let at: Vec<_> = (0..header.len()).filter(|&at| is_feature(&header[at])).collect();
+        for &place in &at {
+            self.named(&header[place])?;
+        }
+        Ok(FeatureSpan::At(at))
+    }
+
+    fn describe(&self, at: usize) -> String {
+        match self.header.and_then(|header| header.get(at)) {
+            Some(name) => format!("the column {name:?}"),
+            None => format!("column {}", at + 1),
+        }
+    }
+
+    fn missing(&self, role: &'static str, expected: String) -> Problem {
+        let have = match self.header {
+            Some(header) => quoted_list(header),
+            None => format!("{} columns without names", self.n_columns),
+        };
+        Problem::MissingColumn { role, expected, have }
+    }
+}
+
+fn quoted_list(names: &[impl AsRef<str>]) -> String {
+    const MOST: usize = 12;
+    let mut list: Vec<_> = names.iter().take(MOST).map(|name| format!("{:?}", name.as_ref())).collect();
+    if names.len() > MOST {
+        list.push(format!("… ({} in all)", names.len()));
+    }
+    list.join(", ")
+}
+
+/// Whether names of columns stand in `row`, going by the names taken for roles.
+pub(crate) fn looks_like_header(row: &[String]) -> bool {
+    let known = [SOURCE, DESTINATION, TIME].concat();
+    row.iter().any(|field| known.iter().any(|name| field.eq_ignore_ascii_case(name)))
+}
+
+/// The format a header of `names` belongs to.
+pub(crate) fn format_of_header(names: &[String]) -> Format {
+    let is = |at: usize, known: &[&str]| {
+        names.get(at).is_some_and(|name| known.iter().any(|known| name.eq_ignore_ascii_case(known)))
+    };
+    if names.last().is_some_and(|last| last == "comma_separated_list_of_features") && is(0, SOURCE) {
+        Format::Jodie
+    } else if is(0, TIME) && is(1, SOURCE) && is(2, DESTINATION) {
+        Format::Tgb
+    } else {
+        Format::Text
+    }
+}
+
+fn is_numeric_list(field: &[u8]) -> bool {
+    std::str::from_utf8(field)
+        .is_ok_and(|text| !text.is_empty() && text.split(',').all(|part| part.trim().parse::<f32>().is_ok()))
+}

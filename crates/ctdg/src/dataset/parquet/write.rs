@@ -1,0 +1,155 @@
+//! Writes a stream as Parquet: `src`, `dst`, `time`, `label`, `feat_0`, … .
+
+use std::io::Write;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
+use parquet::errors::Result;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::{ColumnPath, Type};
+
+use super::BIPARTITE;
+use crate::event::{EventStream, Features, NodeId};
+
+/// Rows in a row group: enough to compress well, few enough to write in bounded memory.
+const GROUP: usize = 1 << 20;
+
+/// Whole times up to here are the same number as `i64` and as `f64`.
+const EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
+
+/// Writes `stream` to `out`.
+pub(crate) fn write(out: &mut (dyn Write + Send), stream: &EventStream) -> Result<()> {
+    let form = Form::of(stream);
+    let level = ZstdLevel::try_new(15)?;
+    let mut properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(level))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_dictionary_enabled(false)
+        .set_column_dictionary_enabled(ColumnPath::from("label"), true)
+        .set_column_encoding(
+            ColumnPath::from("time"),
+            if form.whole_times { Encoding::DELTA_BINARY_PACKED } else { Encoding::BYTE_STREAM_SPLIT },
+        );
+    if stream.names().n_sources().is_some() {
+        let note = KeyValue::new(BIPARTITE.to_owned(), "true".to_owned());
+        properties = properties.set_key_value_metadata(Some(vec![note]));
+    }
+    let schema = Arc::new(form.schema()?);
+    let mut file = SerializedFileWriter::new(out, schema, Arc::new(properties.build()))?;
+    for start in (0..stream.len()).step_by(GROUP) {
+        let rows = start..stream.len().min(start + GROUP);
+        let mut group = file.next_row_group()?;
+        for nodes in [&stream.src()[rows.clone()], &stream.dst()[rows.clone()]] {
+            form.write_nodes(&mut group, stream, nodes)?;
+        }
+        let times = &stream.times()[rows.clone()];
+        if form.whole_times {
+            #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+            let times: Vec<i64> = times.iter().map(|&time| time as i64).collect();
+            write_column::<Int64Type>(&mut group, &times)?;
+        } else {
+            write_column::<DoubleType>(&mut group, times)?;
+        }
+        write_column::<FloatType>(&mut group, &stream.labels()[rows.clone()])?;
+        if let Some(features) = stream.edge_features() {
+            for column in 0..features.width() {
+                let values: Vec<f32> = rows.clone().map(|row| features.row(row)[column]).collect();
+                write_column::<FloatType>(&mut group, &values)?;
+            }
+        }
+        group.close()?;
+    }
+    file.close()?;
+    Ok(())
+}
+
+/// The types that fit the stream.
+struct Form {
+    ids: IdType,
+    whole_times: bool,
+    width: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum IdType {
+    Int32,
+    Int64,
+    Text,
+}
+
+impl Form {
+    fn of(stream: &EventStream) -> Self {
+        let names = stream.names();
+        let last = |node: Option<&NodeId>| node.and_then(|&node| names.integer(node)).unwrap_or(0);
+        // Names are sorted, so the last of each side is its largest.
+        let largest = last(stream.src().iter().max()).max(last(stream.dst().iter().max()));
+        let ids = if names.is_text() || i64::try_from(largest).is_err() {
+            IdType::Text
+        } else if i32::try_from(largest).is_ok() {
+            IdType::Int32
+        } else {
+            IdType::Int64
+        };
+        let whole_times = stream.times().iter().all(|time| time.fract() == 0.0 && time.abs() < EXACT_INTEGER);
+        Self { ids, whole_times, width: stream.edge_features().map_or(0, Features::width) }
+    }
+
+    fn schema(&self) -> Result<Type> {
+        let column = |name: &str, physical: Physical, logical: Option<LogicalType>| {
+            let column = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+            column.with_logical_type(logical).build().map(Arc::new)
+        };
+        let (id, logical) = match self.ids {
+            IdType::Int32 => (Physical::INT32, None),
+            IdType::Int64 => (Physical::INT64, None),
+            IdType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let time = if self.whole_times { Physical::INT64 } else { Physical::DOUBLE };
+        let mut fields = vec![
+            column("src", id, logical.clone())?,
+            column("dst", id, logical)?,
+            column("time", time, None)?,
+            column("label", Physical::FLOAT, None)?,
+        ];
+        for index in 0..self.width {
+            fields.push(column(&format!("feat_{index}"), Physical::FLOAT, None)?);
+        }
+        Type::group_type_builder("events").with_fields(fields).build()
+    }
+
+    fn write_nodes(
+        &self,
+        group: &mut SerializedRowGroupWriter<'_, &mut (dyn Write + Send)>,
+        stream: &EventStream,
+        nodes: &[NodeId],
+    ) -> Result<()> {
+        let names = stream.names();
+        let integer = |node: &NodeId| {
+            let name = names.integer(*node).and_then(|name| i64::try_from(name).ok());
+            name.expect("checked by `of`")
+        };
+        match self.ids {
+            IdType::Int32 => {
+                let ids: Vec<i32> = nodes.iter().map(|node| i32::try_from(integer(node)).expect("as `of`")).collect();
+                write_column::<Int32Type>(group, &ids)
+            }
+            IdType::Int64 => write_column::<Int64Type>(group, &nodes.iter().map(integer).collect::<Vec<_>>()),
+            IdType::Text => {
+                let ids: Vec<ByteArray> = nodes.iter().map(|&node| names.name(node).into_bytes().into()).collect();
+                write_column::<ByteArrayType>(group, &ids)
+            }
+        }
+    }
+}
+
+fn write_column<T: DataType>(
+    group: &mut SerializedRowGroupWriter<'_, &mut (dyn Write + Send)>,
+    values: &[T::T],
+) -> Result<()> {
+    let mut column = group.next_column()?.expect("one column after the other, as the schema has them");
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}

@@ -1,0 +1,130 @@
+//! Opens a file as plain bytes: gzip and zstd are recognised by their first bytes and undone on the way.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::error::{Error, Place, Problem, Result};
+
+/// Called with the bytes of a file read so far and in all.
+pub type Progress<'a> = &'a dyn Fn(u64, u64);
+
+/// A file as plain bytes.
+pub(crate) struct Source<'a> {
+    path: PathBuf,
+    compression: Compression,
+    reader: Box<dyn Read + 'a>,
+}
+
+/// How a file's bytes are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    /// What the first bytes of a file say.
+    fn sniff(head: &[u8]) -> Self {
+        match head {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+
+    /// What the end of a file's name asks for, and the name without it.
+    pub(crate) fn of_name(name: &str) -> (Self, &str) {
+        for (ending, compression) in [(".gz", Self::Gzip), (".zst", Self::Zstd), (".zstd", Self::Zstd)] {
+            if let Some(stem) = name.strip_suffix(ending) {
+                return (compression, stem);
+            }
+        }
+        (Self::None, name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "plain",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+impl<'a> Source<'a> {
+    pub(crate) fn open(path: &Path, progress: Option<Progress<'a>>) -> Result<Self> {
+        let file = File::open(path).map_err(|source| Error::io(path, "open", source))?;
+        let metadata = file.metadata().map_err(|source| Error::io(path, "open", source))?;
+        if metadata.is_dir() {
+            return Err(Error::io(path, "open", io::Error::from(io::ErrorKind::IsADirectory)));
+        }
+        Self::new(path, Counted { inner: file, done: 0, total: metadata.len(), progress })
+    }
+
+    /// Bytes that are called `path` in messages.
+    pub(crate) fn new(path: &Path, bytes: impl Read + 'a) -> Result<Self> {
+        let mut buffered = BufReader::with_capacity(1 << 16, bytes);
+        let head = buffered.fill_buf().map_err(|source| Error::io(path, "read", source))?;
+        let compression = Compression::sniff(head);
+        let reader: Box<dyn Read + 'a> = match compression {
+            Compression::None => Box::new(buffered),
+            Compression::Gzip => Box::new(MultiGzDecoder::new(buffered)),
+            Compression::Zstd => {
+                Box::new(zstd::Decoder::with_buffer(buffered).map_err(|source| Error::io(path, "read", source))?)
+            }
+        };
+        Ok(Self { path: path.to_path_buf(), compression, reader })
+    }
+
+    /// Turns what a failed read says into what is wrong with the file.
+    pub(crate) fn explain(path: &Path, compression: Compression, error: io::Error) -> Error {
+        let format = compression.name();
+        let problem = match (compression, error.kind()) {
+            (_, io::ErrorKind::UnexpectedEof) => Problem::Truncated { format },
+            (Compression::None, _) => Problem::Io { action: "read", source: error },
+            (Compression::Gzip | Compression::Zstd, _) => Problem::Corrupt { format, detail: error.to_string() },
+        };
+        Error::at(Place::file(path), problem)
+    }
+
+    pub(crate) fn compression(&self) -> Compression {
+        self.compression
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+/// Reports how far a file has been read, about every megabyte.
+struct Counted<'a> {
+    inner: File,
+    done: u64,
+    total: u64,
+    progress: Option<Progress<'a>>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        const STEP: u64 = 1 << 20;
+        let n = self.inner.read(buffer)?;
+        let before = self.done / STEP;
+        self.done += n as u64;
+        if let Some(progress) = self.progress
+            && (self.done / STEP > before || self.done == self.total)
+        {
+            progress(self.done, self.total);
+        }
+        Ok(n)
+    }
+}

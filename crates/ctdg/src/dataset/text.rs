@@ -1,0 +1,322 @@
+//! Delimited text: CSV, TSV and their kin, read in one pass.
+
+use std::io::{self, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+use csv::ByteRecord;
+
+use crate::dataset::layout::{FeatureSpan, Layout, format_of_header, looks_like_header};
+use crate::dataset::source::{Compression, Source};
+use crate::dataset::{Format, ReadOptions, npy};
+use crate::error::{Error, Place, Problem, Result, quoted};
+use crate::event::{EventStream, Role, StreamBuilder};
+
+/// No honest row is longer; a file that claims so is damaged, and must not take the memory down with it.
+const LONGEST_LINE: usize = 16 << 20;
+/// What is looked at before reading, for the delimiter and comments.
+const HEAD: u64 = 1 << 16;
+
+pub(crate) fn read(path: &Path, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
+    let source = Source::open(path, options.progress)?;
+    let mut stream = read_from(source, format, options)?;
+    if let Some(features) = sibling(path, "_node_features.npy") {
+        let matrix = npy::read(&features, None)?;
+        let rows = matrix.rows;
+        let mut columns = stream.into_columns();
+        if rows != columns.names.len() {
+            let (found, expected) = (rows as u64, columns.names.len() as u64);
+            return Err(Error::at(Place::file(features), Problem::FeatureRows { found, expected, of: "nodes" }));
+        }
+        columns.node_features = matrix.into_features()?;
+        stream = EventStream::new(columns)?;
+    }
+    Ok(stream)
+}
+
+/// Reads `source` as delimited text; features beside the file are taken where the rows bring none.
+pub(crate) fn read_from(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
+    let mut table = Table::open(source, format, options)?;
+    let bipartite = options.bipartite.unwrap_or(table.format == Format::Jodie);
+    let mut builder = StreamBuilder::new(options.ids, bipartite, options.sort);
+    let mut row = std::mem::take(&mut table.first);
+    while !row.is_empty() {
+        table.push(&row, &mut builder)?;
+        table.next(&mut row)?;
+    }
+    let path = table.path;
+    let beside = match &table.layout.features {
+        FeatureSpan::At(at) if at.is_empty() => sibling(&path, "_features.npy"),
+        _ => None,
+    };
+    let Some(beside) = beside else { return builder.finish(None).map_err(|error| error.in_file(&path)) };
+    let matrix = npy::read(&beside, options.progress)?;
+    if matrix.rows != builder.len() {
+        let (found, expected) = (matrix.rows as u64, builder.len() as u64);
+        return Err(Error::at(Place::file(beside), Problem::FeatureRows { found, expected, of: "events" }));
+    }
+    builder.finish(matrix.into_features()?)
+}
+
+/// `DIR/NAME_features.npy` and the like for `DIR/NAME.csv`, in whichever packing exists.
+pub(crate) fn sibling(path: &Path, ending: &str) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let (_, name) = Compression::of_name(name);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    let found = ["", ".gz", ".zst"].map(|packing| path.with_file_name(format!("{stem}{ending}{packing}")));
+    found.into_iter().find(|file| file.is_file())
+}
+
+/// A text file whose layout is known, positioned after its first row of data.
+struct Table<'a> {
+    path: PathBuf,
+    compression: Compression,
+    format: Format,
+    reader: csv::Reader<Box<dyn Read + 'a>>,
+    header: Option<Vec<String>>,
+    layout: Layout,
+    first: ByteRecord,
+}
+
+impl<'a> Table<'a> {
+    fn open(mut source: Source<'a>, format: Format, options: &ReadOptions<'_>) -> Result<Self> {
+        let path = source.path().to_path_buf();
+        let compression = source.compression();
+        let mut head = Vec::new();
+        let read = (&mut source).take(HEAD).read_to_end(&mut head);
+        read.map_err(|error| Source::explain(&path, compression, error))?;
+        if head.starts_with(b"\xef\xbb\xbf") {
+            head.drain(..3);
+        }
+        let comment = head.first().copied().filter(|byte| [b'%', b'#'].contains(byte));
+        let format = if format == Format::Auto && comment == Some(b'%') { Format::Konect } else { format };
+        let delimiter = options.delimiter.unwrap_or_else(|| sniff_delimiter(&head, comment));
+        let guarded = LineGuard { inner: Cursor::new(head).chain(source), length: 0 };
+        let text: Box<dyn Read + 'a> = match delimiter {
+            b' ' => Box::new(FoldBlanks { inner: guarded, before: b'\n' }),
+            _ => Box::new(guarded),
+        };
+        let mut builder = csv::ReaderBuilder::new();
+        let builder = builder.has_headers(false).flexible(true).delimiter(delimiter).comment(comment);
+        let mut table = Self {
+            reader: builder.buffer_capacity(1 << 16).from_reader(text),
+            path,
+            compression,
+            format,
+            header: None,
+            layout: Layout { src: 0, dst: 0, time: 0, label: None, features: FeatureSpan::At(Vec::new()) },
+            first: ByteRecord::new(),
+        };
+        table.find_layout(options)?;
+        Ok(table)
+    }
+
+    /// Reads the header, if there is one, and the first row of data.
+    fn find_layout(&mut self, options: &ReadOptions<'_>) -> Result<()> {
+        let mut first = ByteRecord::new();
+        self.next(&mut first)?;
+        if first.is_empty() {
+            return Err(Error::at(Place::file(&self.path), Problem::Empty));
+        }
+        let place = Place::file(&self.path).line(line_of(&first));
+        let names = first.iter().map(|field| std::str::from_utf8(field.trim_ascii()).map(str::to_owned));
+        let names: Option<Vec<String>> = names.collect::<Result<_, _>>().ok();
+        if let Some(names) = names.filter(|names| self.has_header(options, names)) {
+            if self.format == Format::Auto {
+                self.format = format_of_header(&names);
+            }
+            self.header = Some(names);
+            self.next(&mut first)?;
+        } else if options.header == Some(true) {
+            return Err(Error::at(place, Problem::NotUtf8));
+        }
+        let fields: Vec<&[u8]> = first.iter().map(<[u8]>::trim_ascii).collect();
+        let layout = Layout::resolve(self.format, options, self.header.as_deref(), &fields);
+        self.layout = layout.map_err(|problem| Error::at(place, problem))?;
+        if fields.is_empty() {
+            return Err(Error::at(Place::file(&self.path), Problem::Empty));
+        }
+        self.first = first;
+        Ok(())
+    }
+
+    fn has_header(&self, options: &ReadOptions<'_>, row: &[String]) -> bool {
+        options.header.unwrap_or_else(|| match self.format {
+            Format::Jodie | Format::Tgb => true,
+            Format::Konect => false,
+            _ => {
+                let is_number = |field: &String| field.parse::<f64>().is_ok();
+                // Names of the usual kind, or no number where the time of a nameless table stands.
+                looks_like_header(row) || !row.get(2).is_some_and(is_number)
+            }
+        })
+    }
+
+    /// Reads the next row; an empty row means the end.
+    fn next(&mut self, row: &mut ByteRecord) -> Result<()> {
+        match self.reader.read_byte_record(row) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                row.clear();
+                Ok(())
+            }
+            Err(error) => {
+                let line = error.position().map(csv::Position::line);
+                let error = match error.into_kind() {
+                    csv::ErrorKind::Io(error) => error,
+                    other => io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}")),
+                };
+                if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<LineTooLong>) {
+                    let problem = Problem::Corrupt { format: "text", detail: LineTooLong.to_string() };
+                    return Err(Error::at(Place { line, ..Place::file(&self.path) }, problem));
+                }
+                Err(Source::explain(&self.path, self.compression, error))
+            }
+        }
+    }
+
+    /// Adds one row to the stream.
+    fn push(&self, row: &ByteRecord, builder: &mut StreamBuilder) -> Result<()> {
+        let layout = &self.layout;
+        if row.len() < layout.n_needed() {
+            let problem = Problem::ShortRow { found: row.len() as u64, expected: layout.n_needed() as u64 };
+            return Err(Error::at(Place::file(&self.path).line(line_of(row)), problem));
+        }
+        let field = |at: usize| row.get(at).unwrap_or_default().trim_ascii();
+        let number = |at: usize| -> Result<f64> {
+            let text = field(at);
+            let value = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+            value.ok_or_else(|| self.problem(row, at, not_a_number(text)))
+        };
+        let time = number(layout.time)?;
+        #[expect(clippy::cast_possible_truncation, reason = "labels are f32 whatever the file holds")]
+        let label = layout.label.map_or(Ok(0.0), number)? as f32;
+        builder.push(field(layout.src), field(layout.dst), time, label).map_err(|(role, problem)| {
+            self.problem(row, layout.position(role), spoken(role, problem, field(layout.time)))
+        })?;
+        match &layout.features {
+            FeatureSpan::At(at) if at.is_empty() => Ok(()),
+            FeatureSpan::At(at) => self.push_features(row, at.iter().copied(), builder),
+            FeatureSpan::From(from) => self.push_features(row, *from..row.len().max(*from), builder),
+        }
+    }
+
+    fn push_features(
+        &self,
+        row: &ByteRecord,
+        at: impl Iterator<Item = usize>,
+        builder: &mut StreamBuilder,
+    ) -> Result<()> {
+        let mut values = Vec::new();
+        for place in at {
+            let text = row.get(place).unwrap_or_default().trim_ascii();
+            let text = std::str::from_utf8(text).map_err(|_| self.problem(row, place, Problem::NotUtf8))?;
+            // TGB puts a list of numbers into one quoted field.
+            for part in text.split(',') {
+                let value: f32 =
+                    part.trim().parse().map_err(|_| self.problem(row, place, not_a_number(part.as_bytes())))?;
+                if !value.is_finite() {
+                    let found = part.trim().to_owned();
+                    return Err(self.problem(row, place, Problem::NonFiniteValue { found }));
+                }
+                values.push(value);
+            }
+        }
+        let place = Place::file(&self.path).line(line_of(row));
+        builder.push_features(values.into_iter()).map_err(|problem| Error::at(place, problem))
+    }
+
+    fn problem(&self, row: &ByteRecord, at: usize, problem: Problem) -> Error {
+        let place = Place::file(&self.path).line(line_of(row));
+        let place = match self.header.as_ref().and_then(|header| header.get(at)) {
+            Some(name) => place.column(at as u64 + 1, name),
+            None => Place { column: Some(at as u64 + 1), ..place },
+        };
+        Error::at(place, problem)
+    }
+}
+
+fn not_a_number(text: &[u8]) -> Problem {
+    match std::str::from_utf8(text) {
+        Ok(_) => Problem::NotANumber { found: quoted(text), expected: "a number" },
+        Err(_) => Problem::NotUtf8,
+    }
+}
+
+/// The same problem with the time as it stands in the file.
+fn spoken(role: Role, problem: Problem, time: &[u8]) -> Problem {
+    match (role, problem) {
+        (Role::Time, Problem::NonFiniteTime { .. }) => Problem::NonFiniteTime { found: quoted(time) },
+        (_, problem) => problem,
+    }
+}
+
+fn line_of(row: &ByteRecord) -> u64 {
+    row.position().map_or(0, csv::Position::line)
+}
+
+/// The delimiter of the first line that is no comment. A line with both blanks and tabs is delimited by runs of blanks.
+fn sniff_delimiter(head: &[u8], comment: Option<u8>) -> u8 {
+    let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    let line = lines.find(|line| comment.is_none() || line.first().copied() != comment).unwrap_or_default();
+    if line.contains(&b'\t') && line.contains(&b' ') && !line.contains(&b',') {
+        return b' ';
+    }
+    [b'\t', b',', b';', b' '].into_iter().find(|delimiter| line.contains(delimiter)).unwrap_or(b',')
+}
+
+#[derive(Debug)]
+struct LineTooLong;
+
+impl std::fmt::Display for LineTooLong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "a line of more than {} MiB", LONGEST_LINE >> 20)
+    }
+}
+
+impl std::error::Error for LineTooLong {}
+
+/// Stops at a line that never ends, so that memory stays bounded.
+struct LineGuard<R> {
+    inner: R,
+    length: usize,
+}
+
+impl<R: Read> Read for LineGuard<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.length = match buffer[..n].iter().rposition(|&byte| byte == b'\n') {
+            Some(last) => n - last - 1,
+            None => self.length + n,
+        };
+        if self.length > LONGEST_LINE {
+            return Err(io::Error::other(LineTooLong));
+        }
+        Ok(n)
+    }
+}
+
+/// Turns each run of blanks and tabs into one blank, and drops those at the start of a line.
+struct FoldBlanks<R> {
+    inner: R,
+    before: u8,
+}
+
+impl<R: Read> Read for FoldBlanks<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let n = self.inner.read(buffer)?;
+            let mut kept = 0;
+            for at in 0..n {
+                let byte = if buffer[at] == b'\t' { b' ' } else { buffer[at] };
+                if byte != b' ' || (self.before != b' ' && self.before != b'\n') {
+                    buffer[kept] = byte;
+                    kept += 1;
+                }
+                self.before = byte;
+            }
+            if kept > 0 || n == 0 {
+                return Ok(kept);
+            }
+        }
+    }
+}
