@@ -3,5 +3,6 @@
 pub mod dataset;
 pub mod error;
 pub mod event;
+pub mod random;
 
 pub use error::{Error, Problem, Result};
