@@ -50,7 +50,7 @@ index_newtype!(EventId);
 
 /// A point between two events of a stream: everything before it happened strictly before some time.
 ///
-/// Only [`strictly_before`] makes one from a time, so that no other code decides what a query may see.
+/// Only [`strictly_before`] makes one for a query, so that no other code decides what a query may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cut(pub(crate) u32);
 
@@ -79,6 +79,16 @@ impl Cut {
 #[must_use]
 pub fn strictly_before(times: &[f64], t: f64) -> Cut {
     let n_before = times.partition_point(|&time| time < t);
+    Cut(u32::try_from(n_before).expect("streams hold at most u32::MAX events"))
+}
+
+/// The cut after time `t`: events with `time <= t` lie before it. For dividing a stream into parts, never for a query.
+///
+/// # Panics
+/// When `times` is longer than any stream can be.
+#[must_use]
+pub fn up_to(times: &[f64], t: f64) -> Cut {
+    let n_before = times.partition_point(|&time| time <= t);
     Cut(u32::try_from(n_before).expect("streams hold at most u32::MAX events"))
 }
 
@@ -324,6 +334,12 @@ impl EventStream {
     pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + Clone + use<> {
         let n = u32::try_from(self.len()).expect("checked by `new`");
         (0..n).map(EventId)
+    }
+
+    /// The time column, sharing its storage.
+    #[must_use]
+    pub fn time_column(&self) -> Column<f64> {
+        self.time.clone()
     }
 
     /// The point before which lies all that a query at time `t` may see.

@@ -3,6 +3,12 @@
 pub mod dataset;
 pub mod error;
 pub mod event;
+pub mod mite;
+pub mod negative;
+pub mod python;
 pub mod random;
+pub mod sample;
+pub mod split;
+pub mod store;
 
 pub use error::{Error, Problem, Result};

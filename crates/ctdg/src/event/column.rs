@@ -7,13 +7,13 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use memmap2::Mmap;
 
-/// A read-only slice of `T` that owns its storage, whichever kind that is.
+/// A read-only slice of `T` that owns its storage, whichever kind that is. Clones share it.
 #[derive(Clone)]
 pub struct Column<T>(Storage<T>);
 
 #[derive(Clone)]
 enum Storage<T> {
-    Owned(Vec<T>),
+    Owned(Arc<Vec<T>>),
     /// Byte range of a mapped file; checked for size and alignment when made.
     Mapped(Arc<Mmap>, Range<usize>),
 }
@@ -39,7 +39,7 @@ impl<T: Pod> Deref for Column<T> {
 
 impl<T> From<Vec<T>> for Column<T> {
     fn from(values: Vec<T>) -> Self {
-        Self(Storage::Owned(values))
+        Self(Storage::Owned(Arc::new(values)))
     }
 }
 

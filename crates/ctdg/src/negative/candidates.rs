@@ -1,0 +1,102 @@
+//! Destinations to rank a true one against, in TGB's manner.
+
+use rustc_hash::FxHashSet;
+
+use crate::event::{EventId, EventStream, NodeId, strictly_before, up_to};
+use crate::random::Stream;
+use crate::split::distinct;
+
+/// How many destinations stand against a true one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CandidateCount {
+    /// At most so many: up to half of them destinations the source had in training, the rest others.
+    Some(usize),
+    /// Every destination there is.
+    All,
+}
+
+/// Lists of negative destinations, one for each evaluation event; destinations that are true for the same source at the
+/// same time are left out.
+#[derive(Debug)]
+pub struct CandidateLists<'s> {
+    stream: &'s EventStream,
+    /// All destinations of the split's events, ascending.
+    destinations: Vec<NodeId>,
+    /// Distinct destinations each source had in training, ascending: those of node `u` are
+    /// `past[starts[u]..starts[u + 1]]`.
+    past: Vec<NodeId>,
+    starts: Vec<usize>,
+    count: CandidateCount,
+    random: Stream,
+}
+
+impl<'s> CandidateLists<'s> {
+    /// Destinations of `pool`, of which those in `train` count as past; event `e` draws from `random.fork(e)`, so a
+    /// list does not depend on the other events.
+    #[must_use]
+    pub fn new(
+        stream: &'s EventStream,
+        pool: &[EventId],
+        train: &[EventId],
+        count: CandidateCount,
+        random: Stream,
+    ) -> Self {
+        let destinations = distinct(pool.iter().map(|id| stream.dst()[id.index()]));
+        let mut pairs: Vec<_> = train.iter().map(|&id| stream.event(id)).map(|event| (event.src, event.dst)).collect();
+        pairs.sort_unstable();
+        pairs.dedup();
+        let starts = (0..=stream.n_nodes()).map(|node| pairs.partition_point(|pair| pair.0.index() < node)).collect();
+        let past = pairs.into_iter().map(|pair| pair.1).collect();
+        Self { stream, destinations, past, starts, count, random }
+    }
+
+    /// The negative destinations for `event`, in no particular order, without repeats.
+    #[must_use]
+    pub fn of(&self, event: EventId) -> Vec<NodeId> {
+        let src = self.stream.src()[event.index()];
+        let positives = self.positives(event);
+        let CandidateCount::Some(k) = self.count else {
+            let all = self.destinations.iter().copied();
+            return all.filter(|node| !positives.contains(node)).collect();
+        };
+        let mut random = self.random.fork(u64::from(event.0));
+        let past = &self.past[self.starts[src.index()]..self.starts[src.index() + 1]];
+        let known: FxHashSet<NodeId> = past.iter().copied().collect();
+        let mut list = choose(past, |node| !positives.contains(node), k / 2, &mut random);
+        let others = |node: &NodeId| !positives.contains(node) && !known.contains(node);
+        list.extend(choose(&self.destinations, others, k - list.len(), &mut random));
+        list
+    }
+
+    /// Destinations of the same source at the same time.
+    fn positives(&self, event: EventId) -> FxHashSet<NodeId> {
+        let (times, src, dst) = (self.stream.times(), self.stream.src(), self.stream.dst());
+        let time = times[event.index()];
+        let same_time = strictly_before(times, time).n_events()..up_to(times, time).n_events();
+        same_time.filter(|&other| src[other] == src[event.index()]).map(|other| dst[other]).collect()
+    }
+}
+
+/// At most `n` of `nodes` that pass `allowed`, without repeats.
+fn choose(nodes: &[NodeId], allowed: impl Fn(&NodeId) -> bool, n: usize, random: &mut Stream) -> Vec<NodeId> {
+    // Floyd's way would need the number allowed; a few rejections are cheaper than counting, while most are allowed.
+    let mut taken = FxHashSet::default();
+    let mut list = Vec::with_capacity(n.min(nodes.len()));
+    let mut misses = 0;
+    while list.len() < n && 4 * list.len() < nodes.len() && misses < 4 * n + 16 {
+        let node = nodes[random.position(nodes.len())];
+        if allowed(&node) && taken.insert(node) {
+            list.push(node);
+        } else {
+            misses += 1;
+        }
+    }
+    if list.len() < n {
+        let mut left: Vec<NodeId> =
+            nodes.iter().copied().filter(|node| allowed(node) && !taken.contains(node)).collect();
+        random.shuffle(&mut left);
+        left.truncate(n - list.len());
+        list.extend(left);
+    }
+    list
+}

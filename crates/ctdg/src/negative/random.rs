@@ -1,0 +1,63 @@
+//! The true source with a random destination.
+
+use crate::event::{EventId, EventStream, NodeId};
+use crate::python::NumpyRandom;
+use crate::split::distinct;
+
+/// Draws destinations uniformly from those of a set of events, in exactly DyGLib's sequence.
+///
+/// DyGLib draws a source for each negative as well and throws it away; so does this, because that moves the generator.
+/// Nothing is checked against real events: a negative may happen to be true.
+#[derive(Debug, Clone)]
+pub struct RandomNegatives {
+    /// Distinct sources of the pool; only their number matters.
+    n_sources: u32,
+    /// Distinct destinations of the pool, ascending.
+    destinations: Vec<NodeId>,
+    random: NumpyRandom,
+}
+
+impl RandomNegatives {
+    /// Destinations of `pool`, drawn from `seed`: the run's number for training, [`super::Pass::seed`] for evaluation.
+    ///
+    /// # Panics
+    /// When there are more than `u32::MAX` sources, which no stream has.
+    #[must_use]
+    pub fn new(stream: &EventStream, pool: &[EventId], seed: u32) -> Self {
+        let nodes = |column: &[NodeId]| distinct(pool.iter().map(|id| column[id.index()]));
+        let n_sources = u32::try_from(nodes(stream.src()).len()).expect("nodes are counted in u32");
+        Self { n_sources, destinations: nodes(stream.dst()), random: NumpyRandom::new(seed) }
+    }
+
+    /// The distinct destinations, ascending.
+    #[must_use]
+    pub fn destinations(&self) -> &[NodeId] {
+        &self.destinations
+    }
+
+    /// Number of distinct sources.
+    #[must_use]
+    pub fn n_sources(&self) -> usize {
+        self.n_sources as usize
+    }
+
+    /// Starts the sequence over, as at the beginning of an evaluation pass.
+    pub fn reset(&mut self) {
+        self.random.reset();
+    }
+
+    /// Destinations for the next batch of `n`; empty if the pool is.
+    ///
+    /// # Panics
+    /// When there are more than `u32::MAX` destinations, which no stream has.
+    pub fn draw(&mut self, n: usize) -> Vec<NodeId> {
+        let n_destinations = u32::try_from(self.destinations.len()).expect("nodes are counted in u32");
+        if n_destinations == 0 {
+            return Vec::new();
+        }
+        for _ in 0..n {
+            self.random.below(self.n_sources);
+        }
+        (0..n).map(|_| self.destinations[self.random.below(n_destinations) as usize]).collect()
+    }
+}

@@ -1,0 +1,264 @@
+//! Divides a stream into training, validation and test events, with nodes kept out of training.
+//!
+//! The times are quantiles of the event times (0.70 and 0.85). A tenth of all nodes, drawn among those that occur after
+//! the first, are *masked*: events touching them leave the training part. *New nodes* are those that training never
+//! shows: the masked ones and those that come late. Validation and test keep all their events; their new-node parts are
+//! the events with a new node at either end.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Problem, Result};
+use crate::event::{Cut, EventId, EventStream, NodeId, up_to};
+use crate::python::{self, PythonSet};
+use crate::random::Stream;
+
+/// How masked nodes are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Exactly as DyGLib under Python 3.10 and before: Python's generator over the hash order of a set.
+    #[default]
+    Dyglib,
+    /// From the sorted candidates with our own generator.
+    Portable,
+}
+
+/// What decides a split. Made once from a stream and then fixed: events appended later belong to no part and change
+/// none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct SplitRule {
+    /// How masked nodes were drawn.
+    pub mode: Mode,
+    /// Events up to this time train.
+    pub val_time: f64,
+    /// Events after [`SplitRule::val_time`] up to this time validate, later ones test.
+    pub test_time: f64,
+    /// Nodes kept out of training, ascending.
+    pub masked: Vec<NodeId>,
+    /// Number of events the rule was made from; later ones belong to no part.
+    pub n_events: usize,
+}
+
+/// The quantiles at which validation and test begin.
+const QUANTILES: [f64; 2] = [0.70, 0.85];
+/// DyGLib's seed for masked nodes.
+pub const MASK_SEED: u32 = 2020;
+
+impl SplitRule {
+    /// The rule for `stream`, with masked nodes drawn from `seed` ([`MASK_SEED`] is DyGLib's).
+    pub fn of(stream: &EventStream, mode: Mode, seed: u32) -> Result<Self> {
+        if stream.is_empty() {
+            return Err(Problem::Empty.into());
+        }
+        let [val_time, test_time] = QUANTILES.map(|q| quantile(stream.times(), q));
+        let after = up_to(stream.times(), val_time).n_events();
+        let mut occurs = vec![false; stream.n_nodes()];
+        for node in stream.src().iter().chain(stream.dst()) {
+            occurs[node.index()] = true;
+        }
+        let n_nodes = occurs.iter().filter(|&&occurs| occurs).count();
+        let (late_src, late_dst) = (&stream.src()[after..], &stream.dst()[after..]);
+        let candidates = match mode {
+            Mode::Dyglib => hash_ordered(late_src, late_dst),
+            Mode::Portable => distinct(late_src.iter().chain(late_dst).copied()),
+        };
+        // A tenth, rounded down as Python's int() does it, and never more than there are.
+        let n_masked = (n_nodes / 10).min(candidates.len());
+        let mut masked: Vec<NodeId> = match mode {
+            Mode::Dyglib => {
+                python::sample(seed, candidates.len(), n_masked).into_iter().map(|at| candidates[at]).collect()
+            }
+            Mode::Portable => {
+                let mut order = candidates;
+                Stream::named(u64::from(seed), "masked-nodes").shuffle(&mut order);
+                order.truncate(n_masked);
+                order
+            }
+        };
+        masked.sort_unstable();
+        Ok(Self { mode, val_time, test_time, masked, n_events: stream.len() })
+    }
+
+    /// The parts of `stream`, which may have grown since the rule was made.
+    pub fn apply(&self, stream: &EventStream) -> Result<Split> {
+        if stream.len() < self.n_events {
+            let expected = format!("at least the {} events the split was made from", self.n_events);
+            return Err(Problem::Setting { name: "events", found: stream.len().to_string(), expected }.into());
+        }
+        if let Some(node) = self.masked.iter().find(|node| node.index() >= stream.n_nodes()) {
+            let expected = format!("a node below {}", stream.n_nodes());
+            return Err(Problem::Setting { name: "masked", found: node.0.to_string(), expected }.into());
+        }
+        let times = &stream.times()[..self.n_events];
+        let [val_start, test_start] = [self.val_time, self.test_time].map(|time| up_to(times, time));
+        let (src, dst) = (stream.src(), stream.dst());
+        let touches = |nodes: &[bool], id: &EventId| nodes[src[id.index()].index()] || nodes[dst[id.index()].index()];
+
+        let mut is_masked = vec![false; stream.n_nodes()];
+        for node in &self.masked {
+            is_masked[node.index()] = true;
+        }
+        let mut train = events_between(0, val_start.0);
+        train.retain(|id| !touches(&is_masked, id));
+        let val = events_between(val_start.0, test_start.0);
+        let end =
+            u32::try_from(self.n_events).map_err(|_| Problem::TooMany { what: "events", max: u64::from(u32::MAX) })?;
+        let test = events_between(test_start.0, end);
+
+        // New: occurs in the split's events, but not in training.
+        let mut is_new = vec![false; stream.n_nodes()];
+        for node in src[..self.n_events].iter().chain(&dst[..self.n_events]) {
+            is_new[node.index()] = true;
+        }
+        for id in &train {
+            is_new[src[id.index()].index()] = false;
+            is_new[dst[id.index()].index()] = false;
+        }
+        let with_new = |part: &[EventId]| part.iter().copied().filter(|id| touches(&is_new, id)).collect::<Vec<_>>();
+        let new_nodes = (0..).map(NodeId).zip(&is_new).filter(|(_, new)| **new).map(|(node, _)| node).collect();
+        Ok(Split {
+            new_node_val: with_new(&val),
+            new_node_test: with_new(&test),
+            rule: self.clone(),
+            train,
+            val,
+            test,
+            new_nodes,
+            val_start,
+            test_start,
+        })
+    }
+}
+
+/// A stream divided for link prediction; every list of events ascending.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Split {
+    /// What decided it.
+    pub rule: SplitRule,
+    /// Training events: none touches a masked node.
+    pub train: Vec<EventId>,
+    /// Validation events, all of them.
+    pub val: Vec<EventId>,
+    /// Test events, all of them.
+    pub test: Vec<EventId>,
+    /// Validation events with a new node.
+    pub new_node_val: Vec<EventId>,
+    /// Test events with a new node.
+    pub new_node_test: Vec<EventId>,
+    /// Nodes that training never shows, ascending.
+    pub new_nodes: Vec<NodeId>,
+    val_start: Cut,
+    test_start: Cut,
+}
+
+impl Split {
+    /// All events the split was made from, those of masked nodes in the training period included.
+    #[must_use]
+    pub fn all(&self) -> Vec<EventId> {
+        events_between(0, u32::try_from(self.rule.n_events).expect("streams hold at most u32::MAX events"))
+    }
+
+    /// The parts for node classification: the same times, no masking.
+    #[must_use]
+    pub fn for_nodes(&self) -> NodeSplit {
+        NodeSplit { train: events_between(0, self.val_start.0), val: self.val.clone(), test: self.test.clone() }
+    }
+
+    /// Where validation begins.
+    #[must_use]
+    pub fn val_start(&self) -> Cut {
+        self.val_start
+    }
+
+    /// Where test begins.
+    #[must_use]
+    pub fn test_start(&self) -> Cut {
+        self.test_start
+    }
+}
+
+/// A stream divided for node classification.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeSplit {
+    /// All events up to the validation time.
+    pub train: Vec<EventId>,
+    /// Validation events.
+    pub val: Vec<EventId>,
+    /// Test events.
+    pub test: Vec<EventId>,
+}
+
+/// DyGLib counts nodes from 1.
+#[must_use]
+pub fn dyglib_id(node: NodeId) -> u64 {
+    u64::from(node.0) + 1
+}
+
+/// Number of distinct nodes in `events`.
+#[must_use]
+pub fn n_nodes_of(stream: &EventStream, events: &[EventId]) -> usize {
+    distinct(events.iter().flat_map(|id| [stream.src()[id.index()], stream.dst()[id.index()]])).len()
+}
+
+fn events_between(start: u32, end: u32) -> Vec<EventId> {
+    (start..end).map(EventId).collect()
+}
+
+/// Ascending, without repeats.
+pub(crate) fn distinct(nodes: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
+    let mut nodes: Vec<NodeId> = nodes.collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// The nodes in the order in which Python lists the union of the set of sources and the set of destinations.
+fn hash_ordered(src: &[NodeId], dst: &[NodeId]) -> Vec<NodeId> {
+    let set_of = |nodes: &[NodeId]| {
+        let mut set = PythonSet::default();
+        nodes.iter().for_each(|node| set.insert(node.0 + 1));
+        set
+    };
+    set_of(src).union(&set_of(dst)).iter().map(|id| NodeId(id - 1)).collect()
+}
+
+/// NumPy's linear quantile of sorted values, to the last bit.
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let position = (sorted.len() - 1) as f64 * q;
+    let below = position.floor();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the number of events")]
+    let index = below as usize;
+    let (low, high) = (sorted[index], sorted[(index + 1).min(sorted.len() - 1)]);
+    let share = position - below;
+    // NumPy measures from the nearer end.
+    if share >= 0.5 { high - (high - low) * (1.0 - share) } else { low + (high - low) * share }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_equal_numpys() {
+        // numpy.quantile([0, 1, 4, 9, 16, 25.5], [0.7, 0.85])
+        let values = [0.0, 1.0, 4.0, 9.0, 16.0, 25.5];
+        assert_eq!(QUANTILES.map(|q| quantile(&values, q)), [12.5, 18.375]);
+        assert_eq!(quantile(&[3.0], 0.7), 3.0);
+    }
+
+    #[test]
+    fn parts_follow_the_definitions() {
+        let stream = EventStream::from_events((0..200u32).map(|i| (i % 7, 7 + i * i % 13, f64::from(i / 3)))).unwrap();
+        for mode in [Mode::Dyglib, Mode::Portable] {
+            let split = SplitRule::of(&stream, mode, MASK_SEED).unwrap().apply(&stream).unwrap();
+            assert_eq!(split.val.len() + split.test.len() + split.for_nodes().train.len(), stream.len());
+            let trains = |node: NodeId| {
+                split.train.iter().any(|id| [stream.event(*id).src, stream.event(*id).dst].contains(&node))
+            };
+            assert!(split.rule.masked.iter().all(|&node| !trains(node)));
+            assert!(split.new_nodes.iter().all(|&node| !trains(node)));
+            assert!(split.train.iter().all(|id| stream.times()[id.index()] <= split.rule.val_time));
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! The past of every node and of every pair, ready to be asked about.
+//!
+//! A [`Store`] holds an undirected, time-sorted adjacency list (each event stands in the lists of both its nodes, a
+//! self-loop twice in the one list) and an index from unordered pairs to their events. Every question carries a
+//! [`Cut`], and the answer is made of events before that cut: events appended later cannot change it.
+//!
+//! # Memory
+//! 32 bytes an event and 4 a node for the adjacency and its times ([`Store::adjacency_bytes`]); the pair index takes
+//! 4 bytes an event and about 24 per distinct pair besides.
+
+mod pairs;
+
+use crate::error::{Problem, Result};
+use crate::event::{Column, Cut, EventId, EventStream, NodeId, strictly_before};
+use pairs::PairIndex;
+
+/// Time-sorted adjacency and pair index over a stream or a part of it.
+///
+/// ```
+/// use ctdg::event::{EventStream, NodeId};
+/// use ctdg::store::Store;
+///
+/// let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0), (0, 1, 2.0), (0, 2, 3.0)])?;
+/// let store = Store::build(&stream)?;
+/// let past = store.history(NodeId(0), store.cut(3.0));
+/// assert_eq!(past.neighbors, [NodeId(1), NodeId(1)]);
+/// assert_eq!(past.times, [1.0, 2.0]);
+/// assert_eq!(store.meetings(NodeId(1), NodeId(0), store.cut(2.0)).len(), 1, "events at 2 are not before 2");
+/// # Ok::<(), ctdg::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// Where each node's list starts, one more at the end.
+    offsets: Vec<u32>,
+    neighbors: Vec<NodeId>,
+    events: Vec<EventId>,
+    times: Vec<f64>,
+    pairs: PairIndex,
+    /// Times of the whole stream, shared with it.
+    stream_times: Column<f64>,
+}
+
+/// A part of one node's list: who it met, in which event, when. Oldest first.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct History<'a> {
+    /// The other node.
+    pub neighbors: &'a [NodeId],
+    /// The event.
+    pub events: &'a [EventId],
+    /// The event's time.
+    pub times: &'a [f64],
+}
+
+impl<'a> History<'a> {
+    /// Number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether nothing happened yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// The `k` newest entries, or all if there are fewer.
+    #[must_use]
+    pub fn last(self, k: usize) -> History<'a> {
+        let skip = self.len().saturating_sub(k);
+        History { neighbors: &self.neighbors[skip..], events: &self.events[skip..], times: &self.times[skip..] }
+    }
+}
+
+impl Store {
+    /// Over all events of `stream`.
+    pub fn build(stream: &EventStream) -> Result<Self> {
+        Self::over(stream, stream.ids())
+    }
+
+    /// Over `events` of `stream` only, as training needs; `events` in ascending order.
+    pub fn of_events(stream: &EventStream, events: &[EventId]) -> Result<Self> {
+        let ordered = events.is_sorted_by(|a, b| a < b) && events.last().is_none_or(|last| last.index() < stream.len());
+        if !ordered {
+            let expected = "events of the stream in ascending order".into();
+            return Err(Problem::Setting { name: "events", found: "another order".into(), expected }.into());
+        }
+        Self::over(stream, events.iter().copied())
+    }
+
+    fn over(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone + Send + Sync) -> Result<Self> {
+        const MOST: usize = (u32::MAX / 2) as usize;
+        if ids.len() > MOST {
+            return Err(Problem::TooMany { what: "events in a store", max: MOST as u64 }.into());
+        }
+        let (src, dst) = (stream.src(), stream.dst());
+        let adjacency = || Adjacency::build(stream, ids.clone());
+        let index = || PairIndex::build(ids.clone().map(|id| (src[id.index()], dst[id.index()], id)));
+        let (adjacency, pairs) = rayon::join(adjacency, index);
+        let Adjacency { offsets, neighbors, events, times } = adjacency;
+        Ok(Self { offsets, neighbors, events, times, pairs, stream_times: stream.time_column() })
+    }
+
+    /// The point before which lies all that a query at time `t` may see.
+    #[must_use]
+    pub fn cut(&self, t: f64) -> Cut {
+        strictly_before(&self.stream_times, t)
+    }
+
+    /// Number of nodes; a node beyond has no past.
+    #[must_use]
+    pub fn n_nodes(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// All that `node` did before `cut`, oldest first. Logarithmic in the length of its list; copies nothing.
+    #[must_use]
+    #[inline]
+    pub fn history(&self, node: NodeId, cut: Cut) -> History<'_> {
+        let (start, end) = match self.offsets.get(node.index()..=node.index() + 1) {
+            Some(&[start, end]) => (start as usize, end as usize),
+            _ => (0, 0),
+        };
+        let n = self.events[start..end].partition_point(|&event| cut.sees(event));
+        let part = start..start + n;
+        History {
+            neighbors: &self.neighbors[part.clone()],
+            events: &self.events[part.clone()],
+            times: &self.times[part],
+        }
+    }
+
+    /// Where the list of `node` starts in the store's columns; [`History`] slices of it lie there.
+    pub(crate) fn list_start(&self, node: NodeId) -> usize {
+        self.offsets.get(node.index()).map_or(0, |&start| start as usize)
+    }
+
+    /// Each node's list of times, in order of node.
+    pub(crate) fn lists_of_times(&self) -> impl Iterator<Item = &[f64]> {
+        self.offsets.windows(2).map(|list| &self.times[list[0] as usize..list[1] as usize])
+    }
+
+    /// The events between `a` and `b`, in either direction, before `cut`, oldest first; as in the lists, a self-loop
+    /// stands twice.
+    #[must_use]
+    #[inline]
+    pub fn meetings(&self, a: NodeId, b: NodeId, cut: Cut) -> &[EventId] {
+        let events = self.pairs.events(a, b);
+        &events[..events.partition_point(|&event| cut.sees(event))]
+    }
+
+    /// The time of an event of the stream.
+    ///
+    /// # Panics
+    /// When the stream has no such event.
+    #[must_use]
+    #[inline]
+    pub fn time(&self, event: EventId) -> f64 {
+        self.stream_times[event.index()]
+    }
+
+    /// Bytes of the adjacency and its times.
+    #[must_use]
+    pub fn adjacency_bytes(&self) -> usize {
+        fn bytes<T>(values: &Vec<T>) -> usize {
+            values.capacity() * size_of::<T>()
+        }
+        bytes(&self.offsets) + bytes(&self.neighbors) + bytes(&self.events) + bytes(&self.times)
+    }
+
+    /// Bytes of the pair index.
+    #[must_use]
+    pub fn pair_index_bytes(&self) -> usize {
+        self.pairs.bytes()
+    }
+}
+
+struct Adjacency {
+    offsets: Vec<u32>,
+    neighbors: Vec<NodeId>,
+    events: Vec<EventId>,
+    times: Vec<f64>,
+}
+
+impl Adjacency {
+    /// Counts, then places each event in both lists; events come in order, so the lists are sorted.
+    fn build(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone) -> Self {
+        let (src, dst, stream_times) = (stream.src(), stream.dst(), stream.times());
+        let mut offsets = vec![0u32; stream.n_nodes() + 1];
+        for id in ids.clone() {
+            offsets[src[id.index()].index() + 1] += 1;
+            offsets[dst[id.index()].index() + 1] += 1;
+        }
+        for node in 1..offsets.len() {
+            offsets[node] += offsets[node - 1];
+        }
+        let n = 2 * ids.len();
+        let mut neighbors = vec![NodeId(0); n];
+        let mut events = vec![EventId(0); n];
+        let mut times = vec![0.0; n];
+        // While filling, `offsets[node]` is where the next entry goes: at the end it is the list's end, which is the
+        // next list's start.
+        for id in ids {
+            let (u, v) = (src[id.index()], dst[id.index()]);
+            for (node, neighbor) in [(u, v), (v, u)] {
+                let place = offsets[node.index()] as usize;
+                neighbors[place] = neighbor;
+                events[place] = id;
+                times[place] = stream_times[id.index()];
+                offsets[node.index()] += 1;
+            }
+        }
+        offsets.rotate_right(1);
+        offsets[0] = 0;
+        Self { offsets, neighbors, events, times }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ```text
+    /// time 1   2   2   3   4
+    ///      0-1 1-2 2-2 0-1 2-0      3 is alone
+    /// ```
+    fn small() -> EventStream {
+        EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0), (2, 2, 2.0), (0, 1, 3.0), (2, 0, 4.0), (3, 3, 9.0)])
+            .unwrap()
+    }
+
+    #[test]
+    fn a_self_loop_stands_twice_in_its_list() {
+        let stream = small();
+        let store = Store::build(&stream).unwrap();
+        let past = store.history(NodeId(2), store.cut(100.0));
+        assert_eq!(past.events, [1, 2, 2, 4].map(EventId));
+        assert_eq!(past.neighbors, [1, 2, 2, 0].map(NodeId));
+        assert_eq!(store.meetings(NodeId(2), NodeId(2), store.cut(100.0)), [2, 2].map(EventId));
+    }
+
+    #[test]
+    fn events_at_the_query_time_are_not_seen() {
+        let stream = small();
+        let store = Store::build(&stream).unwrap();
+        assert_eq!(store.history(NodeId(1), store.cut(2.0)).events, [EventId(0)]);
+        assert_eq!(store.meetings(NodeId(1), NodeId(0), store.cut(3.0)), [EventId(0)]);
+        assert!(store.history(NodeId(3), store.cut(9.0)).is_empty());
+        assert!(store.history(NodeId(77), store.cut(9.0)).is_empty(), "an unknown node has no past");
+    }
+
+    #[test]
+    fn a_store_of_some_events_knows_only_them() {
+        let stream = small();
+        let store = Store::of_events(&stream, &[EventId(0), EventId(4)]).unwrap();
+        assert_eq!(store.history(NodeId(0), store.cut(100.0)).events, [0, 4].map(EventId));
+        assert!(Store::of_events(&stream, &[EventId(4), EventId(0)]).is_err());
+        assert!(Store::of_events(&stream, &[EventId(6)]).is_err());
+    }
+}
