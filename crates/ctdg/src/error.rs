@@ -253,6 +253,31 @@ pub enum Problem {
     /// A set of pairs out of which nothing is left to draw.
     #[error("found no pair to draw a negative from, expected a source and destination that the batch does not hold")]
     NoNegative,
+    /// A score that is not a number.
+    #[error("found a score that is not a number (NaN), expected a number")]
+    NanScore,
+    /// Scores of one class only, of which neither precision nor a ROC curve is defined.
+    #[error("found {positives} positives and {negatives} negatives, expected at least one of each")]
+    OneClass {
+        /// Scores labelled as positives.
+        positives: u64,
+        /// Scores labelled as negatives.
+        negatives: u64,
+    },
+    /// Labels and scores do not agree in number.
+    #[error("found {found} labels, expected {expected}, one for each score")]
+    LabelCount {
+        /// Labels given.
+        found: u64,
+        /// Scores given.
+        expected: u64,
+    },
+    /// A mean over nothing.
+    #[error("found nothing scored, expected at least one {what}")]
+    NothingScored {
+        /// `batch` or `rank`.
+        what: &'static str,
+    },
 }
 
 impl Problem {
@@ -277,6 +302,8 @@ impl Problem {
             Self::NotFetched { .. } => "fetch it with `hopedgn data fetch NAME`",
             Self::UnknownData { .. } => "see `hopedgn data list`",
             Self::WrongFormat { .. } => "name the format with --format",
+            Self::NanScore => "the model has diverged: lower its learning rate, or look for bad values in its input",
+            Self::OneClass { .. } => "score positives and negatives together",
             _ => return None,
         })
     }

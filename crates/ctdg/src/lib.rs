@@ -3,6 +3,8 @@
 pub mod dataset;
 pub mod error;
 pub mod event;
+pub mod generate;
+pub mod metric;
 pub mod mite;
 pub mod negative;
 pub mod python;

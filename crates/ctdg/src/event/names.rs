@@ -52,6 +52,13 @@ impl NodeNames {
         Self { kind: Names::Counted { first, len }, n_sources: None }
     }
 
+    /// Sources called `0`, `1`, … and destinations called `0`, `1`, … in their own right.
+    #[must_use]
+    pub fn bipartite(n_sources: u32, n_destinations: u32) -> Self {
+        let names = (0..n_sources).chain(0..n_destinations).map(u64::from).collect();
+        Self::integers(names, Some(n_sources))
+    }
+
     /// Integer names in order of dense id.
     pub(crate) fn integers(names: Vec<u64>, n_sources: Option<u32>) -> Self {
         let counted = names.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));

@@ -1,0 +1,263 @@
+//! Bipartite streams with the published sizes of Reddit, MOOC and `LastFM`.
+//!
+//! Numbers of users, items, events, distinct pairs, distinct times and positive labels are met *exactly*, so the rate at
+//! which pairs repeat is the real one; the span of time and the width of the features are the real ones too. The rest is
+//! only alike in kind: activity and popularity are skewed, users come back to what they did lately, times come in
+//! bursts, and nodes are numbered in order of first appearance. Feature values mean nothing beyond rows of one item
+//! being close to each other.
+
+mod process;
+mod times;
+
+use rayon::prelude::*;
+
+use crate::error::{Problem, Result};
+use crate::event::{Columns, EventStream, Features, NodeId, NodeNames};
+use crate::random::Stream;
+
+/// The counts of a bipartite stream of users who interact with items.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InteractionSpec {
+    /// Source nodes; all of them occur.
+    pub n_users: u32,
+    /// Destination nodes; all of them occur.
+    pub n_items: u32,
+    /// Events.
+    pub n_events: u32,
+    /// Distinct (user, item) pairs among the events; the others are repeats.
+    pub n_pairs: u32,
+    /// Distinct times.
+    pub n_times: u32,
+    /// Seconds from the first event, which is at 0, to the last.
+    pub span: u32,
+    /// Times are multiples of one second divided by this.
+    pub ticks_per_second: u32,
+    /// Events labelled 1: each is the last event of a different user, as a ban or a drop-out is.
+    pub n_positives: u32,
+    /// Width of the edge features, 0 for none.
+    pub d_edge: usize,
+    /// How strongly repeats favour the recent past: 1 draws evenly from all past events, each further step looks evenly
+    /// at what is more recent than the draw before.
+    pub recency: u32,
+}
+
+impl InteractionSpec {
+    /// Names that [`InteractionSpec::named`] knows.
+    pub const NAMES: [&str; 3] = ["like-reddit", "like-mooc", "like-lastfm"];
+
+    /// The specification called `name`, if there is one.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "like-reddit" => Some(Self::like_reddit()),
+            "like-mooc" => Some(Self::like_mooc()),
+            "like-lastfm" => Some(Self::like_lastfm()),
+            _ => None,
+        }
+    }
+
+    // SOURCES
+
+    /// Posts of users in communities over one month. Its features take 463 MB of memory.
+    #[must_use]
+    pub fn like_reddit() -> Self {
+        Self {
+            n_users: 10_000,
+            n_items: 984,
+            n_events: 672_447,
+            n_pairs: 78_516,
+            n_times: 669_065,
+            span: 2_678_390,
+            ticks_per_second: 1_000,
+            n_positives: 366,
+            d_edge: 172,
+            recency: 2,
+        }
+    }
+
+    /// Actions of students on course items over 30 days.
+    #[must_use]
+    pub fn like_mooc() -> Self {
+        Self {
+            n_users: 7_047,
+            n_items: 97,
+            n_events: 411_749,
+            n_pairs: 178_443,
+            n_times: 345_600,
+            span: 2_572_086,
+            ticks_per_second: 1,
+            n_positives: 4_066,
+            d_edge: 4,
+            recency: 3,
+        }
+    }
+
+    /// Songs played by listeners over a little more than four years.
+    #[must_use]
+    pub fn like_lastfm() -> Self {
+        Self {
+            n_users: 980,
+            n_items: 1_000,
+            n_events: 1_293_103,
+            n_pairs: 154_993,
+            n_times: 1_283_614,
+            span: 137_000_000,
+            ticks_per_second: 1,
+            n_positives: 0,
+            d_edge: 0,
+            recency: 2,
+        }
+    }
+
+    /// About what is left when only the share `factor` of the users is kept: users, events, pairs, times and positives
+    /// shrink alike, the span stays. Items stay as far as the pairs can still reach each of them twice. A factor above 1
+    /// adds users.
+    pub fn scaled(&self, factor: f64) -> Result<Self> {
+        if !(factor.is_finite() && factor > 0.0) {
+            let expected = "a finite number above 0".into();
+            return Err(Problem::Setting { name: "scale", found: factor.to_string(), expected }.into());
+        }
+        let times = |count: u32| scaled_count(count, factor);
+        let n_pairs = times(self.n_pairs).max(1);
+        let n_items = self.n_items.min(n_pairs.div_ceil(2));
+        // At most half of all possible pairs, unless the original is denser than that.
+        let roomy = n_pairs.saturating_mul(2).div_ceil(n_items);
+        let n_users = times(self.n_users).max(roomy.min(self.n_users)).clamp(1, n_pairs);
+        let n_events = times(self.n_events).max(n_pairs);
+        let most_times = u32::try_from(self.ticks() + 1).unwrap_or(u32::MAX).min(n_events);
+        let spec = Self {
+            n_users,
+            n_items,
+            n_events,
+            n_pairs: n_pairs.min(n_users.saturating_mul(n_items)),
+            n_times: times(self.n_times).clamp(1, most_times),
+            n_positives: times(self.n_positives).min(n_users),
+            ..self.clone()
+        };
+        spec.check()?;
+        Ok(spec)
+    }
+
+    /// Draws a stream. Time and memory are linear in the number of events and feature values.
+    pub fn generate(&self, seed: u64) -> Result<EventStream> {
+        self.check()?;
+        let pairs = process::pairs(self, &mut Stream::named(seed, "interactions/pairs"));
+        let time = times::times(self, &mut Stream::named(seed, "interactions/times"));
+        let label = self.labels(&pairs, &mut Stream::named(seed, "interactions/labels"));
+        let edge_features = match self.d_edge {
+            0 => None,
+            width => Some(Features::new(width, self.features(&pairs, &Stream::named(seed, "interactions/features")))?),
+        };
+        EventStream::new(Columns {
+            src: pairs.iter().map(|pair| NodeId(pair.user)).collect::<Vec<_>>().into(),
+            dst: pairs.iter().map(|pair| NodeId(self.n_users + pair.item)).collect::<Vec<_>>().into(),
+            time: time.into(),
+            label: label.into(),
+            edge_features,
+            node_features: None,
+            names: NodeNames::bipartite(self.n_users, self.n_items),
+        })
+    }
+
+    fn labels(&self, pairs: &[process::Pair], random: &mut Stream) -> Vec<f32> {
+        let mut last_event = vec![0; self.n_users as usize];
+        for (event, pair) in pairs.iter().enumerate() {
+            last_event[pair.user as usize] = event;
+        }
+        random.shuffle(&mut last_event);
+        let mut labels = vec![0.0; pairs.len()];
+        for &event in &last_event[..self.n_positives as usize] {
+            labels[event] = 1.0;
+        }
+        labels
+    }
+
+    /// One row per event: the item's own row, plus noise. Each row has its own random stream, so threads do not matter.
+    fn features(&self, pairs: &[process::Pair], random: &Stream) -> Vec<f32> {
+        let (items, noise) = (random.fork(0), random.fork(1));
+        let mut profiles = vec![0.0; self.n_items as usize * self.d_edge];
+        for (item, profile) in (0_u64..).zip(profiles.chunks_exact_mut(self.d_edge)) {
+            add_noise(profile, &mut items.fork(item));
+        }
+        let mut values = vec![0.0; pairs.len() * self.d_edge];
+        values.par_chunks_exact_mut(self.d_edge).zip(pairs).enumerate().for_each(|(event, (row, pair))| {
+            row.copy_from_slice(&profiles[pair.item as usize * self.d_edge..][..self.d_edge]);
+            add_noise(row, &mut noise.fork(event as u64));
+        });
+        values
+    }
+
+    /// Ticks from the first event to the last.
+    fn ticks(&self) -> u64 {
+        u64::from(self.span) * u64::from(self.ticks_per_second)
+    }
+
+    fn check(&self) -> Result<()> {
+        let most_pairs = u64::from(self.n_users) * u64::from(self.n_items);
+        let range = |low: u64, high: u64| (low, high);
+        let checks = [
+            ("n_users", self.n_users, range(1, u64::from(self.n_pairs))),
+            ("n_items", self.n_items, range(1, u64::from(self.n_pairs))),
+            ("n_pairs", self.n_pairs, range(1, most_pairs.min(u64::from(self.n_events)))),
+            ("n_times", self.n_times, range(1, u64::from(self.n_events).min(self.ticks() + 1))),
+            ("ticks_per_second", self.ticks_per_second, range(1, u64::from(u32::MAX))),
+            ("n_positives", self.n_positives, range(0, u64::from(self.n_users))),
+            ("recency", self.recency, range(1, 16)),
+        ];
+        for (name, value, (low, high)) in checks {
+            if u64::from(value) < low || u64::from(value) > high {
+                let expected = format!("{low} to {high}");
+                return Err(Problem::Setting { name, found: value.to_string(), expected }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds numbers spread evenly over [−½, ½) to `row`, four from each draw.
+fn add_noise(row: &mut [f32], random: &mut Stream) {
+    for four in row.chunks_mut(4) {
+        let bytes = random.next_u64().to_le_bytes();
+        for (value, bits) in four.iter_mut().zip(bytes.chunks_exact(2)) {
+            *value += f32::from(u16::from_le_bytes([bits[0], bits[1]])) / 65_536.0 - 0.5;
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the range of u32 first")]
+fn scaled_count(count: u32, factor: f64) -> u32 {
+    (f64::from(count) * factor).round().clamp(0.0, f64::from(u32::MAX)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_counts_are_named() {
+        let check = |spec: InteractionSpec, message: &str| {
+            assert_eq!(spec.generate(0).unwrap_err().to_string(), message);
+        };
+        let mooc = InteractionSpec::like_mooc;
+        check(
+            InteractionSpec { n_pairs: 683_560, n_events: 700_000, ..mooc() },
+            "found n_pairs = 683560, expected 1 to 683559",
+        );
+        check(InteractionSpec { n_users: 178_444, ..mooc() }, "found n_users = 178444, expected 1 to 178443");
+        check(InteractionSpec { n_times: 11, span: 9, ..mooc() }, "found n_times = 11, expected 1 to 10");
+        assert!(mooc().scaled(0.0).is_err());
+        assert!(mooc().scaled(f64::NAN).is_err());
+    }
+
+    #[test]
+    fn every_scale_is_possible() {
+        for name in InteractionSpec::NAMES {
+            let spec = InteractionSpec::named(name).unwrap();
+            assert_eq!(spec.scaled(1.0).unwrap(), spec, "{name}");
+            for factor in [1e-9, 1e-6, 1e-4, 3e-4, 1e-3, 0.01, 0.1, 0.5, 2.0, 10.0] {
+                spec.scaled(factor).unwrap_or_else(|error| panic!("{name} at {factor}: {error}"));
+            }
+        }
+        assert_eq!(InteractionSpec::named("like-nothing"), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! Who interacts with whom: a growth process that meets every count exactly.
+//!
+//! Each event either repeats a past pair or makes a new one, and a new pair may bring a new user, a new item or both. An
+//! [`Urn`] decides each of the three, so that all pairs, users and items have been handed out when the events end. What
+//! is copied from the past is copied in proportion to how often it occurs there, which gives the skew: a few users and
+//! items have most events.
+
+use rustc_hash::FxHashSet;
+
+use super::InteractionSpec;
+use crate::random::Stream;
+
+/// How much more likely than evenly new pairs, users and items are early on: of a kind with front-loading `b`, the share
+/// (1 − x)ᵇ is still to come after the share `x` of its steps.
+const FRONT_PAIRS: f64 = 1.25;
+const FRONT_USERS: f64 = 1.5;
+const FRONT_ITEMS: f64 = 4.0;
+
+/// Share of new pairs whose item is drawn evenly rather than by popularity.
+const EVEN_ITEM: f64 = 0.2;
+
+/// Draws of a pair by activity and popularity before all pairs of known nodes are drawn from evenly. Two busy nodes
+/// mostly have met already, so the first kind of draw alone could take long.
+const PATIENCE: u32 = 8;
+
+/// One user and one item, each counted from 0 in order of first appearance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Pair {
+    pub(super) user: u32,
+    pub(super) item: u32,
+}
+
+/// Exactly `left` hits in the next `steps` draws, wherever they fall.
+#[derive(Debug)]
+pub(super) struct Urn {
+    left: u32,
+    steps: u32,
+    front: f64,
+}
+
+impl Urn {
+    pub(super) fn new(hits: u32, steps: u32, front: f64) -> Self {
+        debug_assert!(hits <= steps && front >= 1.0, "{hits} hits in {steps} steps at {front}");
+        Self { left: hits, steps, front }
+    }
+
+    /// Whether this step is a hit; it is one for sure when `forced` and a hit is left.
+    pub(super) fn draw(&mut self, forced: bool, random: &mut Stream) -> bool {
+        let p = self.front * f64::from(self.left) / f64::from(self.steps);
+        let hit = self.left > 0 && (forced || self.left == self.steps || random.chance(p));
+        self.left -= u32::from(hit);
+        self.steps -= 1;
+        hit
+    }
+}
+
+/// The pair of every event, in order. Expected time is linear in the number of events.
+pub(super) fn pairs(spec: &InteractionSpec, random: &mut Stream) -> Vec<Pair> {
+    let mut growth = Growth {
+        users: Urn::new(spec.n_users, spec.n_pairs, FRONT_USERS),
+        items: Urn::new(spec.n_items, spec.n_pairs, FRONT_ITEMS),
+        n_users: 0,
+        n_items: 0,
+        known: FxHashSet::with_capacity_and_hasher(spec.n_pairs as usize, rustc_hash::FxBuildHasher),
+        events: Vec::with_capacity(spec.n_events as usize),
+        recency: spec.recency,
+    };
+    let mut new_pairs = Urn::new(spec.n_pairs, spec.n_events, FRONT_PAIRS);
+    for _ in 0..spec.n_events {
+        let is_new = new_pairs.draw(growth.events.is_empty(), random);
+        let pair = if is_new { growth.new_pair(random) } else { growth.recent(random) };
+        growth.events.push(pair);
+    }
+    growth.events
+}
+
+struct Growth {
+    users: Urn,
+    items: Urn,
+    n_users: u32,
+    n_items: u32,
+    known: FxHashSet<Pair>,
+    events: Vec<Pair>,
+    recency: u32,
+}
+
+impl Growth {
+    /// A past event's pair, the newer the likelier.
+    fn recent(&self, random: &mut Stream) -> Pair {
+        let n = self.events.len();
+        let back = (0..self.recency).fold(n, |reach, _| random.position(reach) + 1);
+        self.events[n - back]
+    }
+
+    fn new_pair(&mut self, random: &mut Stream) -> Pair {
+        // With at least a quarter of the pairs of known nodes free, drawing one evenly takes four tries on average.
+        let possible = u64::from(self.n_users) * u64::from(self.n_items);
+        let crowded = 4 * self.known.len() as u64 >= 3 * possible;
+        let (is_new_user, is_new_item) = (self.users.draw(crowded, random), self.items.draw(crowded, random));
+        let (mut user, mut item) = (self.n_users, self.n_items);
+        self.n_users += u32::from(is_new_user);
+        self.n_items += u32::from(is_new_item);
+        let mut tries = 0;
+        loop {
+            if !is_new_user {
+                user = if tries < PATIENCE { self.recent(random).user } else { random.below(self.n_users) };
+            }
+            if !is_new_item {
+                let evenly = tries >= PATIENCE || random.chance(EVEN_ITEM);
+                item = if evenly { random.below(self.n_items) } else { self.any(random).item };
+            }
+            let pair = Pair { user, item };
+            if self.known.insert(pair) {
+                return pair;
+            }
+            tries += 1;
+        }
+    }
+
+    /// Any past event's pair, all events equally likely.
+    fn any(&self, random: &mut Stream) -> Pair {
+        self.events[random.position(self.events.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_urn_hits_exactly_as_often_as_promised() {
+        let mut random = Stream::named(0, "urn");
+        for (hits, front) in [(0, 1.0), (1, 1.0), (7, 1.0), (7, 4.0), (20, 1.5)] {
+            let mut urn = Urn::new(hits, 20, front);
+            let found = (0..20).filter(|_| urn.draw(false, &mut random)).count();
+            assert_eq!(found, hits as usize);
+        }
+    }
+
+    #[test]
+    fn a_complete_graph_is_reached() {
+        let spec =
+            InteractionSpec { n_users: 30, n_items: 20, n_events: 700, n_pairs: 600, ..InteractionSpec::like_mooc() };
+        let found: FxHashSet<Pair> = pairs(&spec, &mut Stream::named(0, "test")).into_iter().collect();
+        assert_eq!(found.len(), 600);
+    }
+}

@@ -1,0 +1,38 @@
+//! When interactions happen: bursts and lulls, with the span and the number of distinct times met exactly.
+
+use super::InteractionSpec;
+use super::process::Urn;
+use crate::random::Stream;
+
+/// Mean gaps in a burst and in a lull, relative to each other, and how likely each gap is the last of its kind.
+const BURST: f64 = 0.25;
+const LULL: f64 = 4.0;
+const SWITCH: f64 = 1.0 / 64.0;
+
+/// The time of every event, in order: the first 0, the last `spec.span`, except that a single time is 0.
+pub(super) fn times(spec: &InteractionSpec, random: &mut Stream) -> Vec<f64> {
+    // First unscaled: how many distinct times lie before each event, and the sum of the gaps up to it.
+    let mut moves = Urn::new(spec.n_times - 1, (spec.n_events - 1).max(1), 1.0);
+    let (mut n_before, mut elapsed, mut mean) = (0.0, 0.0, BURST);
+    let mut marks = Vec::with_capacity(spec.n_events as usize);
+    marks.push((n_before, elapsed));
+    for _ in 1..spec.n_events {
+        if moves.draw(false, random) {
+            if random.chance(SWITCH) {
+                mean = if mean == BURST { LULL } else { BURST };
+            }
+            n_before += 1.0;
+            elapsed += random.exponential(mean);
+        }
+        marks.push((n_before, elapsed));
+    }
+    // Then every distinct time is at least one tick after the one before, and the gaps share the ticks that are left.
+    // All are whole numbers below 2⁵³, hence exact.
+    let ticks = f64::from(spec.ticks_per_second);
+    let spare = f64::from(spec.span) * ticks - n_before;
+    let time_of = |(n_before, gaps): (f64, f64)| match elapsed > 0.0 {
+        true => (n_before + (gaps / elapsed * spare).floor()) / ticks,
+        false => n_before / ticks,
+    };
+    marks.into_iter().map(time_of).collect()
+}

@@ -1,0 +1,253 @@
+//! Streams in which only a view of node *pairs* helps: the situation of the paper's Figure 1, many times over.
+//!
+//! Every episode has six fresh nodes, two mirror images of one triple:
+//!
+//! ```text
+//!   A ──t1── B ──t2── C          then, at t4, either   A─C  and A'─C'   ("straight")
+//!   A'──t1── B'──t2── C'                        or     A─C' and A'─C    ("crossed")
+//! ```
+//!
+//! Mirrored events have equal times, so `C` and `C'` have equal histories of their own, to any depth, and so do `A` and
+//! `A'`: whatever represents nodes one by one scores `(A, C)` and `(A, C')` alike. The common neighbour tells them apart. It
+//! is not enough, though: `straight` has the probability `p_short` when the gap `t2 − t1` is short and `p_long` when it is long,
+//! and at the defaults (0.9 and 0.1) a common neighbour by itself says nothing. A model must relate the pair's times.
+//!
+//! Outcomes are drawn independently of everything else, so the probability of each queried pair given *all* that
+//! happened before is exactly `P(straight)` or `1 − P(straight)`, and no score orders the queries better in expectation.
+//! Node ids are a random permutation and mirrored events come in random order, so neither tells the outcome.
+
+use crate::error::{Problem, Result};
+use crate::event::{EventStream, NodeId};
+pub use crate::metric::BinaryScores as OptimalScores;
+use crate::metric::binary_scores;
+use crate::random::Stream;
+
+/// What [`Triadic`] streams look like. Times have no unit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TriadicSpec {
+    /// Number of episodes: 6 nodes, 6 events and 4 queries each.
+    pub n_episodes: u32,
+    /// Probability of the straight outcome after a short gap.
+    pub p_short: f64,
+    /// Probability of the straight outcome after a long gap.
+    pub p_long: f64,
+    /// Mean time between the starts of two episodes.
+    pub spacing: f64,
+    /// Bounds of a short gap between t1 and t2.
+    pub short_gap: (f64, f64),
+    /// Bounds of a long gap; entirely above the short ones.
+    pub long_gap: (f64, f64),
+    /// Bounds of the wait between t2 and t4, the same after both kinds of gap.
+    pub wait: (f64, f64),
+}
+
+impl Default for TriadicSpec {
+    fn default() -> Self {
+        Self {
+            n_episodes: 2_000,
+            p_short: 0.9,
+            p_long: 0.1,
+            spacing: 10.0,
+            short_gap: (10.0, 20.0),
+            long_gap: (100.0, 200.0),
+            wait: (300.0, 600.0),
+        }
+    }
+}
+
+/// A pair that may or may not meet at a time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Query {
+    /// Where the event would point from.
+    pub src: NodeId,
+    /// Where it would point to.
+    pub dst: NodeId,
+    /// When; only events strictly before may be looked at.
+    pub time: f64,
+    /// Whether it happened.
+    pub label: bool,
+    /// Its probability given all events before `time`.
+    pub optimal: f64,
+}
+
+/// A stream of episodes and the four constructed pairs of each.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Triadic {
+    /// All events, wedges and outcomes.
+    pub stream: EventStream,
+    /// All four pairs of every episode at its t4, two of which happened, in order of time.
+    pub queries: Vec<Query>,
+}
+
+impl Triadic {
+    /// What the best possible score reaches on these very queries. A model can pass it by luck, never in expectation.
+    ///
+    /// # Panics
+    /// Never on what [`TriadicSpec::generate`] returned: of each episode's queries two happened and two did not.
+    #[must_use]
+    pub fn optimal(&self) -> OptimalScores {
+        let (scores, labels): (Vec<f64>, Vec<bool>) =
+            self.queries.iter().map(|query| (query.optimal, query.label)).unzip();
+        binary_scores(&scores, &labels).expect("every episode has positives and negatives")
+    }
+}
+
+/// The six nodes of an episode; index 0 is one triple, 1 its mirror image.
+struct Roles {
+    a: [NodeId; 2],
+    b: [NodeId; 2],
+    c: [NodeId; 2],
+}
+
+impl TriadicSpec {
+    /// Draws a stream. Time O(n log n) in the number of episodes.
+    pub fn generate(&self, seed: u64) -> Result<Triadic> {
+        self.check()?;
+        let n_nodes =
+            self.n_episodes.checked_mul(6).ok_or(Problem::TooMany { what: "nodes", max: u64::from(u32::MAX) })?;
+        let mut ids: Vec<u32> = (0..n_nodes).collect();
+        Stream::named(seed, "triadic/ids").shuffle(&mut ids);
+        let (mut starts, episodes) = (Stream::named(seed, "triadic/starts"), Stream::named(seed, "triadic/episodes"));
+
+        let mut events = Vec::with_capacity(ids.len());
+        let mut queries = Vec::with_capacity(4 * ids.len() / 6);
+        let mut start = 0.0;
+        for (index, nodes) in (0_u64..).zip(ids.chunks_exact(6)) {
+            start += starts.exponential(self.spacing);
+            let pair = |at: usize| [NodeId(nodes[at]), NodeId(nodes[at + 1])];
+            let roles = Roles { a: pair(0), b: pair(2), c: pair(4) };
+            self.episode(&roles, start, &mut episodes.fork(index), &mut events, &mut queries);
+        }
+        // Stable sorts keep the drawn order of equal times.
+        events.sort_by(|x, y| x.2.total_cmp(&y.2));
+        queries.sort_by(|x: &Query, y| x.time.total_cmp(&y.time));
+        Ok(Triadic { stream: EventStream::from_events(events)?, queries })
+    }
+
+    fn episode(
+        &self,
+        Roles { a, b, c }: &Roles,
+        t1: f64,
+        random: &mut Stream,
+        events: &mut Vec<(u32, u32, f64)>,
+        queries: &mut Vec<Query>,
+    ) {
+        let is_short = random.chance(0.5);
+        let (gap, p_straight) = if is_short { (self.short_gap, self.p_short) } else { (self.long_gap, self.p_long) };
+        let is_straight = random.chance(p_straight);
+        let t2 = t1 + within(gap, random);
+        let t4 = t2 + within(self.wait, random);
+        let closing = if is_straight { *c } else { [c[1], c[0]] };
+        for (from, to, time) in [(a, b, t1), (c, b, t2), (a, &closing, t4)] {
+            let mut mirrored = [(from[0].0, to[0].0, time), (from[1].0, to[1].0, time)];
+            random.shuffle(&mut mirrored);
+            events.extend(mirrored);
+        }
+        let mut constructed = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(from, to)| Query {
+            src: a[from],
+            dst: c[to],
+            time: t4,
+            label: (from == to) == is_straight,
+            optimal: if from == to { p_straight } else { complement(p_straight) },
+        });
+        random.shuffle(&mut constructed);
+        queries.extend(constructed);
+    }
+
+    /// What [`Triadic::optimal`] tends to as the number of episodes grows.
+    #[must_use]
+    pub fn limit(&self) -> OptimalScores {
+        // Four kinds of query, equally frequent; of a kind with optimal score p, the share p happens.
+        let mut kinds = [self.p_short, complement(self.p_short), self.p_long, complement(self.p_long)];
+        kinds.sort_by(|x, y| y.total_cmp(x));
+        let (mut happened, mut asked, mut ap, mut auc) = (0.0, 0.0, 0.0, 0.0);
+        for tied in kinds.chunk_by(|x, y| x == y) {
+            let (n, positives) = (tied.len() as f64, tied.iter().sum::<f64>());
+            // Positives above win against these negatives, positives beside them half the time.
+            auc += (n - positives) * (happened + 0.5 * positives);
+            happened += positives;
+            asked += n;
+            ap += positives * happened / asked;
+        }
+        let all_positives = 2.0;
+        OptimalScores { ap: ap / all_positives, auc: auc / (all_positives * all_positives) }
+    }
+
+    fn check(&self) -> Result<()> {
+        let fail = |name, found: String, expected: &str| {
+            Err(Problem::Setting { name, found, expected: expected.into() }.into())
+        };
+        if self.n_episodes == 0 {
+            return fail("n_episodes", "0".into(), "at least 1");
+        }
+        for (name, p) in [("p_short", self.p_short), ("p_long", self.p_long)] {
+            if !(0.0..=1.0).contains(&p) {
+                return fail(name, p.to_string(), "a probability between 0 and 1");
+            }
+        }
+        if !(self.spacing.is_finite() && self.spacing > 0.0) {
+            return fail("spacing", self.spacing.to_string(), "a finite number above 0");
+        }
+        for (name, (low, high)) in [("short_gap", self.short_gap), ("long_gap", self.long_gap), ("wait", self.wait)] {
+            if !(low > 0.0 && low < high && high.is_finite()) {
+                return fail(name, format!("({low}, {high})"), "0 < low < high, both finite");
+            }
+        }
+        if self.short_gap.1 >= self.long_gap.0 {
+            return fail("long_gap", format!("{:?}", self.long_gap), "bounds above those of short_gap");
+        }
+        Ok(())
+    }
+}
+
+fn within((low, high): (f64, f64), random: &mut Stream) -> f64 {
+    low + (high - low) * random.unit()
+}
+
+/// `1 − p`, rounded so that the complement of 0.9 is the same number as 0.1: kinds of query that are equally likely must
+/// have equal scores, or they would not be tied.
+fn complement(p: f64) -> f64 {
+    const PARTS: f64 = 1e9;
+    let (parts, whole) = (p * PARTS, (p * PARTS).round());
+    (PARTS - if (parts - whole).abs() < 1e-6 { whole } else { parts }) / PARTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complements_of_decimals_are_the_decimals() {
+        for parts in 0..=1000_u32 {
+            let (p, rest) = (f64::from(parts) / 1000.0, f64::from(1000 - parts) / 1000.0);
+            assert_eq!(complement(p), rest, "1 - {p}");
+        }
+    }
+
+    #[test]
+    fn the_limit_at_the_defaults_is_known_by_hand() {
+        // Nine in ten positives score 0.9, nine in ten negatives 0.1: AUC = 0.81 + ½·0.18, AP = 0.9·0.9 + 0.1·0.5.
+        let limit = TriadicSpec::default().limit();
+        assert!((limit.auc - 0.9).abs() < 1e-12 && (limit.ap - 0.86).abs() < 1e-12, "{limit:?}");
+        let chance = TriadicSpec { p_short: 0.5, p_long: 0.5, ..TriadicSpec::default() }.limit();
+        assert!((chance.auc - 0.5).abs() < 1e-12 && (chance.ap - 0.5).abs() < 1e-12, "{chance:?}");
+        let certain = TriadicSpec { p_short: 1.0, p_long: 0.0, ..TriadicSpec::default() }.limit();
+        assert_eq!(certain, OptimalScores { ap: 1.0, auc: 1.0 });
+    }
+
+    #[test]
+    fn bad_settings_are_named() {
+        let check = |spec: TriadicSpec, message: &str| {
+            assert_eq!(spec.generate(0).unwrap_err().to_string(), message);
+        };
+        let spec = TriadicSpec::default;
+        check(TriadicSpec { n_episodes: 0, ..spec() }, "found n_episodes = 0, expected at least 1");
+        check(TriadicSpec { p_long: f64::NAN, ..spec() }, "found p_long = NaN, expected a probability between 0 and 1");
+        check(
+            TriadicSpec { long_gap: (15.0, 30.0), ..spec() },
+            "found long_gap = (15.0, 30.0), expected bounds above those of short_gap",
+        );
+        check(TriadicSpec { spacing: 0.0, ..spec() }, "found spacing = 0, expected a finite number above 0");
+        check(TriadicSpec { wait: (5.0, 1.0), ..spec() }, "found wait = (5, 1), expected 0 < low < high, both finite");
+    }
+}

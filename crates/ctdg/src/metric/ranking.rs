@@ -1,0 +1,138 @@
+//! The place of one true destination among wrong ones, and means over such places.
+
+use crate::error::{Error, Place, Problem, Result};
+
+/// The rank of a positive among negatives, from 1: `1 + ½(#{negative > positive} + #{negative ≥ positive})`, the mean of
+/// the places that the best and the worst way of breaking ties would give. Time O(n).
+///
+/// ```
+/// assert_eq!(ctdg::metric::rank(0.5_f32, &[0.9, 0.5, 0.1])?, 2.5);
+/// # Ok::<(), ctdg::Error>(())
+/// ```
+pub fn rank<S: Into<f64> + Copy>(positive: S, negatives: &[S]) -> Result<f64> {
+    let positive = positive.into();
+    if positive.is_nan() {
+        return Err(Problem::NanScore.into());
+    }
+    let (mut above, mut tied) = (0_u64, 0_u64);
+    for (index, &negative) in negatives.iter().enumerate() {
+        match negative.into().partial_cmp(&positive) {
+            Some(std::cmp::Ordering::Greater) => above += 1,
+            Some(std::cmp::Ordering::Equal) => tied += 1,
+            Some(std::cmp::Ordering::Less) => {}
+            None => return Err(Error::at(Place::default().row(index as u64), Problem::NanScore)),
+        }
+    }
+    Ok(1.0 + above as f64 + 0.5 * tied as f64)
+}
+
+/// Mean of `1 / rank`; an error when there is no rank.
+pub fn mrr(ranks: &[f64]) -> Result<f64> {
+    mean(ranks, |rank| 1.0 / rank)
+}
+
+/// Share of `ranks` that are at most `k`; an error when there is no rank. Ranks are averaged over ties, so the rank
+/// 10.5 is not among the first 10.
+pub fn hits_at(ranks: &[f64], k: u32) -> Result<f64> {
+    mean(ranks, |rank| f64::from(u8::from(rank <= f64::from(k))))
+}
+
+fn mean(ranks: &[f64], value: impl Fn(f64) -> f64) -> Result<f64> {
+    if ranks.is_empty() {
+        return Err(Problem::NothingScored { what: "rank" }.into());
+    }
+    Ok(ranks.iter().map(|&rank| value(rank)).sum::<f64>() / ranks.len() as f64)
+}
+
+/// Ranks gathered one by one. They are all kept, so that any `k` can be asked for afterwards and parts from several
+/// threads can be joined in their order. Memory: 8 bytes a rank.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ranking {
+    ranks: Vec<f64>,
+}
+
+impl Ranking {
+    /// No rank yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ranks `positive` among `negatives`, takes the rank in and returns it.
+    pub fn push<S: Into<f64> + Copy>(&mut self, positive: S, negatives: &[S]) -> Result<f64> {
+        let rank = rank(positive, negatives)?;
+        self.ranks.push(rank);
+        Ok(rank)
+    }
+
+    /// Takes in a rank that has been computed elsewhere.
+    pub fn push_rank(&mut self, rank: f64) -> Result<()> {
+        if rank.is_finite() && rank >= 1.0 {
+            self.ranks.push(rank);
+            return Ok(());
+        }
+        let expected = "a number of at least 1".into();
+        Err(Problem::Setting { name: "rank", found: rank.to_string(), expected }.into())
+    }
+
+    /// Takes in all ranks of `other`, after its own.
+    pub fn join(&mut self, other: &Self) {
+        self.ranks.extend_from_slice(&other.ranks);
+    }
+
+    /// The ranks in order of arrival.
+    #[must_use]
+    pub fn ranks(&self) -> &[f64] {
+        &self.ranks
+    }
+
+    /// Mean reciprocal rank; an error when there is no rank.
+    pub fn mrr(&self) -> Result<f64> {
+        mrr(&self.ranks)
+    }
+
+    /// Share of ranks of at most `k`; an error when there is no rank.
+    pub fn hits_at(&self, k: u32) -> Result<f64> {
+        hits_at(&self.ranks, k)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tie_shares_the_mean_of_its_places() {
+        assert_eq!(rank(1.0, &[1.0; 9]).unwrap(), 5.5);
+        assert_eq!(rank(1.0_f32, &[]).unwrap(), 1.0);
+        assert_eq!(rank(1.0, &[2.0, f64::INFINITY, 0.0]).unwrap(), 3.0);
+    }
+
+    #[test]
+    fn a_rank_between_two_places_is_not_a_hit_of_the_better_one() {
+        let ranks = [1.0, 10.0, 10.5];
+        assert_eq!(hits_at(&ranks, 10).unwrap(), 2.0 / 3.0);
+        assert_eq!(hits_at(&ranks, 11).unwrap(), 1.0);
+    }
+
+    #[test]
+    fn the_accumulator_agrees_with_the_functions() {
+        let mut ranking = Ranking::new();
+        ranking.push(0.5_f32, &[0.9, 0.5]).unwrap();
+        let mut second = Ranking::new();
+        second.push_rank(4.0).unwrap();
+        ranking.join(&second);
+        assert_eq!(ranking.ranks(), [2.5, 4.0]);
+        assert_eq!(ranking.mrr().unwrap(), (0.4 + 0.25) / 2.0);
+        assert_eq!(ranking.hits_at(3).unwrap(), 0.5);
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_never_ranked() {
+        assert!(rank(f64::NAN, &[1.0]).is_err());
+        assert!(rank(1.0, &[f64::NAN]).is_err());
+        assert!(Ranking::new().push_rank(0.5).is_err());
+        let message = Ranking::new().mrr().unwrap_err().to_string();
+        assert_eq!(message, "found nothing scored, expected at least one rank");
+    }
+}

@@ -1,0 +1,4 @@
+//! Integration tests of `ctdg`, in one binary.
+
+mod generate;
+mod metric;
