@@ -28,7 +28,7 @@ use std::str::FromStr;
 
 pub use bundled::{COLLEGEMSG, collegemsg};
 pub use source::Progress;
-pub use write::{WriteFormat, write};
+pub use write::{WriteFormat, write, write_text_file};
 
 use crate::error::{Error, Problem, Result};
 use crate::event::{EventStream, IdKind};

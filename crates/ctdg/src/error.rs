@@ -361,11 +361,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&self.inner.problem)
-    }
-}
+/// No source: what the system said is part of the message, so that nobody prints it twice.
+impl std::error::Error for Error {}
 
 /// Quotes what was found in an input so that a message stays on one short line.
 pub(crate) fn quoted(bytes: &[u8]) -> String {

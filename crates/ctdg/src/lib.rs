@@ -12,5 +12,6 @@ pub mod random;
 pub mod sample;
 pub mod split;
 pub mod store;
+pub mod summary;
 
 pub use error::{Error, Problem, Result};

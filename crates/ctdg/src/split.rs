@@ -6,6 +6,7 @@
 //! the events with a new node at either end.
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::error::{Problem, Result};
 use crate::event::{Cut, EventId, EventStream, NodeId, up_to};
@@ -193,6 +194,24 @@ pub struct NodeSplit {
 #[must_use]
 pub fn dyglib_id(node: NodeId) -> u64 {
     u64::from(node.0) + 1
+}
+
+/// A short proof that two lists of nodes are equal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// Sum of the DyGLib ids.
+    pub sum: u64,
+    /// SHA-256 of the DyGLib ids in the given order, joined by commas.
+    pub sha256: String,
+}
+
+/// The fingerprint of `nodes`.
+#[must_use]
+pub fn fingerprint(nodes: &[NodeId]) -> Fingerprint {
+    let ids: Vec<String> = nodes.iter().map(|&node| dyglib_id(node).to_string()).collect();
+    let digest = Sha256::digest(ids.join(",").as_bytes());
+    let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Fingerprint { sum: nodes.iter().map(|&node| dyglib_id(node)).sum(), sha256 }
 }
 
 /// Number of distinct nodes in `events`.

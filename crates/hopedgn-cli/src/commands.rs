@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod data;
 mod input;
+mod number;
 
 use crate::args::Command;
 use crate::output::{Outcome, Output};

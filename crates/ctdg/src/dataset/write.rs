@@ -59,6 +59,11 @@ pub fn write(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<(
     main.commit()
 }
 
+/// Writes a small text file that appears whole or not at all.
+pub fn write_text_file(path: &Path, text: &str) -> Result<()> {
+    PendingFile::write(path, |out| out.write_all(text.as_bytes()))?.commit()
+}
+
 fn write_text(out: &mut dyn Write, stream: &EventStream, delimiter: u8) -> std::io::Result<()> {
     let mut table = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
     let width = stream.edge_features().map_or(0, crate::event::Features::width);

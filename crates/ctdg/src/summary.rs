@@ -1,0 +1,173 @@
+//! What a data set looks like: counts, times, repeats, degrees and how much past its events have.
+
+use rustc_hash::FxHashSet;
+use serde::Serialize;
+
+use crate::event::{EventStream, Features, NodeId};
+
+/// The facts `hopedgn data info` shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Nodes, those without events included.
+    pub nodes: usize,
+    /// Distinct sources.
+    pub sources: usize,
+    /// Distinct destinations.
+    pub destinations: usize,
+    /// Whether no node is both a source and a destination.
+    pub bipartite: bool,
+    /// Events.
+    pub events: usize,
+    /// First and last time.
+    pub time_range: [f64; 2],
+    /// Distinct times.
+    pub distinct_times: usize,
+    /// Events at the same time as the one before.
+    pub ties: usize,
+    /// Distinct ordered pairs.
+    pub distinct_pairs: usize,
+    /// Share of events whose ordered pair met before, in place.
+    pub repeat_share: f64,
+    /// Events equal to an earlier one in source, destination and time.
+    pub duplicates: usize,
+    /// Events of a node with itself.
+    pub self_loops: usize,
+    /// Events with a label other than 0.
+    pub labelled: usize,
+    /// Width of the edge features; 0 without.
+    pub edge_features: usize,
+    /// Width of the node features; 0 without.
+    pub node_features: usize,
+    /// Events per node that has any; a self-loop counts twice.
+    pub degree: Distribution,
+    /// Length of the past that each endpoint of each event has at that moment.
+    pub history: Distribution,
+}
+
+/// Quantiles and a histogram of whole numbers.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Distribution {
+    /// Smallest.
+    pub min: u64,
+    /// Half are at most this.
+    pub median: u64,
+    /// Average.
+    pub mean: f64,
+    /// Nine tenths are at most this.
+    pub p90: u64,
+    /// Largest.
+    pub max: u64,
+    /// `histogram[0]` counts zeros, `histogram[i]` values from `2^(i−1)` to `2^i − 1`.
+    pub histogram: Vec<u64>,
+}
+
+impl Distribution {
+    /// Of `values`, which this sorts.
+    fn of(mut values: Vec<u32>) -> Self {
+        values.sort_unstable();
+        let at = |share: f64| {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place among the values")]
+            let place = (share * values.len().saturating_sub(1) as f64).round() as usize;
+            values.get(place).map_or(0, |&value| u64::from(value))
+        };
+        let mut histogram = Vec::new();
+        for value in &values {
+            let bin = (u32::BITS - value.leading_zeros()) as usize;
+            if histogram.len() <= bin {
+                histogram.resize(bin + 1, 0);
+            }
+            histogram[bin] += 1;
+        }
+        let sum: u64 = values.iter().map(|&value| u64::from(value)).sum();
+        let mean = sum as f64 / values.len().max(1) as f64;
+        Self { min: at(0.0), median: at(0.5), mean, p90: at(0.9), max: at(1.0), histogram }
+    }
+}
+
+impl Summary {
+    /// Looks at every event of `stream` once.
+    #[must_use]
+    pub fn of(stream: &EventStream) -> Self {
+        let (src, dst, times) = (stream.src(), stream.dst(), stream.times());
+        let n = stream.len();
+        let mut pairs = FxHashSet::default();
+        let mut at_this_time = FxHashSet::default();
+        let (mut ties, mut duplicates, mut self_loops) = (0, 0, 0);
+        for i in 0..n {
+            if i > 0 && times[i] == times[i - 1] {
+                ties += 1;
+            } else {
+                at_this_time.clear();
+            }
+            duplicates += usize::from(!at_this_time.insert((src[i], dst[i])));
+            self_loops += usize::from(src[i] == dst[i]);
+            pairs.insert((src[i], dst[i]));
+        }
+        let [is_source, is_destination] = [src, dst].map(|column| {
+            let mut is = vec![false; stream.n_nodes()];
+            column.iter().for_each(|node| is[node.index()] = true);
+            is
+        });
+        let count = |is: &[bool]| is.iter().filter(|&&is| is).count();
+        let width = |features: Option<&Features>| features.map_or(0, Features::width);
+        let (degree, history) = degrees_and_histories(stream);
+        Self {
+            nodes: stream.n_nodes(),
+            sources: count(&is_source),
+            destinations: count(&is_destination),
+            bipartite: n > 0
+                && !is_source.iter().zip(&is_destination).any(|(&source, &destination)| source && destination),
+            events: n,
+            time_range: [times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0)],
+            distinct_times: n - ties,
+            ties,
+            distinct_pairs: pairs.len(),
+            repeat_share: if n == 0 { 0.0 } else { 1.0 - pairs.len() as f64 / n as f64 },
+            duplicates,
+            self_loops,
+            labelled: stream.labels().iter().filter(|&&label| label != 0.0).count(),
+            edge_features: width(stream.edge_features()),
+            node_features: width(stream.node_features()),
+            degree,
+            history,
+        }
+    }
+}
+
+/// Events at one time do not see each other, so they are counted in only after all of them have looked.
+fn degrees_and_histories(stream: &EventStream) -> (Distribution, Distribution) {
+    let (src, dst, times) = (stream.src(), stream.dst(), stream.times());
+    let mut degree = vec![0u32; stream.n_nodes()];
+    let mut history = Vec::with_capacity(2 * stream.len());
+    let mut start = 0;
+    for moment in times.chunk_by(|a, b| a == b) {
+        let events = start..start + moment.len();
+        start = events.end;
+        let ends = |i: usize| -> [NodeId; 2] { [src[i], dst[i]] };
+        history.extend(events.clone().flat_map(ends).map(|node| degree[node.index()]));
+        events.flat_map(ends).for_each(|node| degree[node.index()] += 1);
+    }
+    degree.retain(|&degree| degree > 0);
+    (Distribution::of(degree), Distribution::of(history))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fact_of_a_small_stream() {
+        let events = [(0, 3, 1.0), (0, 3, 1.0), (1, 4, 2.0), (2, 2, 2.0), (0, 3, 5.0)];
+        let summary = Summary::of(&EventStream::from_events(events).unwrap());
+        assert_eq!((summary.nodes, summary.sources, summary.destinations), (5, 3, 3));
+        assert!(!summary.bipartite, "2 is on both sides");
+        assert_eq!((summary.distinct_times, summary.ties, summary.duplicates), (3, 2, 1));
+        assert_eq!((summary.distinct_pairs, summary.self_loops), (3, 1));
+        assert!((summary.repeat_share - 0.4).abs() < 1e-12);
+        // Degrees: 0 and 3 have 3, 1 and 4 have 1, 2 has 2.
+        assert_eq!(summary.degree.histogram, [0, 2, 3]);
+        // Only the last event's two ends have a past, of length 2.
+        assert_eq!(summary.history.histogram, [8, 0, 2]);
+        assert_eq!((summary.history.median, summary.history.max), (0, 2));
+    }
+}

@@ -1,0 +1,132 @@
+//! `hopedgn data generate`: seeded streams that need no download.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use ctdg::dataset::{self, WriteFormat};
+use ctdg::event::EventStream;
+use ctdg::generate::{InteractionSpec, Triadic, TriadicSpec};
+use serde_json::{Value, json};
+
+use crate::commands::number::grouped;
+use crate::output::{Outcome, Output};
+
+/// Make a seeded stream: the same seed gives the same events everywhere
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hopedgn data generate triadic triads.csv --episodes 5000
+  hopedgn data generate like-lastfm lastfm.parquet --seed 1")]
+pub(crate) struct Generate {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    /// Pairs meet or not depending on common past neighbours and their times; the best possible score is known
+    ///
+    /// Beside OUT, STEM_queries.csv holds the constructed pairs with their labels and their best possible score.
+    Triadic {
+        #[command(flatten)]
+        target: Target,
+        /// Number of episodes, of six nodes and six events each
+        #[arg(long, default_value_t = 2000)]
+        episodes: u32,
+        /// Chance that a triangle closes straight after a short gap
+        #[arg(long, default_value_t = 0.9)]
+        p_short: f64,
+        /// Chance that a triangle closes straight after a long gap
+        #[arg(long, default_value_t = 0.1)]
+        p_long: f64,
+    },
+    /// The sizes of Reddit: 10,984 nodes, 672,447 events, 172 features
+    LikeReddit(Interactions),
+    /// The sizes of MOOC: 7,144 nodes, 411,749 events, 4 features
+    LikeMooc(Interactions),
+    /// The sizes of LastFM: 1,980 nodes, 1,293,103 events, no features
+    LikeLastfm(Interactions),
+}
+
+#[derive(Debug, Args)]
+struct Target {
+    /// Where to write: .csv, .tsv (both also with .gz or .zst), .parquet or .ctdg
+    out: PathBuf,
+    /// Seed
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+}
+
+#[derive(Debug, Args)]
+struct Interactions {
+    #[command(flatten)]
+    target: Target,
+    /// Share of the full size
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+}
+
+pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
+    match &args.kind {
+        Kind::Triadic { target, episodes, p_short, p_long } => {
+            let spec =
+                TriadicSpec { n_episodes: *episodes, p_short: *p_short, p_long: *p_long, ..TriadicSpec::default() };
+            triadic(&spec, target, output)
+        }
+        Kind::LikeReddit(args) => interactions(&InteractionSpec::like_reddit(), args, output),
+        Kind::LikeMooc(args) => interactions(&InteractionSpec::like_mooc(), args, output),
+        Kind::LikeLastfm(args) => interactions(&InteractionSpec::like_lastfm(), args, output),
+    }
+}
+
+fn interactions(spec: &InteractionSpec, args: &Interactions, output: &Output) -> anyhow::Result<Outcome> {
+    let format = WriteFormat::of_path(&args.target.out)?;
+    let spec = if args.scale == 1.0 { spec.clone() } else { spec.scaled(args.scale)? };
+    let stream = spec.generate(args.target.seed)?;
+    dataset::write(&stream, &args.target.out, format)?;
+    output.answer(format_args!("{}\n", line(&args.target.out, &stream)), &facts(&args.target, &stream))?;
+    Ok(Outcome::Done)
+}
+
+fn triadic(spec: &TriadicSpec, target: &Target, output: &Output) -> anyhow::Result<Outcome> {
+    let format = WriteFormat::of_path(&target.out)?;
+    let Triadic { stream, queries, .. } = &spec.generate(target.seed)?;
+    let mut table = "src,dst,time,label,optimal\n".to_owned();
+    for query in queries {
+        let name = |node| stream.names().name(node);
+        let (src, dst, label) = (name(query.src), name(query.dst), u8::from(query.label));
+        writeln!(table, "{src},{dst},{},{label},{}", query.time, query.optimal)?;
+    }
+    let queries_path = beside(&target.out, "_queries.csv");
+    dataset::write_text_file(&queries_path, &table)?;
+    dataset::write(stream, &target.out, format)?;
+    let optimal = spec.generate(target.seed)?.optimal();
+    let mut facts = facts(target, stream);
+    facts["queries"] = json!({ "out": queries_path, "pairs": queries.len() });
+    facts["optimal"] = json!({ "ap": optimal.ap, "auc": optimal.auc });
+    let text = format!(
+        "{}\n{}: {} pairs; no model can do better than AP {:.4}, AUC {:.4} on them\n",
+        line(&target.out, stream),
+        queries_path.display(),
+        grouped(queries.len()),
+        optimal.ap,
+        optimal.auc,
+    );
+    output.answer(text, &facts)?;
+    Ok(Outcome::Done)
+}
+
+fn line(out: &Path, stream: &EventStream) -> String {
+    format!("{}: {} events, {} nodes", out.display(), grouped(stream.len()), grouped(stream.n_nodes()))
+}
+
+fn facts(target: &Target, stream: &EventStream) -> Value {
+    json!({ "out": target.out, "seed": target.seed, "events": stream.len(), "nodes": stream.n_nodes() })
+}
+
+/// `DIR/STEM` of `path` with another ending.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.split('.').next().unwrap_or_default();
+    path.with_file_name(format!("{stem}{ending}"))
+}

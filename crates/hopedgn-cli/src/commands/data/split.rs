@@ -1,0 +1,152 @@
+//! `hopedgn data split`: the parts of the link-prediction protocol.
+
+use std::fmt::{self, Display};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use ctdg::event::{EventId, EventStream, NodeId};
+use ctdg::split::{MASK_SEED, Mode, Split, SplitRule, n_nodes_of};
+use serde::Serialize;
+
+use crate::commands::input::Input;
+use crate::commands::number::{grouped, time};
+use crate::output::{Outcome, Output};
+
+/// Divide a data set into train, validation and test by time, with nodes hidden from training
+///
+/// Validation starts at the 0.70 quantile of the event times, test at 0.85. A tenth of the nodes is masked: hidden from
+/// training. Sums and hashes of nodes use DyGLib's numbering, which starts at 1.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hopedgn data split collegemsg --mode portable --json")]
+pub(crate) struct SplitArgs {
+    #[command(flatten)]
+    input: Input,
+    /// How masked nodes are drawn
+    #[arg(long, value_enum, default_value_t = ModeArg::Dyglib)]
+    mode: ModeArg,
+    /// Seed of the masked nodes
+    #[arg(long, default_value_t = MASK_SEED)]
+    mask_seed: u32,
+    /// Write the rule (times and masked nodes) to this JSON file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ModeArg {
+    /// Exactly DyGLib's nodes
+    Dyglib,
+    /// Sorted candidates and our own generator
+    Portable,
+}
+
+/// Sizes of all parts.
+#[derive(Debug, Serialize)]
+pub(crate) struct SplitSizes {
+    mode: Mode,
+    val_time: f64,
+    test_time: f64,
+    masked: Masked,
+    train: usize,
+    val: usize,
+    test: usize,
+    new_node_val: usize,
+    new_node_test: usize,
+    new_nodes: usize,
+    nodes: NodeCounts,
+}
+
+#[derive(Debug, Serialize)]
+struct Masked {
+    count: usize,
+    sum: u64,
+    sha256: String,
+}
+
+/// Distinct nodes in each part.
+#[derive(Debug, Serialize)]
+struct NodeCounts {
+    train: usize,
+    val: usize,
+    test: usize,
+    new_node_val: usize,
+    new_node_test: usize,
+}
+
+pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> {
+    let loaded = args.input.load(output)?;
+    let mode = match args.mode {
+        ModeArg::Dyglib => Mode::Dyglib,
+        ModeArg::Portable => Mode::Portable,
+    };
+    let rule = SplitRule::of(&loaded.stream, mode, args.mask_seed)?;
+    let split = rule.apply(&loaded.stream)?;
+    if let Some(path) = &args.out {
+        ctdg::dataset::write_text_file(path, &serde_json::to_string_pretty(&rule)?)?;
+        output.remark(format_args!("wrote the rule to {}", path.display()));
+    }
+    let sizes = SplitSizes::of(&loaded.stream, &split);
+    output.answer(&sizes, &sizes)?;
+    Ok(Outcome::Done)
+}
+
+impl SplitSizes {
+    pub(crate) fn of(stream: &EventStream, split: &Split) -> Self {
+        let nodes = |events: &[EventId]| n_nodes_of(stream, events);
+        Self {
+            mode: split.rule.mode,
+            val_time: split.rule.val_time,
+            test_time: split.rule.test_time,
+            masked: Masked::of(&split.rule.masked),
+            train: split.train.len(),
+            val: split.val.len(),
+            test: split.test.len(),
+            new_node_val: split.new_node_val.len(),
+            new_node_test: split.new_node_test.len(),
+            new_nodes: split.new_nodes.len(),
+            nodes: NodeCounts {
+                train: nodes(&split.train),
+                val: nodes(&split.val),
+                test: nodes(&split.test),
+                new_node_val: nodes(&split.new_node_val),
+                new_node_test: nodes(&split.new_node_test),
+            },
+        }
+    }
+}
+
+impl Masked {
+    fn of(nodes: &[NodeId]) -> Self {
+        let fingerprint = ctdg::split::fingerprint(nodes);
+        Self { count: nodes.len(), sum: fingerprint.sum, sha256: fingerprint.sha256 }
+    }
+}
+
+impl Display for SplitSizes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mode = match self.mode {
+            Mode::Dyglib => "dyglib",
+            Mode::Portable => "portable",
+        };
+        let [val, test] = [self.val_time, self.test_time].map(time);
+        writeln!(f, "  split ({mode}): validation after {val}, test after {test}")?;
+        for (name, events, nodes) in [
+            ("train", self.train, self.nodes.train),
+            ("val", self.val, self.nodes.val),
+            ("test", self.test, self.nodes.test),
+            ("new-node val", self.new_node_val, self.nodes.new_node_val),
+            ("new-node test", self.new_node_test, self.nodes.new_node_test),
+        ] {
+            writeln!(f, "  {name:>14} {:>10} events {:>8} nodes", grouped(events), grouped(nodes))?;
+        }
+        let Masked { count, sum, sha256 } = &self.masked;
+        let short = &sha256[..16.min(sha256.len())];
+        writeln!(
+            f,
+            "  {} masked nodes (sum {}, sha256 {short}…), {} new nodes",
+            grouped(*count),
+            grouped(*sum),
+            grouped(self.new_nodes)
+        )
+    }
+}
