@@ -1,0 +1,58 @@
+//! `hopedgn bench encode`: pairs per second.
+
+use clap::Args;
+use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope};
+use ctdg::store::Store;
+use serde_json::json;
+
+use super::{Measured, OnData};
+use crate::output::{Outcome, Output};
+
+/// Encode the pair of every event, strictly before it: tokens of both sides with their MITE intervals
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hopedgn bench encode --data wikipedia.csv.gz --length 256 --threads 2 --json")]
+pub(crate) struct Encode {
+    #[command(flatten)]
+    on: OnData,
+    /// Tokens a side at most
+    #[arg(long, default_value_t = 32)]
+    length: usize,
+    /// Intervals kept per token and side
+    #[arg(long, default_value_t = 32)]
+    k: usize,
+    /// Take intervals from the whole past instead of from the tokens
+    #[arg(long)]
+    full: bool,
+}
+
+pub(crate) fn run(args: &Encode, output: &Output) -> anyhow::Result<Outcome> {
+    let stream = args.on.load(output)?;
+    let store = Store::build(&stream)?;
+    let scope = if args.full { Scope::Full } else { Scope::Truncated };
+    let encoding = PairEncoding { length: args.length.max(1), k: args.k, scope, ..PairEncoding::default() };
+    let mut encoder = PairEncoder::new(&store, encoding);
+    let (mut queries, mut tokens) = (Vec::new(), PairTokens::default());
+    let events: Vec<_> = stream.ids().collect();
+    let (mut n_tokens, mut n_rows) = (0, 0);
+    let pass = || {
+        (n_tokens, n_rows) = (0, 0);
+        for batch in events.chunks(args.on.batch) {
+            queries.clear();
+            queries.extend(batch.iter().map(|&id| {
+                let event = stream.event(id);
+                PairQuery { src: event.src, dst: event.dst, time: event.time }
+            }));
+            encoder.encode(&queries, &mut tokens);
+            n_tokens += tokens.n_tokens();
+            n_rows += tokens.n_rows();
+        }
+    };
+    let settings = json!({ "length": args.length, "k": args.k, "scope": if args.full { "full" } else { "truncated" } });
+    let measured = Measured { bench: "encode", unit: "pairs", settings };
+    let mut report = args.on.measure(output, measured, stream.len(), pass);
+    let per_pair = |n: usize| n as f64 / stream.len().max(1) as f64;
+    report.measured.settings["tokens_per_pair"] = json!(per_pair(n_tokens));
+    report.measured.settings["rows_per_pair"] = json!(per_pair(n_rows));
+    output.answer(&report, &report)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,62 @@
+//! `hopedgn bench sample`: histories per second.
+
+use clap::{Args, ValueEnum};
+use ctdg::random::Stream;
+use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
+use ctdg::store::Store;
+use serde_json::json;
+
+use super::{Measured, OnData};
+use crate::output::{Outcome, Output};
+
+/// Sample the history of both endpoints of every event, strictly before it
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hopedgn bench sample --data wikipedia.csv.gz --threads 2 --json")]
+pub(crate) struct Sample {
+    #[command(flatten)]
+    on: OnData,
+    /// Events of a history at most
+    #[arg(long, default_value_t = 32)]
+    k: usize,
+    /// How they are chosen
+    #[arg(long, value_enum, default_value_t = SamplingArg::Recent)]
+    sampling: SamplingArg,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum SamplingArg {
+    Recent,
+    Uniform,
+    TimeIntervalAware,
+}
+
+pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
+    let stream = args.on.load(output)?;
+    let store = Store::build(&stream)?;
+    let sampling = match args.sampling {
+        SamplingArg::Recent => Sampling::Recent,
+        SamplingArg::Uniform => Sampling::Uniform,
+        SamplingArg::TimeIntervalAware => Sampling::TimeIntervalAware { a: 1e-6 },
+    };
+    let sampler = NeighborSampler::new(&store, sampling, args.k);
+    let random = Stream::named(0, "bench");
+    let (mut queries, mut histories) = (Vec::new(), Histories::default());
+    let events: Vec<_> = stream.ids().collect();
+    let pass = || {
+        for batch in events.chunks(args.on.batch) {
+            queries.clear();
+            for &id in batch {
+                let event = stream.event(id);
+                let cut = store.cut(event.time);
+                queries.extend([event.src, event.dst].map(|node| NodeQuery { node, cut }));
+            }
+            sampler.sample(&queries, &random, &mut histories);
+            std::hint::black_box(&histories);
+        }
+    };
+    let settings = json!({ "k": args.k, "sampling": format!("{:?}", args.sampling) });
+    let measured = Measured { bench: "sample", unit: "histories", settings };
+    let report = args.on.measure(output, measured, 2 * stream.len(), pass);
+    output.answer(&report, &report)?;
+    Ok(Outcome::Done)
+}
