@@ -10,8 +10,8 @@ use rustc_hash::FxHashSet;
 use super::InteractionSpec;
 use crate::random::Stream;
 
-/// How much more likely than evenly new pairs, users and items are early on: of a kind with front-loading `b`, the share
-/// (1 − x)ᵇ is still to come after the share `x` of its steps.
+/// How much more likely than evenly new pairs, users and items are early on: of a kind with front-loading `b`, about
+/// the share (1 − x)ᵇ is still to come after the share `x` of its steps.
 const FRONT_PAIRS: f64 = 1.25;
 const FRONT_USERS: f64 = 1.5;
 const FRONT_ITEMS: f64 = 4.0;
@@ -58,7 +58,8 @@ impl Urn {
     }
 }
 
-/// The pair of every event, in order. Expected time is linear in the number of events.
+/// The pair of every event, in order. Expected time is linear in the number of events, with a logarithm on top only when
+/// nearly all possible pairs occur.
 pub(super) fn pairs(spec: &InteractionSpec, random: &mut Stream) -> Vec<Pair> {
     let mut growth = Growth {
         users: Urn::new(spec.n_users, spec.n_pairs, FRONT_USERS),
