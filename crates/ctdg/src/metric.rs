@@ -16,5 +16,7 @@
 mod binary;
 mod ranking;
 
-pub use binary::{BatchMean, BinaryScores, WholeSplit, average_precision, binary_scores, roc_auc};
+pub use binary::{
+    BatchMean, BinaryScores, WholeSplit, average_precision, binary_scores, roc_auc, shuffled_average_precision,
+};
 pub use ranking::{Ranking, hits_at, mrr, rank};

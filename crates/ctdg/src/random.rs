@@ -77,7 +77,8 @@ impl Stream {
 
     /// 32 random bits: the upper half of [`next_u64`](Self::next_u64).
     pub fn next_u32(&mut self) -> u32 {
-        u32::try_from(self.next_u64() >> 32).expect("a u64 shifted by 32 fits")
+        let [.., a, b, c, d] = self.next_u64().to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
     }
 
     /// A whole number below `n`, all equally likely (Lemire's multiplication with rejection).

@@ -98,6 +98,7 @@ impl Ranking {
 }
 
 #[cfg(test)]
+#[expect(clippy::float_cmp, reason = "both sides are the same operations")]
 mod tests {
     use super::*;
 
@@ -123,7 +124,7 @@ mod tests {
         second.push_rank(4.0).unwrap();
         ranking.join(&second);
         assert_eq!(ranking.ranks(), [2.5, 4.0]);
-        assert_eq!(ranking.mrr().unwrap(), (0.4 + 0.25) / 2.0);
+        assert_eq!(ranking.mrr().unwrap(), 0.325);
         assert_eq!(ranking.hits_at(3).unwrap(), 0.5);
     }
 

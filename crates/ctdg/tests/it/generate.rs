@@ -14,5 +14,6 @@ fn fingerprint(stream: &EventStream) -> String {
     stream.times().iter().for_each(|time| hash.update(time.to_le_bytes()));
     let features = stream.edge_features().map_or(&[][..], |features| features.values());
     stream.labels().iter().chain(features).for_each(|value| hash.update(value.to_le_bytes()));
-    hash.finalize().iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let first = hash.finalize().iter().take(8).fold(0_u64, |bits, &byte| (bits << 8) | u64::from(byte));
+    format!("{first:016x}")
 }

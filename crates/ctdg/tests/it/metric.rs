@@ -1,8 +1,10 @@
 //! Metrics against scikit-learn's numbers and against their definitions written out in full.
 
+#![expect(clippy::float_cmp, reason = "ranks are halves, which are exact")]
+
 use std::collections::BTreeMap;
 
-use ctdg::metric::{Ranking, average_precision, binary_scores, rank, roc_auc};
+use ctdg::metric::{Ranking, average_precision, binary_scores, rank, roc_auc, shuffled_average_precision};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -34,7 +36,7 @@ struct RankingCase {
 }
 
 fn fixture() -> Fixture {
-    serde_json::from_str(include_str!("../../../../fixtures/metric/metrics.json")).unwrap()
+    serde_json::from_str(include_str!("../../../../fixtures/metric/metrics.json")).expect("a fixture of this form")
 }
 
 #[test]
@@ -73,7 +75,22 @@ fn is_near(found: f64, expected: f64) -> bool {
     (found - expected).abs() < TOLERANCE
 }
 
+/// Shows every order of `items` from place `from` on.
+fn for_each_order<T>(items: &mut [T], from: usize, show: &mut impl FnMut(&[T])) {
+    if from == items.len() {
+        return show(items);
+    }
+    for i in from..items.len() {
+        items.swap(from, i);
+        for_each_order(items, from + 1, show);
+        items.swap(from, i);
+    }
+}
+
 proptest! {
+    // Six items have 720 orders, each a sort: fewer cases than usual.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn auc_counts_pairs((scores, labels) in tied_scores()) {
         let (mut won, mut pairs) = (0.0, 0.0);
@@ -97,6 +114,25 @@ proptest! {
             positives += 1.0;
         }
         prop_assert!(is_near(average_precision(&scores, &labels).unwrap(), sum / positives));
+    }
+
+    #[test]
+    fn shuffled_precision_is_the_mean_over_all_orders_of_ties(
+        mut cases in proptest::collection::vec((0_u8..3, any::<bool>()), 0..5)
+    ) {
+        cases.extend([(0, true), (1, false)]);
+        let (scores, labels): (Vec<f32>, Vec<bool>) = cases.iter().map(|case| (f32::from(case.0), case.1)).unzip();
+        let (mut sum, mut n_orders) = (0.0, 0.0);
+        for_each_order(&mut cases, 0, &mut |order: &[(u8, bool)]| {
+            let mut sorted = order.to_vec();
+            sorted.sort_by_key(|case| std::cmp::Reverse(case.0));
+            // All scores different now, ordered as drawn.
+            let places: Vec<f32> = (0_u8..).take(sorted.len()).map(|place| -f32::from(place)).collect();
+            let labels: Vec<bool> = sorted.iter().map(|case| case.1).collect();
+            sum += average_precision(&places, &labels).unwrap();
+            n_orders += 1.0;
+        });
+        prop_assert!(is_near(shuffled_average_precision(&scores, &labels).unwrap(), sum / n_orders));
     }
 
     #[test]

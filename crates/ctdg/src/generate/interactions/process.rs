@@ -2,22 +2,26 @@
 //!
 //! Each event either repeats a past pair or makes a new one, and a new pair may bring a new user, a new item or both. An
 //! [`Urn`] decides each of the three, so that all pairs, users and items have been handed out when the events end. What
-//! is copied from the past is copied in proportion to how often it occurs there, which gives the skew: a few users and
-//! items have most events.
+//! is copied from the past is copied in proportion to how often it occurs there, which gives the skew: some users and
+//! items have far more events than others.
 
 use rustc_hash::FxHashSet;
 
 use super::InteractionSpec;
 use crate::random::Stream;
 
-/// How much more likely than evenly new pairs, users and items are early on: of a kind with front-loading `b`, the share
-/// (1 − x)ᵇ is still to come after the share `x` of its steps.
+/// How much more likely than evenly new pairs, users and items are early on: of a kind with front-loading `b`, about
+/// the share (1 − x)ᵇ is still to come after the share `x` of its steps.
 const FRONT_PAIRS: f64 = 1.25;
 const FRONT_USERS: f64 = 1.5;
 const FRONT_ITEMS: f64 = 4.0;
 
-/// Share of new pairs whose item is drawn evenly rather than by popularity.
-const EVEN_ITEM: f64 = 0.2;
+/// Share of events whose user is drawn evenly rather than by recent activity. Without it a handful of users would take
+/// over.
+const EVEN_USER: f64 = 0.15;
+
+/// Share of new pairs whose item is drawn by age rather than by popularity so far.
+const OLD_ITEM: f64 = 0.7;
 
 /// Draws of a pair by activity and popularity before all pairs of known nodes are drawn from evenly. Two busy nodes
 /// mostly have met already, so the first kind of draw alone could take long.
@@ -54,7 +58,8 @@ impl Urn {
     }
 }
 
-/// The pair of every event, in order. Expected time is linear in the number of events.
+/// The pair of every event, in order. Expected time is linear in the number of events, with a logarithm on top only when
+/// nearly all possible pairs occur.
 pub(super) fn pairs(spec: &InteractionSpec, random: &mut Stream) -> Vec<Pair> {
     let mut growth = Growth {
         users: Urn::new(spec.n_users, spec.n_pairs, FRONT_USERS),
@@ -63,12 +68,14 @@ pub(super) fn pairs(spec: &InteractionSpec, random: &mut Stream) -> Vec<Pair> {
         n_items: 0,
         known: FxHashSet::with_capacity_and_hasher(spec.n_pairs as usize, rustc_hash::FxBuildHasher),
         events: Vec::with_capacity(spec.n_events as usize),
+        of_user: vec![Vec::new(); spec.n_users as usize],
         recency: spec.recency,
     };
     let mut new_pairs = Urn::new(spec.n_pairs, spec.n_events, FRONT_PAIRS);
     for _ in 0..spec.n_events {
         let is_new = new_pairs.draw(growth.events.is_empty(), random);
-        let pair = if is_new { growth.new_pair(random) } else { growth.recent(random) };
+        let pair = if is_new { growth.new_pair(random) } else { growth.repeat(random) };
+        growth.of_user[pair.user as usize].push(pair.item);
         growth.events.push(pair);
     }
     growth.events
@@ -81,15 +88,40 @@ struct Growth {
     n_items: u32,
     known: FxHashSet<Pair>,
     events: Vec<Pair>,
+    /// The items of each user's events, in order.
+    of_user: Vec<Vec<u32>>,
     recency: u32,
 }
 
 impl Growth {
-    /// A past event's pair, the newer the likelier.
-    fn recent(&self, random: &mut Stream) -> Pair {
+    /// How far back in a past of `n` events to look, from 1 to `n`, the nearer the likelier.
+    fn back(&self, n: usize, random: &mut Stream) -> usize {
+        (0..self.recency).fold(n, |reach, _| random.position(reach) + 1)
+    }
+
+    /// Any known user, or one who was active lately.
+    fn user(&self, random: &mut Stream) -> u32 {
+        if random.chance(EVEN_USER) {
+            return random.below(self.n_users);
+        }
         let n = self.events.len();
-        let back = (0..self.recency).fold(n, |reach, _| random.position(reach) + 1);
-        self.events[n - back]
+        self.events[n - self.back(n, random)].user
+    }
+
+    /// An old item, or one that is popular.
+    fn item(&self, random: &mut Stream) -> u32 {
+        if random.chance(OLD_ITEM) {
+            let youngest = random.below(self.n_items);
+            return random.below(youngest + 1);
+        }
+        self.events[random.position(self.events.len())].item
+    }
+
+    /// A user comes back to an item, likely one of the latest.
+    fn repeat(&self, random: &mut Stream) -> Pair {
+        let user = self.user(random);
+        let items = &self.of_user[user as usize];
+        Pair { user, item: items[items.len() - self.back(items.len(), random)] }
     }
 
     fn new_pair(&mut self, random: &mut Stream) -> Pair {
@@ -103,11 +135,10 @@ impl Growth {
         let mut tries = 0;
         loop {
             if !is_new_user {
-                user = if tries < PATIENCE { self.recent(random).user } else { random.below(self.n_users) };
+                user = if tries < PATIENCE { self.user(random) } else { random.below(self.n_users) };
             }
             if !is_new_item {
-                let evenly = tries >= PATIENCE || random.chance(EVEN_ITEM);
-                item = if evenly { random.below(self.n_items) } else { self.any(random).item };
+                item = if tries < PATIENCE { self.item(random) } else { random.below(self.n_items) };
             }
             let pair = Pair { user, item };
             if self.known.insert(pair) {
@@ -115,11 +146,6 @@ impl Growth {
             }
             tries += 1;
         }
-    }
-
-    /// Any past event's pair, all events equally likely.
-    fn any(&self, random: &mut Stream) -> Pair {
-        self.events[random.position(self.events.len())]
     }
 }
 

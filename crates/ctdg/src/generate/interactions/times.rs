@@ -13,16 +13,14 @@ const SWITCH: f64 = 1.0 / 64.0;
 pub(super) fn times(spec: &InteractionSpec, random: &mut Stream) -> Vec<f64> {
     // First unscaled: how many distinct times lie before each event, and the sum of the gaps up to it.
     let mut moves = Urn::new(spec.n_times - 1, (spec.n_events - 1).max(1), 1.0);
-    let (mut n_before, mut elapsed, mut mean) = (0.0, 0.0, BURST);
+    let (mut n_before, mut elapsed, mut is_burst) = (0.0, 0.0, true);
     let mut marks = Vec::with_capacity(spec.n_events as usize);
     marks.push((n_before, elapsed));
     for _ in 1..spec.n_events {
         if moves.draw(false, random) {
-            if random.chance(SWITCH) {
-                mean = if mean == BURST { LULL } else { BURST };
-            }
+            is_burst ^= random.chance(SWITCH);
             n_before += 1.0;
-            elapsed += random.exponential(mean);
+            elapsed += random.exponential(if is_burst { BURST } else { LULL });
         }
         marks.push((n_before, elapsed));
     }
@@ -30,9 +28,7 @@ pub(super) fn times(spec: &InteractionSpec, random: &mut Stream) -> Vec<f64> {
     // All are whole numbers below 2⁵³, hence exact.
     let ticks = f64::from(spec.ticks_per_second);
     let spare = f64::from(spec.span) * ticks - n_before;
-    let time_of = |(n_before, gaps): (f64, f64)| match elapsed > 0.0 {
-        true => (n_before + (gaps / elapsed * spare).floor()) / ticks,
-        false => n_before / ticks,
-    };
+    let scale = if elapsed > 0.0 { elapsed } else { 1.0 };
+    let time_of = |(n_before, gaps): (f64, f64)| (n_before + (gaps / scale * spare).floor()) / ticks;
     marks.into_iter().map(time_of).collect()
 }
