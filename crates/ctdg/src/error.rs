@@ -253,6 +253,110 @@ pub enum Problem {
     /// A set of pairs out of which nothing is left to draw.
     #[error("found no pair to draw a negative from, expected a source and destination that the batch does not hold")]
     NoNegative,
+    /// A name without an address to fetch it from.
+    #[error("found no address for a data set called {name}, expected one of {known}")]
+    NotFetchable {
+        /// The name asked for.
+        name: String,
+        /// The names that have one.
+        known: String,
+    },
+    /// A list of addresses that does not parse or makes no sense.
+    #[error("found {found} in the list of addresses, expected {expected}")]
+    Addresses {
+        /// The offending value, or what the parser says.
+        found: String,
+        /// What should stand there.
+        expected: &'static str,
+    },
+    /// Nobody answered at an address.
+    #[error("could not reach {url}: {detail}")]
+    Unreachable {
+        /// The address.
+        url: String,
+        /// What the network says.
+        detail: String,
+    },
+    /// A server answered, but not with the file.
+    #[error("found status {status} at {url}, expected 200")]
+    Http {
+        /// The address.
+        url: String,
+        /// The answer.
+        status: u16,
+    },
+    /// A transfer ended before the file did.
+    #[error("found {found} bytes of {url} before the transfer stopped ({cause}), expected {expected}")]
+    CutOff {
+        /// The address.
+        url: String,
+        /// Bytes that are here.
+        found: u64,
+        /// Bytes of the whole file, as far as the server told.
+        expected: String,
+        /// What the network says.
+        cause: String,
+    },
+    /// A file of other content than its publisher states.
+    #[error("found the checksum {found} for {url}, expected {expected}")]
+    Checksum {
+        /// The address.
+        url: String,
+        /// What was computed.
+        found: String,
+        /// What the publisher states.
+        expected: String,
+    },
+    /// A download or an archive beyond its bound.
+    #[error("found more than {limit} bytes in {what}, expected at most that many")]
+    TooLarge {
+        /// The address or the archive's member.
+        what: String,
+        /// The bound.
+        limit: u64,
+    },
+    /// An archive that would write outside its folder.
+    #[error("found the member {member} in the archive, expected only names that stay inside its folder")]
+    UnsafeMember {
+        /// The name, quoted.
+        member: String,
+    },
+    /// An archive without a file that should be in it.
+    #[error("found no file {member} in the archive, expected one")]
+    MissingMember {
+        /// The name.
+        member: String,
+    },
+    /// A fetched data set of another size than published.
+    #[error("found {nodes} nodes and {events} events, expected {expected_nodes} and {expected_events}")]
+    WrongCounts {
+        /// Nodes found.
+        nodes: u64,
+        /// Events found.
+        events: u64,
+        /// Nodes published.
+        expected_nodes: u64,
+        /// Events published.
+        expected_events: u64,
+    },
+    /// Two fetches of one data set into one folder.
+    #[error("found another fetch of {name} into this folder at work, expected to be the only one")]
+    Busy {
+        /// The data set.
+        name: String,
+    },
+    /// Every home of a data set failed.
+    #[error("found no home of {name} that works: {}", listed(.failures))]
+    NoHome {
+        /// The data set.
+        name: String,
+        /// One failure per home, in the order they were tried.
+        failures: Vec<Error>,
+    },
+}
+
+fn listed(failures: &[Error]) -> String {
+    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
 }
 
 impl Problem {
@@ -277,6 +381,18 @@ impl Problem {
             Self::NotFetched { .. } => "fetch it with `hopedgn data fetch NAME`",
             Self::UnknownData { .. } => "see `hopedgn data list`",
             Self::WrongFormat { .. } => "name the format with --format",
+            Self::Http { status: 408 | 425 | 429 | 500.., .. } => {
+                "the server is busy or down; run the same command again later"
+            }
+            Self::Http { .. } => "the file may have moved; download it by hand and read it with `hopedgn data convert`",
+            Self::Unreachable { .. } => "check the connection and the proxy settings, then run the same command again",
+            Self::CutOff { .. } => "run the same command again; it goes on from there",
+            Self::Checksum { .. } => "what was downloaded has been removed; run the same command again",
+            Self::TooLarge { .. } | Self::UnsafeMember { .. } | Self::MissingMember { .. } => {
+                "this is not the published file; download it by hand and look at it"
+            }
+            Self::WrongCounts { .. } => "this is not the published data set; download it by hand and look at it",
+            Self::Busy { .. } => "wait for the other one to end",
             _ => return None,
         })
     }

@@ -2,5 +2,7 @@
 
 pub mod error;
 pub mod event;
+#[cfg(feature = "fetch")]
+pub mod fetch;
 
 pub use error::{Error, Problem, Result};
