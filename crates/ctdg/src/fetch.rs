@@ -62,7 +62,7 @@ impl Default for Options {
             attempts: 5,
             pause: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(20),
-            idle_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_mins(1),
             route: Route::Environment,
             present: Present::Keep,
         }
@@ -167,7 +167,7 @@ pub fn fetch(
     let fetching = Fetching { source, into, path: &path, options, convert, client: Client::new(options) };
     let mut failures = Vec::new();
     for home in &source.homes {
-        match fetching.from_home(home, report) {
+        match fetching.try_home(home, report) {
             Ok(origin) => {
                 for home in &source.homes {
                     Part::new(into, source, home).discard()?;
@@ -199,7 +199,7 @@ struct Fetching<'a> {
 }
 
 impl Fetching<'_> {
-    fn from_home(&self, home: &Home, report: Report<'_>) -> Result<Origin> {
+    fn try_home(&self, home: &Home, report: Report<'_>) -> Result<Origin> {
         let checksum = checksum::published(&self.client, home, report);
         let part = Part::new(self.into, self.source, home);
         let download = Download { client: &self.client, home, part: &part, will_check: checksum.is_some() };

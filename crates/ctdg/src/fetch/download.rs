@@ -14,7 +14,7 @@ use crate::error::{Error, Problem, Result};
 /// Bound on the connections of one download, even if each of them brings something.
 const MOST_ATTEMPTS: u32 = 200;
 /// A server that asks for more patience than this is not worth waiting for.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// One file to bring into one part.
 pub(super) struct Download<'a> {
@@ -43,7 +43,9 @@ impl Download<'_> {
     pub(super) fn run(&self, options: &Options, report: Report<'_>) -> Result<()> {
         let mut furthest = self.part.len()?;
         let mut fruitless = 0;
-        for attempt in 1.. {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
             report(Progress::Connecting { url: &self.home.url, attempt });
             let Err(Failure { error, pause }) = self.attempt(report) else { return self.part.finish() };
             let reached = self.part.len()?;
@@ -56,7 +58,6 @@ impl Download<'_> {
             let pause = pause.unwrap_or(options.pause.saturating_mul(1 << fruitless.min(6)));
             thread::sleep(pause.min(LONGEST_PAUSE));
         }
-        unreachable!("the loop only ends by returning")
     }
 
     fn attempt(&self, report: Report<'_>) -> Result<(), Failure> {
@@ -67,7 +68,7 @@ impl Download<'_> {
                 match reply.status {
                     206 if continues(&reply, range.from, &note) => return self.go_on(reply, range.from, &note, report),
                     // Past the end: the file is as long as what is here, or it is another file.
-                    416 if reply.content_range.and_then(|at| at.total) == Some(range.from) => return Ok(()),
+                    416 if ends_at(&reply, range.from) && note.agrees_with(&reply) => return Ok(()),
                     206 | 416 => {}
                     // The file changed, or the server knows no ranges: this is all of it.
                     _ => return self.whole(reply, report),
@@ -111,7 +112,7 @@ impl Download<'_> {
         let cause = loop {
             report(Progress::Downloading { done, total });
             match reply.body.read(&mut buffer) {
-                Ok(0) if total.is_some_and(|total| done < total) => break "the server closed the connection".into(),
+                Ok(0) if total.is_some_and(|total| done != total) => break "the server closed the connection".into(),
                 Ok(0) => return Ok(()),
                 Ok(n) => {
                     done += n as u64;
@@ -139,6 +140,11 @@ impl Download<'_> {
 fn continues(reply: &Reply, from: u64, note: &Note) -> bool {
     let first = reply.content_range.and_then(|range| range.bytes).map(|(first, _)| first);
     first == Some(from) && note.agrees_with(reply)
+}
+
+/// Whether the answer to a range says that the file is `length` bytes long.
+fn ends_at(reply: &Reply, length: u64) -> bool {
+    reply.content_range.and_then(|range| range.total) == Some(length)
 }
 
 /// Whether the same request may succeed a little later.

@@ -99,12 +99,10 @@ impl ContentRange {
     /// Reads `bytes 5-9/10`, `bytes 5-9/*` or `bytes */10`.
     fn parse(text: &str) -> Option<Self> {
         let (bytes, total) = text.strip_prefix("bytes ")?.split_once('/')?;
-        let bytes = match bytes {
-            "*" => None,
-            _ => {
-                let (first, last) = bytes.split_once('-')?;
-                Some((first.parse().ok()?, last.parse().ok()?))
-            }
+        let bytes = match bytes.split_once('-') {
+            Some((first, last)) => Some((first.parse().ok()?, last.parse().ok()?)),
+            None if bytes == "*" => None,
+            None => return None,
         };
         let total = if total == "*" { None } else { Some(total.parse().ok()?) };
         Some(Self { bytes, total })

@@ -136,10 +136,10 @@ impl Note {
         let total = reply.content_range.and_then(|range| range.total);
         agree(self.etag.as_ref(), reply.etag.as_ref())
             && agree(self.last_modified.as_ref(), reply.last_modified.as_ref())
-            && agree(self.total, total)
+            && agree(self.total.as_ref(), total.as_ref())
     }
 }
 
-fn agree<T: PartialEq>(ours: Option<T>, theirs: Option<T>) -> bool {
+fn agree<T: PartialEq>(ours: Option<&T>, theirs: Option<&T>) -> bool {
     ours.is_none() || theirs.is_none() || ours == theirs
 }

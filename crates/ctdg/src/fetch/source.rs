@@ -123,6 +123,9 @@ impl Home {
         for member in &members {
             require(stays_inside(member), member, "a member's name that stays inside the archive's folder")?;
         }
+        let mut last_names: Vec<_> = members.iter().map(|member| last_name(member)).collect();
+        last_names.sort_unstable();
+        require(last_names.windows(2).all(|pair| pair[0] != pair[1]), &url, "members with different last names")?;
         let checksum = match (md5, sha256) {
             (_, Some(digest)) => Some(Checksum::new(Algorithm::Sha256, &digest)?),
             (Some(digest), None) => Some(Checksum::new(Algorithm::Md5, &digest)?),
@@ -142,6 +145,11 @@ fn file_name(url: &str) -> &str {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     let path = path.split_once("://").map_or(path, |(_, rest)| rest);
     path.rsplit_once('/').map_or("", |(_, name)| name)
+}
+
+/// The last part of a member's name, under which it is unpacked.
+pub(super) fn last_name(member: &str) -> &str {
+    member.rsplit_once('/').map_or(member, |(_, name)| name)
 }
 
 fn is_plain_name(name: &str) -> bool {
@@ -214,6 +222,7 @@ mod tests {
             ("\"a\"", "\"../a\""),
             ("format", "archive = \"zip\"\nformat"),
             ("format", "archive = \"zip\"\nmembers = [\"../a\"]\nformat"),
+            ("format", "archive = \"zip\"\nmembers = [\"a/x\", \"b/x\"]\nformat"),
             ("format", "md5 = \"abc\"\nformat"),
         ] {
             let error = Source::parse(&good.replacen(from, to, 1)).unwrap_err();

@@ -11,7 +11,7 @@ use bzip2::bufread::MultiBzDecoder;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::source::{Archive, Format, Home, stays_inside};
+use super::source::{Archive, Format, Home, last_name, stays_inside};
 use super::{Progress, Report};
 use crate::error::{Error, Problem, Result, quoted};
 
@@ -59,28 +59,27 @@ fn unzip(home: &Home, path: &Path, folder: &Path, report: Report<'_>) -> Result<
 fn untar(home: &Home, path: &Path, folder: &Path, report: Report<'_>) -> Result<Vec<PathBuf>> {
     let file = File::open(path).map_err(|error| Error::io(path, "open", error))?;
     // The members that are skipped must be decompressed as well, so the bound lies on the whole stream.
-    let mut bounded = MultiBzDecoder::new(BufReader::new(file)).take(home.at_most);
+    let mut bounded = MultiBzDecoder::new(BufReader::new(file)).take(home.at_most + 1);
+    let files = untar_members(home, &mut bounded, folder, report);
+    if bounded.limit() == 0 { Err(too_large(&home.url, home.at_most)) } else { files }
+}
+
+fn untar_members(home: &Home, tar: &mut impl Read, folder: &Path, report: Report<'_>) -> Result<Vec<PathBuf>> {
     let mut found = vec![None; home.members.len()];
-    let mut archive = tar::Archive::new(&mut bounded);
-    for entry in archive.entries().map_err(|error| damaged("tar.bz2", &error))? {
+    for entry in tar::Archive::new(tar).entries().map_err(|error| damaged("tar.bz2", &error))? {
         let mut entry = entry.map_err(|error| damaged("tar.bz2", &error))?;
         let name = entry.path_bytes().into_owned();
-        let name = str::from_utf8(&name).map_err(|_| Problem::UnsafeMember { member: quoted(&name) })?.to_owned();
-        refuse_outside(&name)?;
-        let wanted = home.members.iter().position(|member| *member == name);
+        let name = str::from_utf8(&name).map_err(|_| Problem::UnsafeMember { member: quoted(&name) })?;
+        refuse_outside(name)?;
+        let wanted = home.members.iter().position(|member| member == name);
         let Some(place) = wanted.filter(|_| entry.header().entry_type().is_file()) else { continue };
-        report(Progress::Unpacking { member: &name });
-        let target = folder.join(last_name(&name));
-        copy(&mut entry, &target, Bound { member: &name, left: home.at_most, limit: home.at_most }, "tar.bz2")?;
+        report(Progress::Unpacking { member: name });
+        let target = folder.join(last_name(name));
+        copy(&mut entry, &target, Bound { member: name, left: home.at_most, limit: home.at_most }, "tar.bz2")?;
         found[place] = Some(target);
     }
-    drop(archive);
-    let missing = home.members.iter().zip(&found).find(|(_, file)| file.is_none());
-    match missing {
-        None => Ok(found.into_iter().flatten().collect()),
-        Some(_) if bounded.limit() == 0 => Err(too_large(&home.url, home.at_most)),
-        Some((member, _)) => Err(Problem::MissingMember { member: member.clone() }.into()),
-    }
+    let named = home.members.iter().zip(found);
+    named.map(|(member, file)| Ok(file.ok_or_else(|| Problem::MissingMember { member: member.clone() })?)).collect()
 }
 
 /// How much of `member` may still be written.
@@ -93,7 +92,7 @@ struct Bound<'a> {
 
 /// Writes `from` to `target` and returns its length. A failure to read is the archive's fault, one to write is ours.
 fn copy(from: &mut impl Read, target: &Path, bound: Bound<'_>, format: &'static str) -> Result<u64> {
-    let mut to = File::create_new(target).map_err(|error| Error::io(target, "create", error))?;
+    let mut to = File::create(target).map_err(|error| Error::io(target, "create", error))?;
     let mut buffer = vec![0; 1 << 16];
     let mut done = 0;
     loop {
@@ -119,10 +118,6 @@ fn refuse_outside(name: &str) -> Result<()> {
         return Ok(());
     }
     Err(Problem::UnsafeMember { member: quoted(name.as_bytes()) }.into())
-}
-
-fn last_name(member: &str) -> &str {
-    member.rsplit_once('/').map_or(member, |(_, name)| name)
 }
 
 fn too_large(what: &str, limit: u64) -> Error {

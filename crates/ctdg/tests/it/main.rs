@@ -1,0 +1,3 @@
+//! Integration tests of `ctdg`, one binary.
+
+mod fetch;
