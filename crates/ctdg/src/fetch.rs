@@ -160,7 +160,7 @@ pub fn fetch(
 ) -> Result<Fetched> {
     fs::create_dir_all(into).map_err(|error| Error::io(into, "create", error))?;
     let path = into.join(&source.name).with_extension(EXTENSION);
-    let _lock = lock(into, &source.name)?;
+    let _lock = lock(into, &source.name, report)?;
     if options.present == Present::Keep && path.exists() {
         return Ok(Fetched { path, origin: None });
     }
@@ -264,12 +264,16 @@ impl Drop for Workshop {
 }
 
 /// Keeps a second fetch of the same set away for as long as the file is held; the system lets go of it if we die.
-fn lock(into: &Path, name: &str) -> Result<File> {
+fn lock(into: &Path, name: &str, report: Report<'_>) -> Result<File> {
     let path = into.join(format!(".{name}.lock"));
     let file = File::create(&path).map_err(|error| Error::io(&path, "create", error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Problem::Busy { name: name.to_owned() }.into()),
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+            report(Progress::Remark("this file system has no locks: see to it that no other fetch runs here"));
+            Ok(file)
+        }
         Err(TryLockError::Error(error)) => Err(Error::io(&path, "lock", error)),
     }
 }

@@ -6,6 +6,7 @@ mod archive;
 mod resume;
 mod server;
 
+use std::fmt::Write;
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ impl Bench {
         let mut names: Vec<_> = fs::read_dir(self.folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| !name.ends_with(".lock"))
+            .filter(|name| name != ".toy.lock")
             .collect();
         names.sort();
         names
@@ -78,7 +79,7 @@ fn options() -> Options {
 /// The trivial conversion: the files one after the other.
 fn join(unpacked: &Unpacked, to: &Path) -> Result<Counts> {
     let content: Vec<u8> = unpacked.files.iter().flat_map(|file| fs::read(file).unwrap()).collect();
-    fs::write(to, content).unwrap();
+    fs::write(to, content).map_err(|error| Error::io(to, "write", error))?;
     Ok(COUNTS)
 }
 
@@ -86,7 +87,7 @@ fn join(unpacked: &Unpacked, to: &Path) -> Result<Counts> {
 fn source(homes: &[(String, &str)]) -> Source {
     let mut toml = "[[source]]\nname = \"toy\"\nnodes = 3\nevents = 2\n".to_owned();
     for (url, more) in homes {
-        toml += &format!("[[source.home]]\nurl = \"{url}\"\nat-most-mib = 1\n{more}\n");
+        write!(toml, "[[source.home]]\nurl = \"{url}\"\nat-most-mib = 1\n{more}\n").unwrap();
     }
     Source::parse(&toml).unwrap().remove(0)
 }
@@ -126,6 +127,14 @@ fn a_file_comes_through_whole() {
     assert_eq!(fetched.origin.unwrap().url, server.url("/toy.csv"));
     assert_eq!(stages, ["connecting", "downloaded", "converting"]);
     bench.assert_holds(&content);
+}
+
+#[test]
+fn a_file_of_unannounced_length_comes_through_too() {
+    let server = Server::start(|_| Answer::whole(b"here").unannounced());
+    let mut bench = Bench::new();
+    bench.fetch(&plain(&server)).unwrap();
+    bench.assert_holds(b"here");
 }
 
 #[test]
@@ -190,6 +199,15 @@ fn nobody_at_the_address_is_an_error_that_names_it() {
 }
 
 #[test]
+fn a_server_that_does_not_speak_tls_is_an_error_at_an_https_address() {
+    let server = Server::start(|_| Answer::whole(b"here"));
+    let url = server.url("/toy.csv").replace("http://", "https://");
+    let error = Bench::new().fetch(&source(&[(url.clone(), "format = \"jodie\"")])).unwrap_err();
+    assert!(matches!(error.problem(), Problem::Unreachable { .. }), "{error}");
+    assert!(error.to_string().contains(&url), "{error}");
+}
+
+#[test]
 fn the_second_home_helps_where_the_first_fails() {
     let server = Server::start(|request| match request.path.as_str() {
         "/second/toy.csv" => Answer::whole(b"second"),
@@ -211,11 +229,16 @@ fn the_second_home_helps_where_the_first_fails() {
 
 #[test]
 fn a_download_beyond_its_bound_is_stopped() {
-    let server = Server::start(|_| Answer::whole(&vec![0; (1 << 20) + 1]));
+    let server = Server::start(|request| {
+        let answer = Answer::whole(&vec![0; (1 << 20) + 1]);
+        if request.nth == 0 { answer } else { answer.unannounced() }
+    });
     let mut bench = Bench::new();
-    let error = bench.fetch(&plain(&server)).unwrap_err();
-    assert!(matches!(error.problem(), Problem::TooLarge { .. }), "{error}");
-    assert!(bench.left().is_empty(), "{:?}", bench.left());
+    for _ in 0..2 {
+        let error = bench.fetch(&plain(&server)).unwrap_err();
+        assert!(matches!(error.problem(), Problem::TooLarge { .. }), "{error}");
+        assert!(bench.left().is_empty(), "{:?}", bench.left());
+    }
 }
 
 #[test]

@@ -39,6 +39,8 @@ enum Ending {
     /// The whole body was sent.
     #[default]
     Whole,
+    /// The same, but only the closed connection tells.
+    Unannounced,
     /// The connection closes after this many bytes of it.
     Cut(usize),
     /// After this many bytes of it, silence until the client hangs up.
@@ -72,6 +74,10 @@ impl Answer {
     pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
+    }
+
+    pub(super) fn unannounced(self) -> Self {
+        Self { ending: Ending::Unannounced, ..self }
     }
 
     pub(super) fn cut_after(self, bytes: usize) -> Self {
@@ -155,13 +161,16 @@ fn serve(
     requests.lock().unwrap().push(request.clone());
 
     let Answer { status, headers, body, ending } = answer(&request);
-    write!(stream, "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {}\r\n", body.len())?;
+    write!(stream, "HTTP/1.1 {status} X\r\nConnection: close\r\n")?;
+    if !matches!(ending, Ending::Unannounced) {
+        write!(stream, "Content-Length: {}\r\n", body.len())?;
+    }
     for (name, value) in headers {
         write!(stream, "{name}: {value}\r\n")?;
     }
     write!(stream, "\r\n")?;
     match ending {
-        Ending::Whole => stream.write_all(&body)?,
+        Ending::Whole | Ending::Unannounced => stream.write_all(&body)?,
         Ending::Cut(bytes) => stream.write_all(&body[..bytes])?,
         Ending::Silence(bytes) => {
             stream.write_all(&body[..bytes])?;
