@@ -3,6 +3,8 @@
 pub mod dataset;
 pub mod error;
 pub mod event;
+#[cfg(feature = "fetch")]
+pub mod fetch;
 pub mod generate;
 pub mod metric;
 pub mod mite;

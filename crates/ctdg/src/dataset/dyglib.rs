@@ -51,6 +51,11 @@ fn read_padded(file: &PathBuf, expected: usize, of: &'static str) -> Result<Matr
     Ok(matrix)
 }
 
+/// Whether features say nothing: the published files have columns of zeros where a set has no features.
+pub(crate) fn all_zero(values: &[f32]) -> bool {
+    values.iter().all(|&value| value == 0.0)
+}
+
 /// The given rows of `matrix`, or nothing if it holds only zeros.
 fn features_after_padding(
     matrix: Matrix,
@@ -58,7 +63,7 @@ fn features_after_padding(
     rows: impl Iterator<Item = Option<usize>>,
 ) -> Result<Option<Features>> {
     let Matrix { width, values, .. } = matrix;
-    if width == 0 || values.iter().all(|&value| value == 0.0) {
+    if width == 0 || all_zero(&values) {
         return Ok(None);
     }
     let mut kept = Vec::with_capacity(values.len() - width);

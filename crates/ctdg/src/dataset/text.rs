@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use csv::ByteRecord;
 
+use crate::dataset::dyglib::all_zero;
 use crate::dataset::layout::{FeatureSpan, Layout, format_of_header, looks_like_header};
 use crate::dataset::source::{Compression, Source};
 use crate::dataset::{Format, ReadOptions, npy};
 use crate::error::{Error, Place, Problem, Result, quoted};
-use crate::event::{EventStream, Role, StreamBuilder};
+use crate::event::{Columns, EventStream, Role, StreamBuilder};
 
 /// No honest row is longer; a file that claims so is damaged, and must not take the memory down with it.
 const LONGEST_LINE: usize = 16 << 20;
@@ -48,13 +49,21 @@ pub(crate) fn read_from(source: Source<'_>, format: Format, options: &ReadOption
         FeatureSpan::At(at) if at.is_empty() => sibling(&path, "_features.npy"),
         _ => None,
     };
-    let Some(beside) = beside else { return builder.finish(None).map_err(|error| error.in_file(&path)) };
+    let Some(beside) = beside else {
+        let stream = builder.finish(None).map_err(|error| error.in_file(&path))?;
+        let silent = stream.edge_features().is_some_and(|features| all_zero(features.values()));
+        return if table.format == Format::Jodie && silent { without_edge_features(stream) } else { Ok(stream) };
+    };
     let matrix = npy::read(&beside, options.progress)?;
     if matrix.rows != builder.len() {
         let (found, expected) = (matrix.rows as u64, builder.len() as u64);
         return Err(Error::at(Place::file(beside), Problem::FeatureRows { found, expected, of: "events" }));
     }
     builder.finish(matrix.into_features()?)
+}
+
+fn without_edge_features(stream: EventStream) -> Result<EventStream> {
+    EventStream::new(Columns { edge_features: None, ..stream.into_columns() })
 }
 
 /// `DIR/NAME_features.npy` and the like for `DIR/NAME.csv`, in whichever packing exists.

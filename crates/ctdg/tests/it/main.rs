@@ -1,4 +1,5 @@
 //! Integration tests of `ctdg`, in one binary.
 
+mod fetch;
 mod generate;
 mod metric;

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use ctdg::event::EventStream;
 use serde::Serialize;
 
-use crate::commands::input::{Input, Reading};
+use crate::commands::input::From;
 use crate::commands::number::grouped;
 use crate::output::{Outcome, Output};
 use crate::progress;
@@ -35,7 +35,7 @@ struct OnData {
     #[arg(long, value_name = "D", default_value = ctdg::dataset::COLLEGEMSG)]
     data: String,
     #[command(flatten)]
-    reading: Reading,
+    from: From,
     /// Passes over all events; the best and the median are reported
     #[arg(long, default_value_t = 10)]
     repeats: usize,
@@ -48,8 +48,7 @@ impl OnData {
     fn load(&self, output: &Output) -> anyhow::Result<EventStream> {
         anyhow::ensure!(self.repeats > 0, "found --repeats 0, expected at least 1");
         anyhow::ensure!(self.batch > 0, "found --batch 0, expected at least 1");
-        let input = Input { data: self.data.clone(), reading: self.reading.clone() };
-        Ok(input.load(output)?.stream)
+        Ok(self.from.load(&self.data, output)?.stream)
     }
 
     /// Times `pass`, which handles `items`, once unmeasured and then `repeats` times.

@@ -1,8 +1,10 @@
 //! `hopedgn data`: look at, make, convert, fetch and split data sets.
 
 mod convert;
+mod fetch;
 mod generate;
 mod info;
+mod list;
 mod split;
 
 use clap::Subcommand;
@@ -11,17 +13,21 @@ use crate::output::{Outcome, Output};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Data {
+    List(list::List),
     Info(info::Info),
     Generate(generate::Generate),
     Convert(convert::Convert),
+    Fetch(fetch::FetchArgs),
     Split(split::SplitArgs),
 }
 
 pub(crate) fn run(data: Data, output: &Output) -> anyhow::Result<Outcome> {
     match data {
+        Data::List(args) => list::run(&args, output),
         Data::Info(args) => info::run(&args, output),
         Data::Generate(args) => generate::run(&args, output),
         Data::Convert(args) => convert::run(&args, output),
+        Data::Fetch(args) => fetch::run(&args, output),
         Data::Split(args) => split::run(&args, output),
     }
 }

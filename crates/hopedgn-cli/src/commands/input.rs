@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use ctdg::Problem;
 use ctdg::dataset::{self, ColumnRef, FeatureColumns, Format, ReadOptions};
 use ctdg::event::{EventStream, IdKind};
+use ctdg::fetch;
 
 use crate::output::Output;
 use crate::progress;
@@ -17,7 +20,39 @@ pub(crate) struct Input {
     #[arg(value_name = "D")]
     pub(crate) data: String,
     #[command(flatten)]
+    pub(crate) from: From,
+}
+
+/// Where data sets lie and how files are read.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct From {
+    #[command(flatten)]
+    pub(crate) folder: DataFolder,
+    #[command(flatten)]
     pub(crate) reading: Reading,
+}
+
+/// Where fetched data sets lie.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DataFolder {
+    /// Folder of fetched data sets [default: hopedgn in the user's data folder]
+    #[arg(long, value_name = "DIR", env = "HOPEDGN_DATA_DIR", hide_env_values = true)]
+    data_dir: Option<PathBuf>,
+}
+
+impl DataFolder {
+    pub(crate) fn path(&self) -> anyhow::Result<PathBuf> {
+        if let Some(folder) = &self.data_dir {
+            return Ok(folder.clone());
+        }
+        let home = std::env::home_dir().context("found no home folder, expected one; name a folder with --data-dir")?;
+        Ok(home.join(".local/share/hopedgn"))
+    }
+
+    /// Where the fetched data set `name` lies, or would.
+    pub(crate) fn file(&self, name: &str) -> anyhow::Result<PathBuf> {
+        Ok(self.path()?.join(name).with_extension(fetch::EXTENSION))
+    }
 }
 
 /// How to read a file of events.
@@ -144,22 +179,41 @@ pub(crate) struct Loaded {
 
 impl Input {
     pub(crate) fn load(&self, output: &Output) -> anyhow::Result<Loaded> {
-        let start = Instant::now();
-        let stream = match self.path() {
-            None => dataset::collegemsg()?,
-            Some(path) => read(&path, &self.reading, output)?,
-        };
-        Ok(Loaded { name: self.data.clone(), stream, seconds: start.elapsed().as_secs_f64() })
-    }
-
-    /// The file to read, or nothing for the bundled set.
-    fn path(&self) -> Option<PathBuf> {
-        (self.data != dataset::COLLEGEMSG).then(|| PathBuf::from(&self.data))
+        self.from.load(&self.data, output)
     }
 }
 
+impl From {
+    /// Loads the data set or file called `data`. A name wins over a file of the same name; `./NAME` is the file.
+    pub(crate) fn load(&self, data: &str, output: &Output) -> anyhow::Result<Loaded> {
+        let start = Instant::now();
+        let stream = if data == dataset::COLLEGEMSG {
+            dataset::collegemsg()?
+        } else if fetch::Source::named(data).is_ok() {
+            let file = self.folder.file(data)?;
+            if !file.exists() {
+                return Err(ctdg::Error::from(Problem::NotFetched { name: data.to_owned() }).into());
+            }
+            dataset::read(&file, &ReadOptions::default())?
+        } else if Path::new(data).exists() {
+            read(Path::new(data), &self.reading, output)?
+        } else {
+            let known: Vec<&str> = names().collect();
+            let (name, known) = (data.to_owned(), known.join(", "));
+            return Err(ctdg::Error::from(Problem::UnknownData { name, known }).into());
+        };
+        Ok(Loaded { name: data.to_owned(), stream, seconds: start.elapsed().as_secs_f64() })
+    }
+}
+
+/// The names that data sets have.
+fn names() -> impl Iterator<Item = &'static str> {
+    let fetched = fetch::Source::all().iter().map(|source| source.name.as_str());
+    std::iter::once(dataset::COLLEGEMSG).chain(fetched)
+}
+
 /// Reads a file with a bar.
-pub(crate) fn read(path: &Path, reading: &Reading, output: &Output) -> anyhow::Result<EventStream> {
+fn read(path: &Path, reading: &Reading, output: &Output) -> anyhow::Result<EventStream> {
     let bar = progress::bytes(output, "reading", 0);
     let report = |done, total| {
         bar.set_length(total);

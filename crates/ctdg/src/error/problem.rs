@@ -1,0 +1,343 @@
+//! What can be wrong. A uniform list, in the order in which a data set meets these: file, table, values, use, network.
+
+use crate::error::Error;
+
+/// The kinds of failure, each with its facts. [`Problem::remedy`] names the way out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The operating system refused a file operation.
+    #[error("could not {action}: {source}")]
+    Io {
+        /// What was attempted, e.g. `open`.
+        action: &'static str,
+        /// The system's answer.
+        source: std::io::Error,
+    },
+    /// A file without a single event.
+    #[error("found no events, expected at least one")]
+    Empty,
+    /// No column plays a role that must be filled.
+    #[error("found no {role} column among {have}, expected one of {expected}")]
+    MissingColumn {
+        /// `source`, `destination` or `time`.
+        role: &'static str,
+        /// The names that would have been taken.
+        expected: String,
+        /// The columns of the file.
+        have: String,
+    },
+    /// Two columns of one name, or two roles on one column.
+    #[error("found {what} twice, expected it once")]
+    DuplicateColumn {
+        /// The repeated column.
+        what: String,
+    },
+    /// A column position past the end of the row.
+    #[error("found {found} fields, expected at least {expected}")]
+    ShortRow {
+        /// Fields in the row.
+        found: u64,
+        /// Fields needed.
+        expected: u64,
+    },
+    /// Text where a number must stand.
+    #[error("found {found}, expected {expected}")]
+    NotANumber {
+        /// The text, quoted and shortened.
+        found: String,
+        /// e.g. `a number`.
+        expected: &'static str,
+    },
+    /// A NaN or infinite time.
+    #[error("found the time {found}, expected a finite number")]
+    NonFiniteTime {
+        /// The value as text.
+        found: String,
+    },
+    /// A NaN or infinite feature or label.
+    #[error("found {found}, expected a finite number")]
+    NonFiniteValue {
+        /// The value as text.
+        found: String,
+    },
+    /// Time goes backwards and sorting was not asked for.
+    #[error("found the time {found} after {previous}, expected times that never go backwards")]
+    TimeBackwards {
+        /// This event's time.
+        found: f64,
+        /// The time before it.
+        previous: f64,
+    },
+    /// A negative integer id.
+    #[error("found the negative node id {found}, expected an integer of at least 0")]
+    NegativeId {
+        /// The id.
+        found: String,
+    },
+    /// An integer id beyond 64 bits.
+    #[error("found the node id {found}, expected at most {max}", max = u64::MAX)]
+    IdOverflow {
+        /// The id as text.
+        found: String,
+    },
+    /// More of something than this crate counts.
+    #[error("found more than {max} {what}, expected at most that many")]
+    TooMany {
+        /// `nodes`, `events`, …
+        what: &'static str,
+        /// The limit.
+        max: u64,
+    },
+    /// A null where a value must stand (Parquet).
+    #[error("found no value, expected one in every row")]
+    Null,
+    /// A column of a type that cannot play its role (Parquet, npy).
+    #[error("found values of type {found}, expected {expected}")]
+    WrongType {
+        /// The type in the file.
+        found: String,
+        /// What would do.
+        expected: &'static str,
+    },
+    /// Feature rows and events (or nodes) do not agree in number.
+    #[error("found {found} feature rows, expected {expected}, one for each of the {of}")]
+    FeatureRows {
+        /// Rows in the file.
+        found: u64,
+        /// Rows needed.
+        expected: u64,
+        /// `events`, `nodes`, …
+        of: &'static str,
+    },
+    /// A row with another number of features than the first.
+    #[error("found {found} features, expected {expected} as in the first row")]
+    FeatureWidth {
+        /// Features in this row.
+        found: u64,
+        /// Features in the first row.
+        expected: u64,
+    },
+    /// A compressed stream ends too early.
+    #[error("found the end of the {format} stream too early, expected its closing mark")]
+    Truncated {
+        /// `gzip`, `zstd`, …
+        format: &'static str,
+    },
+    /// Bytes that are not what their format promises.
+    #[error("found damaged {format} data ({detail}), expected a sound file")]
+    Corrupt {
+        /// `gzip`, `zstd`, `Parquet`, …
+        format: &'static str,
+        /// What the decoder says.
+        detail: String,
+    },
+    /// A file of another format or version than asked for.
+    #[error("found {found}, expected {expected}")]
+    WrongFormat {
+        /// What it looks like.
+        found: String,
+        /// What was asked for.
+        expected: String,
+    },
+    /// Bytes that are not UTF-8 text.
+    #[error("found bytes that are not UTF-8, expected text")]
+    NotUtf8,
+    /// A setting outside its range.
+    #[error("found {name} = {found}, expected {expected}")]
+    Setting {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        found: String,
+        /// The range.
+        expected: String,
+    },
+    /// A name that is neither bundled, known nor a file.
+    #[error("found no data set or file called {name}, expected one of {known} or a path")]
+    UnknownData {
+        /// The name asked for.
+        name: String,
+        /// What is known.
+        known: String,
+    },
+    /// A known data set that has not been fetched yet.
+    #[error("the data set {name} is not on this machine")]
+    NotFetched {
+        /// The data set.
+        name: String,
+    },
+    /// A set of pairs out of which nothing is left to draw.
+    #[error("found no pair to draw a negative from, expected a source and destination that the batch does not hold")]
+    NoNegative,
+    /// A score that is not a number.
+    #[error("found a score that is not a number (NaN), expected a number")]
+    NanScore,
+    /// Scores of one class only, of which neither precision nor a ROC curve is defined.
+    #[error("found {positives} positives and {negatives} negatives, expected at least one of each")]
+    OneClass {
+        /// Scores labelled as positives.
+        positives: u64,
+        /// Scores labelled as negatives.
+        negatives: u64,
+    },
+    /// Labels and scores do not agree in number.
+    #[error("found {found} labels, expected {expected}, one for each score")]
+    LabelCount {
+        /// Labels given.
+        found: u64,
+        /// Scores given.
+        expected: u64,
+    },
+    /// A mean over nothing.
+    #[error("found nothing scored, expected at least one {what}")]
+    NothingScored {
+        /// `batch` or `rank`.
+        what: &'static str,
+    },
+    /// A name without an address to fetch it from.
+    #[error("found no address for a data set called {name}, expected one of {known}")]
+    NotFetchable {
+        /// The name asked for.
+        name: String,
+        /// The names that have one.
+        known: String,
+    },
+    /// A list of addresses that does not parse or makes no sense.
+    #[error("found {found} in the list of addresses, expected {expected}")]
+    Addresses {
+        /// The offending value, or what the parser says.
+        found: String,
+        /// What should stand there.
+        expected: &'static str,
+    },
+    /// Nobody answered at an address.
+    #[error("could not reach {url}: {detail}")]
+    Unreachable {
+        /// The address.
+        url: String,
+        /// What the network says.
+        detail: String,
+    },
+    /// A server answered, but not with the file.
+    #[error("found status {status} at {url}, expected 200")]
+    Http {
+        /// The address.
+        url: String,
+        /// The answer.
+        status: u16,
+    },
+    /// A transfer ended before the file did.
+    #[error("found {found} bytes of {url} before the transfer stopped ({cause}), expected {expected}")]
+    CutOff {
+        /// The address.
+        url: String,
+        /// Bytes that are here.
+        found: u64,
+        /// Bytes of the whole file, as far as the server told.
+        expected: String,
+        /// What the network says.
+        cause: String,
+    },
+    /// A file of other content than its publisher states.
+    #[error("found the checksum {found} for {url}, expected {expected}")]
+    Checksum {
+        /// The address.
+        url: String,
+        /// What was computed.
+        found: String,
+        /// What the publisher states.
+        expected: String,
+    },
+    /// A download or an archive beyond its bound.
+    #[error("found more than {limit} bytes in {what}, expected at most that many")]
+    TooLarge {
+        /// The address or the archive's member.
+        what: String,
+        /// The bound.
+        limit: u64,
+    },
+    /// An archive that would write outside its folder.
+    #[error("found the member {member} in the archive, expected only names that stay inside its folder")]
+    UnsafeMember {
+        /// The name, quoted.
+        member: String,
+    },
+    /// An archive without a file that should be in it.
+    #[error("found no file {member} in the archive, expected one")]
+    MissingMember {
+        /// The name.
+        member: String,
+    },
+    /// A fetched data set of another size than published.
+    #[error("found {nodes} nodes and {events} events, expected {expected_nodes} and {expected_events}")]
+    WrongCounts {
+        /// Nodes found.
+        nodes: u64,
+        /// Events found.
+        events: u64,
+        /// Nodes published.
+        expected_nodes: u64,
+        /// Events published.
+        expected_events: u64,
+    },
+    /// Two fetches of one data set into one folder.
+    #[error("found another fetch of {name} into this folder at work, expected to be the only one")]
+    Busy {
+        /// The data set.
+        name: String,
+    },
+    /// Every home of a data set failed.
+    #[error("found no home of {name} that works: {}", listed(.failures))]
+    NoHome {
+        /// The data set.
+        name: String,
+        /// One failure per home, in the order they were tried.
+        failures: Vec<Error>,
+    },
+}
+
+fn listed(failures: &[Error]) -> String {
+    failures.iter().map(ToString::to_string).collect::<Vec<_>>().join(" | ")
+}
+
+impl Problem {
+    /// What the person can do about it, where there is something.
+    #[must_use]
+    pub fn remedy(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::MissingColumn { .. } => {
+                "name the columns with --src, --dst and --time (a name or a position from 1), or give --no-header"
+            }
+            Self::DuplicateColumn { .. } => "rename one, or choose columns by position with --src, --dst and --time",
+            Self::TimeBackwards { .. } => "sort the file, or let --sort do it",
+            Self::NegativeId { .. } | Self::IdOverflow { .. } => "take ids as names with --ids text",
+            Self::NotANumber { expected: "an integer node id", .. } => "take ids as names with --ids text",
+            Self::Truncated { .. } => "the file was cut off; fetch or copy it again",
+            Self::Corrupt { .. } => "fetch or copy the file again",
+            Self::NotUtf8 => "save the file as UTF-8",
+            Self::Null => "drop the rows without a value, or fill them in",
+            Self::FeatureRows { .. } => "make the feature file again from the same events",
+            Self::FeatureWidth { .. } | Self::ShortRow { .. } => "make every row equally long",
+            Self::Empty => "check that the right file and columns were given",
+            Self::NotFetched { .. } => "fetch it with `hopedgn data fetch NAME`",
+            Self::UnknownData { .. } => "see `hopedgn data list`",
+            Self::WrongFormat { .. } => "name the format with --format",
+            Self::NanScore => "the model has diverged: lower its learning rate, or look for bad values in its input",
+            Self::OneClass { .. } => "score positives and negatives together",
+            Self::Http { status: 408 | 425 | 429 | 500.., .. } => {
+                "the server is busy or down; run the same command again later"
+            }
+            Self::Http { .. } => "the file may have moved; download it by hand and read it with `hopedgn data convert`",
+            Self::Unreachable { .. } => "check the connection and the proxy settings, then run the same command again",
+            Self::CutOff { .. } => "run the same command again; it goes on from there",
+            Self::Checksum { .. } => "what was downloaded has been removed; run the same command again",
+            Self::TooLarge { .. } | Self::UnsafeMember { .. } | Self::MissingMember { .. } => {
+                "this is not the published file; download it by hand and look at it"
+            }
+            Self::WrongCounts { .. } => "this is not the published data set; download it by hand and look at it",
+            Self::Busy { .. } => "wait for the other one to end",
+            _ => return None,
+        })
+    }
+}

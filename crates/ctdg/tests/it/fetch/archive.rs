@@ -1,0 +1,212 @@
+//! Checksums and archives: right, wrong, damaged and hostile.
+
+use std::io::{Cursor, Write};
+
+use bzip2::write::BzEncoder;
+use ctdg::fetch::{Format, Source};
+use ctdg::{Error, Problem, Result};
+use md5::{Digest, Md5};
+use zip::CompressionMethod;
+use zip::write::{SimpleFileOptions, ZipWriter};
+
+use super::server::{Answer, Server};
+use super::{Bench, bytes, join, options, source};
+
+const MEMBERS: [&str; 3] = ["toy/ml_toy.csv", "toy/ml_toy.npy", "toy/ml_toy_node.npy"];
+const TRIO: &str = "archive = \"zip\"\nformat = \"dyglib\"\n\
+                    members = [\"toy/ml_toy.csv\", \"toy/ml_toy.npy\", \"toy/ml_toy_node.npy\"]";
+const TSV: &str = "archive = \"tar-bz2\"\nformat = \"konect\"\nmembers = [\"toy/out.toy\"]";
+
+fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+    let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content) in files {
+        archive.start_file(*name, options).unwrap();
+        archive.write_all(content).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+/// The three files, and one that nobody wants.
+fn trio() -> Vec<u8> {
+    zipped(&[("toy/toy.csv", b"raw"), (MEMBERS[2], b"nodes"), (MEMBERS[0], b"events"), (MEMBERS[1], b"edges")])
+}
+
+fn tarred(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(BzEncoder::new(Vec::new(), bzip2::Compression::best()));
+    for (name, content) in files {
+        let mut header = tar::Header::new_gnu();
+        // By hand, since the crate refuses names that climb.
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        header.set_cksum();
+        archive.append(&header, *content).unwrap();
+    }
+    archive.into_inner().unwrap().finish().unwrap()
+}
+
+fn md5_of(content: &[u8]) -> String {
+    Md5::digest(content).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
+}
+
+/// Serves `content` to whatever is asked, and fetches it from a home with these keys.
+fn fetch_one(content: Vec<u8>, file: &str, keys: &str) -> (Bench, Result<()>) {
+    let server = Server::start(move |_| Answer::whole(&content));
+    let mut bench = Bench::new();
+    let fetched = bench.fetch(&source(&[(server.url(file), keys)]));
+    (bench, fetched.map(|_| ()))
+}
+
+/// Fetches, and returns the error, having made sure that nothing is left.
+#[track_caller]
+fn refused(content: Vec<u8>, file: &str, keys: &str) -> Error {
+    let (bench, fetched) = fetch_one(content, file, keys);
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+    fetched.unwrap_err()
+}
+
+#[test]
+fn the_wanted_members_of_a_zip_reach_the_conversion_in_order() {
+    let archive = trio();
+    let server = Server::start(move |_| Answer::whole(&archive));
+    let mut bench = Bench::new();
+    let convert = |unpacked: &ctdg::fetch::Unpacked, to: &std::path::Path| {
+        assert_eq!(unpacked.format, Format::Dyglib);
+        let names: Vec<_> = unpacked.files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
+        assert_eq!(names, ["ml_toy.csv", "ml_toy.npy", "ml_toy_node.npy"]);
+        join(unpacked, to)
+    };
+    bench.fetch_with(&source(&[(server.url("/toy.zip"), TRIO)]), &options(), &convert).unwrap();
+    bench.assert_holds(b"eventsedgesnodes");
+}
+
+#[test]
+fn deflate64_is_read_as_one_of_the_published_archives_uses_it() {
+    // A stream without repeats is the same in both; only the number of the method differs.
+    let files: Vec<_> = MEMBERS.iter().map(|name| (*name, b"content".as_slice())).collect();
+    let mut archive = zipped(&files);
+    for (signature, method) in [(b"PK\x03\x04", 8), (b"PK\x01\x02", 10)] {
+        for start in 0..archive.len() - 4 {
+            if archive[start..start + 4] == *signature {
+                assert_eq!(archive[start + method], 8);
+                archive[start + method] = 9;
+            }
+        }
+    }
+    let (bench, fetched) = fetch_one(archive, "/toy.zip", TRIO);
+    fetched.unwrap();
+    bench.assert_holds(b"contentcontentcontent");
+}
+
+#[test]
+fn the_wanted_member_of_a_tar_bz2_reaches_the_conversion() {
+    let archive = tarred(&[("./toy/README", b"read me"), ("toy/out.toy", b"% asym\n1 2 1 5\n"), ("toy/meta", b"")]);
+    let (bench, fetched) = fetch_one(archive, "/toy.tar.bz2", TSV);
+    fetched.unwrap();
+    bench.assert_holds(b"% asym\n1 2 1 5\n");
+}
+
+#[test]
+fn an_archive_that_climbs_out_of_its_folder_is_refused() {
+    let mut files = vec![("../../evil.csv", b"evil".as_slice())];
+    files.extend(MEMBERS.iter().map(|name| (*name, b"content".as_slice())));
+    for evil in ["../../evil.csv", "/evil.csv", "toy/../../evil.csv", "..\\evil.csv"] {
+        files[0].0 = evil;
+        let error = refused(zipped(&files), "/toy.zip", TRIO);
+        assert!(matches!(error.problem(), Problem::UnsafeMember { .. }), "{evil}: {error}");
+        let error = refused(tarred(&[(evil, b"evil"), ("toy/out.toy", b"1 2 1 5")]), "/toy.tar.bz2", TSV);
+        assert!(matches!(error.problem(), Problem::UnsafeMember { .. }), "{evil}: {error}");
+    }
+}
+
+#[test]
+fn an_archive_that_swells_beyond_its_bound_is_refused() {
+    let zeros = vec![0; 600 << 10];
+    let bomb: Vec<_> = MEMBERS.iter().map(|name| (*name, zeros.as_slice())).collect();
+    let error = refused(zipped(&bomb), "/toy.zip", TRIO);
+    assert!(matches!(error.problem(), Problem::TooLarge { limit: 1_048_576, .. }), "{error}");
+    for name in ["toy/out.toy", "toy/unwanted"] {
+        let error = refused(tarred(&[(name, &vec![0; 2 << 20]), ("toy/out.toy", b"")]), "/toy.tar.bz2", TSV);
+        assert!(matches!(error.problem(), Problem::TooLarge { limit: 1_048_576, .. }), "{name}: {error}");
+    }
+}
+
+#[test]
+fn an_archive_without_a_wanted_file_is_refused() {
+    let error = refused(zipped(&[(MEMBERS[0], b"events"), (MEMBERS[1], b"edges")]), "/toy.zip", TRIO);
+    assert!(matches!(error.problem(), Problem::MissingMember { member } if member == MEMBERS[2]), "{error}");
+    let error = refused(tarred(&[("toy/other", b"")]), "/toy.tar.bz2", TSV);
+    assert!(matches!(error.problem(), Problem::MissingMember { .. }), "{error}");
+}
+
+#[test]
+fn a_damaged_archive_is_refused_and_not_kept() {
+    let mut archive = trio();
+    let end = archive.len();
+    archive.truncate(end - 10);
+    for (content, file, keys) in [
+        (archive, "/toy.zip", TRIO),
+        (b"<html>not found</html>".to_vec(), "/toy.zip", TRIO),
+        (b"<html>not found</html>".to_vec(), "/toy.tar.bz2", TSV),
+    ] {
+        let error = refused(content, file, keys);
+        assert!(matches!(error.problem(), Problem::Corrupt { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_wrong_checksum_is_an_error_and_leaves_nothing() {
+    let wrong = format!("format = \"jodie\"\nmd5 = \"{}\"", md5_of(b"what was published"));
+    let error = refused(b"something else".to_vec(), "/toy.csv", &wrong);
+    let Problem::Checksum { found, expected, .. } = error.problem() else { panic!("{error}") };
+    assert_eq!(*found, format!("md5:{}", md5_of(b"something else")));
+    assert_eq!(*expected, format!("md5:{}", md5_of(b"what was published")));
+}
+
+/// A server with the trio and a record that states `checksum` for it, and the home that names both.
+fn with_record(checksum: Option<String>) -> (Server, Source) {
+    let archive = trio();
+    let server = Server::start(move |request| match (request.path.as_str(), &checksum) {
+        ("/record", Some(sum)) => {
+            Answer::whole(format!(r#"{{"files": [{{"key": "toy.zip", "checksum": "md5:{sum}"}}]}}"#).as_bytes())
+        }
+        ("/record", None) => Answer::status(503),
+        (_, _) if request.nth == 0 => Answer::whole(&archive).cut_after(50),
+        _ => Answer::file(&archive, "W/\"weak\"", request),
+    });
+    let keys = format!("{TRIO}\nchecksum-url = \"{}\"", server.url("/record"));
+    let source = source(&[(server.url("/toy.zip"), &keys)]);
+    (server, source)
+}
+
+#[test]
+fn the_record_states_the_checksum_and_so_lets_bytes_of_an_unknown_version_go_on() {
+    let (server, source) = with_record(Some(md5_of(&trio())));
+    let mut bench = Bench::new();
+    let origin = bench.fetch(&source).unwrap().origin.unwrap();
+    assert_eq!(origin.checksum.unwrap().to_string(), format!("md5:{}", md5_of(&trio())));
+    let requests = server.requests();
+    assert_eq!(requests[0].path, "/record");
+    assert_eq!((requests[2].from(), &requests[2].if_range), (Some(50), &None));
+    bench.assert_holds(b"eventsedgesnodes");
+}
+
+#[test]
+fn a_record_that_states_another_checksum_is_believed() {
+    let (_server, source) = with_record(Some(md5_of(&bytes(10))));
+    let mut bench = Bench::new();
+    let error = bench.fetch(&source).unwrap_err();
+    assert!(matches!(error.problem(), Problem::Checksum { .. }), "{error}");
+    assert!(bench.left().is_empty(), "{:?}", bench.left());
+}
+
+#[test]
+fn a_record_that_does_not_come_is_a_remark() {
+    let (_server, source) = with_record(None);
+    let mut bench = Bench::new();
+    let origin = bench.fetch(&source).unwrap().origin.unwrap();
+    assert_eq!(origin.checksum, None);
+    assert!(bench.remarks[0].contains("no checksum"), "{:?}", bench.remarks);
+    bench.assert_holds(b"eventsedgesnodes");
+}

@@ -1,0 +1,87 @@
+//! `hopedgn data fetch`: the paper's data sets from their public homes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ctdg::fetch::{self, Fetched, Options, Present, Progress, Source};
+use indicatif::ProgressBar;
+use serde_json::json;
+
+use crate::commands::input::DataFolder;
+use crate::output::{Outcome, Output};
+use crate::progress;
+
+/// Download a data set of the paper and convert it
+///
+/// An interrupted download goes on where it stopped when the same command is given again.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hopedgn data fetch wikipedia uci && hopedgn data info wikipedia")]
+pub(crate) struct FetchArgs {
+    /// Which (see `hopedgn data list`)
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Fetch again what is already here
+    #[arg(long)]
+    replace: bool,
+    /// Take addresses from this file instead of the built-in list
+    #[arg(long, value_name = "FILE.toml")]
+    sources: Option<PathBuf>,
+    #[command(flatten)]
+    folder: DataFolder,
+}
+
+pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> {
+    let list = args.sources.as_ref().map(|file| Source::read_list(file)).transpose()?;
+    let sources: Vec<&Source> =
+        args.names.iter().map(|name| Source::named_in(list.as_deref(), name)).collect::<Result<_, _>>()?;
+    let folder = args.folder.path()?;
+    let present = if args.replace { Present::Replace } else { Present::Keep };
+    let options = Options { present, ..Options::default() };
+    let mut text = String::new();
+    let mut facts = Vec::new();
+    for source in sources {
+        let bar = progress::bytes(output, &source.name, 0);
+        let fetched = fetch::fetch(source, &folder, &options, &fetch::to_binary, &mut |progress| {
+            show(&bar, output, &source.name, &progress);
+        });
+        bar.finish_and_clear();
+        let Fetched { path, origin } = fetched?;
+        let (url, checksum) = match &origin {
+            Some(origin) => (Some(&origin.url), origin.checksum.as_ref().map(ToString::to_string)),
+            None => (None, None),
+        };
+        let how = match (url, &checksum) {
+            (None, _) => "was here already".to_owned(),
+            (Some(url), Some(checksum)) => format!("from {url}, {checksum} as published"),
+            (Some(url), None) => format!("from {url}; no checksum is published"),
+        };
+        text.push_str(&format!("{}: {} ({how})\n", source.name, path.display()));
+        let counts = source.counts;
+        facts.push(json!({
+            "name": source.name, "path": path, "nodes": counts.nodes, "events": counts.events,
+            "url": url, "checksum": checksum, "was_here": origin.is_none(),
+        }));
+    }
+    output.answer(text, &json!({ "fetched": facts }))?;
+    Ok(Outcome::Done)
+}
+
+fn show(bar: &ProgressBar, output: &Output, name: &str, progress: &Progress<'_>) {
+    match progress {
+        Progress::Connecting { url, attempt: 1 } => bar.set_message(format!("{name}: asking {url}")),
+        Progress::Connecting { attempt, .. } => bar.set_message(format!("{name}: attempt {attempt}")),
+        Progress::Downloading { done, total } => {
+            bar.set_message(format!("{name}: downloading"));
+            bar.set_length(total.unwrap_or(*done));
+            bar.set_position(*done);
+        }
+        Progress::Checking { done, total } => {
+            bar.set_message(format!("{name}: checking"));
+            bar.set_length(*total);
+            bar.set_position(*done);
+        }
+        Progress::Unpacking { member } => bar.set_message(format!("{name}: unpacking {member}")),
+        Progress::Converting => bar.set_message(format!("{name}: converting")),
+        Progress::Remark(remark) => bar.suspend(|| output.remark(format_args!("{name}: {remark}"))),
+    }
+}

@@ -1,0 +1,90 @@
+//! `hopedgn data list`: what has a name.
+
+use std::fmt::{self, Display};
+
+use clap::Args;
+use ctdg::dataset;
+use ctdg::fetch::{Counts, Source};
+use ctdg::generate::InteractionSpec;
+use serde::Serialize;
+
+use crate::commands::input::DataFolder;
+use crate::commands::number::grouped;
+use crate::output::{Outcome, Output};
+
+/// List the data sets that have a name: bundled, fetched or to be fetched, and those that can be generated
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hopedgn data list --json")]
+pub(crate) struct List {
+    #[command(flatten)]
+    folder: DataFolder,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    name: String,
+    nodes: Option<u64>,
+    events: Option<u64>,
+    /// `bundled`, `here`, `fetch` or `generate`.
+    status: &'static str,
+    /// How to get it, or where it lies.
+    how: String,
+}
+
+#[derive(Serialize)]
+struct Catalogue {
+    data: Vec<Entry>,
+}
+
+pub(crate) fn run(args: &List, output: &Output) -> anyhow::Result<Outcome> {
+    let mut data = vec![Entry {
+        name: dataset::COLLEGEMSG.into(),
+        nodes: Some(1_899),
+        events: Some(59_835),
+        status: "bundled",
+        how: "inside this program".into(),
+    }];
+    for source in Source::all() {
+        let file = args.folder.file(&source.name)?;
+        let here = file.exists();
+        let Counts { nodes, events } = source.counts;
+        data.push(Entry {
+            name: source.name.clone(),
+            nodes: Some(nodes),
+            events: Some(events),
+            status: if here { "here" } else { "fetch" },
+            how: if here { file.display().to_string() } else { format!("hopedgn data fetch {}", source.name) },
+        });
+    }
+    for name in InteractionSpec::NAMES {
+        let spec = InteractionSpec::named(name);
+        data.push(Entry {
+            name: name.into(),
+            nodes: spec.as_ref().map(|spec| u64::from(spec.n_users) + u64::from(spec.n_items)),
+            events: spec.as_ref().map(|spec| u64::from(spec.n_events)),
+            status: "generate",
+            how: format!("hopedgn data generate {name} OUT"),
+        });
+    }
+    data.push(Entry {
+        name: "triadic".into(),
+        nodes: None,
+        events: None,
+        status: "generate",
+        how: "hopedgn data generate triadic OUT".into(),
+    });
+    let catalogue = Catalogue { data };
+    output.answer(&catalogue, &catalogue)?;
+    Ok(Outcome::Done)
+}
+
+impl Display for Catalogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<12} {:>8} {:>10}  {:<9} how", "name", "nodes", "events", "status")?;
+        for Entry { name, nodes, events, status, how } in &self.data {
+            let count = |count: &Option<u64>| count.map_or("any".into(), |count| grouped(count));
+            writeln!(f, "{name:<12} {:>8} {:>10}  {status:<9} {how}", count(nodes), count(events))?;
+        }
+        Ok(())
+    }
+}
