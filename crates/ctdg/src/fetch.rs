@@ -60,7 +60,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            attempts: 5,
+            attempts: 4,
             pause: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(20),
             idle_timeout: Duration::from_mins(1),

@@ -109,8 +109,8 @@ pub(crate) fn write(out: &mut dyn Write, stream: &EventStream) -> std::io::Resul
         header[8 * (place + 1)..][..8].copy_from_slice(&word.to_le_bytes());
     }
     out.write_all(&header)?;
-    let values = |features: Option<&Features>| features.map_or(&[][..], Features::values).to_vec();
-    let (edges, nodes) = (values(stream.edge_features()), values(stream.node_features()));
+    let edges = stream.edge_features().map_or(&[][..], Features::values);
+    let nodes = stream.node_features().map_or(&[][..], Features::values);
     let (integers, bytes): (&[u64], &[u8]) = match &stream.names().kind {
         Names::Counted { .. } => (&[], &[]),
         Names::Integers(names) => (names, &[]),
@@ -121,8 +121,8 @@ pub(crate) fn write(out: &mut dyn Write, stream: &EventStream) -> std::io::Resul
         bytemuck::cast_slice(stream.src()),
         bytemuck::cast_slice(stream.dst()),
         bytemuck::cast_slice(stream.labels()),
-        bytemuck::cast_slice(&edges),
-        bytemuck::cast_slice(&nodes),
+        bytemuck::cast_slice(edges),
+        bytemuck::cast_slice(nodes),
         bytemuck::cast_slice(integers),
         bytes,
     ];

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use crate::event::{EventId, EventStream, NodeId, strictly_before, up_to};
 use crate::random::Stream;
-use crate::split::distinct;
+use crate::split::{Split, distinct};
 
 /// How many destinations stand against a true one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub enum CandidateCount {
 #[derive(Debug)]
 pub struct CandidateLists<'s> {
     stream: &'s EventStream,
+    /// Events of the split; what was appended since is not looked at.
+    n_events: usize,
     /// All destinations of the split's events, ascending.
     destinations: Vec<NodeId>,
     /// Distinct destinations each source had in training, ascending: those of node `u` are
@@ -31,23 +33,19 @@ pub struct CandidateLists<'s> {
 }
 
 impl<'s> CandidateLists<'s> {
-    /// Destinations of `pool`, of which those in `train` count as past; event `e` draws from `random.fork(e)`, so a
-    /// list does not depend on the other events.
+    /// Destinations of all events of `split`; those of its training events count as past. Event `e` draws from
+    /// `random.fork(e)`, so a list does not depend on the other events.
     #[must_use]
-    pub fn new(
-        stream: &'s EventStream,
-        pool: &[EventId],
-        train: &[EventId],
-        count: CandidateCount,
-        random: Stream,
-    ) -> Self {
-        let destinations = distinct(pool.iter().map(|id| stream.dst()[id.index()]));
-        let mut pairs: Vec<_> = train.iter().map(|&id| stream.event(id)).map(|event| (event.src, event.dst)).collect();
+    pub fn new(stream: &'s EventStream, split: &Split, count: CandidateCount, random: Stream) -> Self {
+        let n_events = split.rule.n_events;
+        let destinations = distinct(stream.dst()[..n_events].iter().copied());
+        let train = split.train.iter().map(|&id| stream.event(id));
+        let mut pairs: Vec<_> = train.map(|event| (event.src, event.dst)).collect();
         pairs.sort_unstable();
         pairs.dedup();
         let starts = (0..=stream.n_nodes()).map(|node| pairs.partition_point(|pair| pair.0.index() < node)).collect();
         let past = pairs.into_iter().map(|pair| pair.1).collect();
-        Self { stream, destinations, past, starts, count, random }
+        Self { stream, n_events, destinations, past, starts, count, random }
     }
 
     /// The negative destinations for `event`, in no particular order, without repeats.
@@ -70,7 +68,7 @@ impl<'s> CandidateLists<'s> {
 
     /// Destinations of the same source at the same time.
     fn positives(&self, event: EventId) -> FxHashSet<NodeId> {
-        let (times, src, dst) = (self.stream.times(), self.stream.src(), self.stream.dst());
+        let (times, src, dst) = (&self.stream.times()[..self.n_events], self.stream.src(), self.stream.dst());
         let time = times[event.index()];
         let same_time = strictly_before(times, time).n_events()..up_to(times, time).n_events();
         same_time.filter(|&other| src[other] == src[event.index()]).map(|other| dst[other]).collect()

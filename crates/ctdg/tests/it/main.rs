@@ -2,4 +2,10 @@
 
 mod fetch;
 mod generate;
+mod leak;
 mod metric;
+mod mite;
+mod nasty;
+mod negative;
+mod protocol;
+mod store;

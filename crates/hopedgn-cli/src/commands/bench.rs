@@ -1,6 +1,7 @@
 //! `hopedgn bench`: measure this machine.
 
 mod encode;
+mod load;
 mod sample;
 
 use std::fmt::{self, Display};
@@ -17,12 +18,14 @@ use crate::progress;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
+    Load(load::Load),
     Sample(sample::Sample),
     Encode(encode::Encode),
 }
 
 pub(crate) fn run(bench: Bench, output: &Output) -> anyhow::Result<Outcome> {
     match bench {
+        Bench::Load(args) => load::run(&args, output),
         Bench::Sample(args) => sample::run(&args, output),
         Bench::Encode(args) => encode::run(&args, output),
     }

@@ -1,0 +1,100 @@
+//! Nothing that happens later changes an earlier answer.
+
+use ctdg::event::{EventId, EventStream, NodeId};
+use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope};
+use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
+use ctdg::random::Stream;
+use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
+use ctdg::split::{MASK_SEED, Mode, Split, SplitRule};
+use ctdg::store::Store;
+use proptest::prelude::*;
+
+use crate::nasty;
+
+/// `rows` and then `later`, moved behind them; the first may happen at the last moment of `rows`.
+fn appended(rows: &[(u32, u32, f64)], later: &[(u32, u32, f64)]) -> EventStream {
+    let last = rows.last().map_or(0.0, |row| row.2);
+    let moved = later.iter().map(|&(src, dst, time)| (src, dst, last + 1.0 + time));
+    nasty::with_lone_nodes(&rows.iter().copied().chain(moved).collect::<Vec<_>>())
+}
+
+fn sampled(stream: &EventStream, t: f64, sampling: Sampling) -> Histories {
+    let store = Store::build(stream).unwrap();
+    let queries: Vec<_> = (0..8).map(|node| NodeQuery { node: NodeId(node), cut: store.cut(t) }).collect();
+    let mut out = Histories::default();
+    NeighborSampler::new(&store, sampling, 4).sample(&queries, &Stream::named(0, "leak"), &mut out);
+    out
+}
+
+fn encoded(stream: &EventStream, t: f64, scope: Scope) -> PairTokens {
+    let store = Store::build(stream).unwrap();
+    let pairs = (0..8).flat_map(|src| (0..8).map(move |dst| (NodeId(src), NodeId(dst))));
+    let queries: Vec<_> = pairs.map(|(src, dst)| PairQuery { src, dst, time: t }).collect();
+    let mut out = PairTokens::default();
+    PairEncoder::new(&store, PairEncoding { length: 5, k: 3, scope, ..PairEncoding::default() })
+        .encode(&queries, &mut out);
+    out
+}
+
+type Pairs = Vec<Option<Vec<(NodeId, NodeId)>>>;
+
+/// Every negative of every pass, and of one training epoch.
+fn negatives(stream: &EventStream, split: &Split) -> (Vec<Vec<NodeId>>, Pairs, Vec<Vec<NodeId>>) {
+    let (mut random, mut past, mut ranked) = (Vec::new(), Vec::new(), Vec::new());
+    let mut training = RandomNegatives::new(stream, &split.train, 0);
+    random.extend(split.train.chunks(3).map(|batch| training.draw(batch.len())));
+    for pass in Pass::ALL {
+        let pool = pass.pool(split);
+        let mut sampler = RandomNegatives::new(stream, &pool, pass.seed());
+        random.extend(pass.events(split).chunks(3).map(|batch| sampler.draw(batch.len())));
+        for kind in [PastKind::Historical, PastKind::Inductive { observed: pass.observed(stream, split) }] {
+            let sampler = PastNegatives::new(stream, pool.clone(), kind, Stream::named(1, "leak"));
+            let batches = (0..).zip(pass.events(split).chunks(3));
+            past.extend(batches.map(|(index, batch)| sampler.draw(batch, index).ok()));
+        }
+        let lists = CandidateLists::new(stream, split, CandidateCount::Some(3), Stream::named(2, "leak"));
+        ranked.extend(pass.events(split).iter().map(|&event| lists.of(event)));
+    }
+    (random, past, ranked)
+}
+
+proptest! {
+    #[test]
+    fn later_events_change_no_earlier_answer(rows in nasty::rows(50), later in nasty::rows(20)) {
+        let (before, after) = (nasty::with_lone_nodes(&rows), appended(&rows, &later));
+        for t in rows.iter().map(|row| row.2) {
+            prop_assert_eq!(before.cut(t), after.cut(t));
+            for sampling in [Sampling::Recent, Sampling::Uniform, Sampling::TimeIntervalAware { a: 0.3 }] {
+                prop_assert_eq!(sampled(&before, t, sampling), sampled(&after, t, sampling));
+            }
+            for scope in [Scope::Truncated, Scope::Full] {
+                prop_assert_eq!(encoded(&before, t, scope), encoded(&after, t, scope));
+            }
+        }
+    }
+
+    #[test]
+    fn later_events_change_no_split_and_no_negative(rows in nasty::rows(60), later in nasty::rows(20), portable: bool) {
+        let (before, after) = (nasty::with_lone_nodes(&rows), appended(&rows, &later));
+        let mode = if portable { Mode::Portable } else { Mode::Dyglib };
+        let rule = SplitRule::of(&before, mode, MASK_SEED).unwrap();
+        let (split, split_after) = (rule.apply(&before).unwrap(), rule.apply(&after).unwrap());
+        prop_assert_eq!(&split, &split_after);
+        prop_assert_eq!(split.for_nodes(), split_after.for_nodes());
+        prop_assert_eq!(negatives(&before, &split), negatives(&after, &split_after));
+    }
+
+    #[test]
+    fn an_event_never_sees_itself_or_its_equals_in_time(stream in nasty::stream(60)) {
+        let store = Store::build(&stream).unwrap();
+        for id in stream.ids() {
+            let event = stream.event(id);
+            let cut = store.cut(event.time);
+            for node in [event.src, event.dst] {
+                prop_assert!(store.history(node, cut).times.iter().all(|&time| time < event.time));
+            }
+            let met: &[EventId] = store.meetings(event.src, event.dst, cut);
+            prop_assert!(met.iter().all(|&other| store.time(other) < event.time));
+        }
+    }
+}

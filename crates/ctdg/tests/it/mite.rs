@@ -1,0 +1,151 @@
+//! Tokens and MITE intervals against brute force.
+
+use ctdg::event::{EventId, EventStream, NodeId};
+use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope, Side, TimePrecision};
+use ctdg::store::Store;
+use proptest::prelude::*;
+
+use crate::nasty;
+
+/// A token from the definition: node, event (none for the root), age.
+type Token = (NodeId, Option<EventId>, f32);
+
+#[expect(clippy::cast_possible_truncation, reason = "intervals are f32")]
+fn age(t: f64, event: f64) -> f32 {
+    (t - event) as f32
+}
+
+/// Entries of `node` before `t`, oldest first, a self-loop twice.
+fn past(stream: &EventStream, node: NodeId, t: f64) -> Vec<(NodeId, EventId, f64)> {
+    let mut entries = Vec::new();
+    for id in stream.ids() {
+        let event = stream.event(id);
+        if event.time < t {
+            entries.extend((event.src == node).then_some((event.dst, id, event.time)));
+            entries.extend((event.dst == node).then_some((event.src, id, event.time)));
+        }
+    }
+    entries
+}
+
+fn brute_side(stream: &EventStream, root: NodeId, t: f64, length: usize) -> Vec<Token> {
+    let past = past(stream, root, t);
+    let newest = &past[past.len().saturating_sub(length - 1)..];
+    let history = newest.iter().map(|&(node, id, time)| (node, Some(id), age(t, time)));
+    std::iter::once((root, None, 0.0)).chain(history).collect()
+}
+
+/// Intervals of `w` with a root, newest first: among the root's tokens, or in its whole past.
+fn brute_intervals(
+    stream: &EventStream,
+    w: NodeId,
+    root: NodeId,
+    side: &[Token],
+    t: f64,
+    encoding: &PairEncoding,
+) -> Vec<f32> {
+    let mut all: Vec<f32> = match encoding.scope {
+        Scope::Truncated => side[1..].iter().filter(|token| token.0 == w).map(|token| token.2).collect(),
+        Scope::Full => {
+            past(stream, root, t).into_iter().filter(|entry| entry.0 == w).map(|entry| age(t, entry.2)).collect()
+        }
+    };
+    all.reverse();
+    all.truncate(encoding.k);
+    all
+}
+
+proptest! {
+    #[test]
+    fn tokens_and_intervals_equal_brute_force(
+        stream in nasty::stream(60),
+        pairs in prop::collection::vec((0u32..9, 0u32..9, nasty::time()), 1..100),
+        length in 1usize..9,
+        k in 0usize..5,
+        full: bool,
+    ) {
+        let store = Store::build(&stream).unwrap();
+        let scope = if full { Scope::Full } else { Scope::Truncated };
+        let encoding = PairEncoding { length, k, scope, precision: TimePrecision::F64 };
+        let queries: Vec<_> =
+            pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
+        let mut tokens = PairTokens::default();
+        PairEncoder::new(&store, encoding).encode(&queries, &mut tokens);
+        prop_assert_eq!(tokens.n_pairs(), queries.len());
+        for (pair, query) in queries.iter().enumerate() {
+            let roots = [query.src, query.dst];
+            let sides = roots.map(|root| brute_side(&stream, root, query.time, length));
+            for (side, expected) in [Side::Src, Side::Dst].into_iter().zip(&sides) {
+                let range = tokens.tokens(pair, side);
+                prop_assert_eq!(range.len(), expected.len());
+                let nodes: Vec<NodeId> = expected.iter().map(|token| token.0).collect();
+                prop_assert_eq!(&tokens.nodes()[range.clone()], &nodes[..]);
+                let ages: Vec<f32> = expected.iter().map(|token| token.2).collect();
+                prop_assert_eq!(&tokens.ages()[range.clone()], &ages[..]);
+                let events: Vec<EventId> = expected.iter().filter_map(|token| token.1).collect();
+                prop_assert_eq!(tokens.events(pair, side), &events[..]);
+                for at in range {
+                    let row = tokens.rows()[at] as usize;
+                    prop_assert!(tokens.rows_of_pair(pair).contains(&row));
+                    for (with, root) in [Side::Src, Side::Dst].into_iter().zip(roots) {
+                        let w = tokens.nodes()[at];
+                        let side = &sides[with as usize];
+                        let expected = brute_intervals(&stream, w, root, side, query.time, &encoding);
+                        prop_assert_eq!(tokens.intervals(row, with), &expected[..]);
+                        let unbounded = PairEncoding { k: usize::MAX, ..encoding };
+                        let count = brute_intervals(&stream, w, root, side, query.time, &unbounded).len() + usize::from(w == root);
+                        prop_assert_eq!(tokens.counts(row)[with as usize] as usize, count);
+                    }
+                }
+            }
+            let distinct: std::collections::BTreeSet<NodeId> = sides.iter().flatten().map(|token| token.0).collect();
+            prop_assert_eq!(tokens.rows_of_pair(pair).len(), distinct.len(), "each node has one row");
+        }
+    }
+
+    #[test]
+    fn truncation_to_a_long_history_is_no_truncation(stream in nasty::stream(40), src in 0u32..8, dst in 0u32..8, time in nasty::time()) {
+        let store = Store::build(&stream).unwrap();
+        let query = [PairQuery { src: NodeId(src), dst: NodeId(dst), time }];
+        let encode = |scope| {
+            let encoding = PairEncoding { length: 200, k: 50, scope, ..PairEncoding::default() };
+            let mut tokens = PairTokens::default();
+            PairEncoder::new(&store, encoding).encode(&query, &mut tokens);
+            tokens
+        };
+        prop_assert_eq!(encode(Scope::Truncated), encode(Scope::Full));
+    }
+}
+
+#[test]
+fn neighbour_co_occurrence_is_the_papers_example() {
+    // Section 4.2: histories {a, b, a} and {b, b, a, c} give a [2, 1], b [1, 2], c [0, 1].
+    let (u, v, a, b, c) = (0, 1, 2, 3, 4);
+    let rows = [(u, a), (u, b), (u, a), (v, b), (v, b), (v, a), (v, c)];
+    let stream = EventStream::from_events((0..).zip(rows).map(|(t, (x, y))| (x, y, f64::from(t)))).unwrap();
+    let store = Store::build(&stream).unwrap();
+    let mut tokens = PairTokens::default();
+    let query = [PairQuery { src: NodeId(u), dst: NodeId(v), time: 100.0 }];
+    PairEncoder::new(&store, PairEncoding::default()).encode(&query, &mut tokens);
+    let counts = |node| {
+        let at = tokens.nodes().iter().position(|&found| found == NodeId(node)).unwrap();
+        tokens.counts(tokens.rows()[at] as usize)
+    };
+    assert_eq!([a, b, c].map(counts), [[2, 1], [1, 2], [0, 1]]);
+    assert_eq!(counts(u), [1, 0], "the root stands among its own tokens");
+}
+
+#[test]
+fn rounding_times_first_reproduces_dyglibs_grid() {
+    // At Unix times an f32 is a multiple of 128 s.
+    let stream = EventStream::from_events([(0, 1, 1_085_843_361.0)]).unwrap();
+    let store = Store::build(&stream).unwrap();
+    let query = [PairQuery { src: NodeId(0), dst: NodeId(1), time: 1_085_843_500.0 }];
+    let age = |precision| {
+        let mut tokens = PairTokens::default();
+        PairEncoder::new(&store, PairEncoding { precision, ..PairEncoding::default() }).encode(&query, &mut tokens);
+        tokens.ages()[1]
+    };
+    assert_eq!(age(TimePrecision::F64).to_bits(), 139.0f32.to_bits());
+    assert_eq!(age(TimePrecision::F32).to_bits(), 172.0f32.to_bits(), "1085843361 rounds to 1085843328");
+}

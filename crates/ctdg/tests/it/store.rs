@@ -1,0 +1,156 @@
+//! The store and the samplers against brute force.
+
+use ctdg::event::{EventId, EventStream, NodeId};
+use ctdg::random::Stream;
+use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
+use ctdg::store::Store;
+use proptest::prelude::*;
+
+use crate::nasty;
+
+/// `(neighbour, event, time)` of every entry of `node` before `t`, straight from the definition.
+fn brute_history(stream: &EventStream, kept: &[EventId], node: NodeId, t: f64) -> Vec<(NodeId, EventId, f64)> {
+    let mut entries = Vec::new();
+    for &id in kept {
+        let event = stream.event(id);
+        if event.time < t {
+            if event.src == node {
+                entries.push((event.dst, id, event.time));
+            }
+            if event.dst == node {
+                entries.push((event.src, id, event.time));
+            }
+        }
+    }
+    entries
+}
+
+proptest! {
+    #[test]
+    fn histories_equal_brute_force(stream in nasty::stream(40), t in nasty::time(), keep in 1usize..4) {
+        let kept: Vec<EventId> = stream.ids().filter(|id| id.index() % keep == 0).collect();
+        let store = Store::of_events(&stream, &kept).unwrap();
+        for node in (0..9).map(NodeId) {
+            let history = store.history(node, store.cut(t));
+            let found: Vec<_> =
+                (0..history.len()).map(|i| (history.neighbors[i], history.events[i], history.times[i])).collect();
+            prop_assert_eq!(found, brute_history(&stream, &kept, node, t));
+        }
+    }
+
+    #[test]
+    fn meetings_equal_brute_force(stream in nasty::stream(40), t in nasty::time()) {
+        let store = Store::build(&stream).unwrap();
+        let all: Vec<EventId> = stream.ids().collect();
+        for (a, b) in (0..9).flat_map(|a| (0..9).map(move |b| (NodeId(a), NodeId(b)))) {
+            let expected: Vec<EventId> =
+                brute_history(&stream, &all, a, t).into_iter().filter(|entry| entry.0 == b).map(|entry| entry.1).collect();
+            prop_assert_eq!(store.meetings(a, b, store.cut(t)), expected);
+        }
+    }
+
+    #[test]
+    fn samples_are_ordered_parts_of_the_history(stream in nasty::stream(40), t in nasty::time(), k in 1usize..6) {
+        let store = Store::build(&stream).unwrap();
+        let queries: Vec<_> = (0..9).map(|node| NodeQuery { node: NodeId(node), cut: store.cut(t) }).collect();
+        for sampling in [Sampling::Recent, Sampling::Uniform, Sampling::TimeIntervalAware { a: 0.5 }] {
+            let mut sampled = Histories::default();
+            NeighborSampler::new(&store, sampling, k).sample(&queries, &Stream::named(3, "test"), &mut sampled);
+            prop_assert_eq!(sampled.len(), queries.len());
+            for (index, query) in queries.iter().enumerate() {
+                let (row, history) = (sampled.row(index), store.history(query.node, query.cut));
+                match sampling {
+                    Sampling::Recent => prop_assert_eq!(row, history.last(k)),
+                    _ => prop_assert_eq!(row.len(), if history.is_empty() { 0 } else { k }),
+                }
+                prop_assert!(row.events.is_sorted());
+                for i in 0..row.len() {
+                    let found = (0..history.len()).any(|at| {
+                        (history.neighbors[at], history.events[at], history.times[at])
+                            == (row.neighbors[i], row.events[i], row.times[i])
+                    });
+                    prop_assert!(found, "entry {i} of {row:?} is not in {history:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_query_draws_the_same_alone_and_in_company(stream in nasty::stream(40), t in nasty::time()) {
+        let store = Store::build(&stream).unwrap();
+        let sampler = NeighborSampler::new(&store, Sampling::Uniform, 3);
+        let random = Stream::named(0, "company");
+        let queries: Vec<_> = (0..700).map(|i| NodeQuery { node: NodeId(i % 8), cut: store.cut(t) }).collect();
+        let (mut all, mut few) = (Histories::default(), Histories::default());
+        sampler.sample(&queries, &random, &mut all);
+        sampler.sample(&queries[..5], &random, &mut few);
+        for index in 0..5 {
+            prop_assert_eq!(few.row(index), all.row(index));
+        }
+    }
+}
+
+#[test]
+fn time_aware_draws_follow_the_protocols_weights() {
+    let times = [0.0, 1.0, 1.5, 4.0, 4.0, 9.0];
+    let stream =
+        EventStream::from_events(times.iter().enumerate().map(|(i, &t)| (0, 1 + u32::try_from(i).unwrap(), t)))
+            .unwrap();
+    let store = Store::build(&stream).unwrap();
+    let a = 0.7;
+    // Protocol, section 4, literally: the quotient with the node's last time, then a softmax over the prefix.
+    let seen = 5;
+    let last = times[times.len() - 1];
+    let weight = |i: usize| {
+        let e = |t: f64| f64::exp(a * (t - last));
+        e(times[i]) / times[..=i].iter().map(|&t| e(t)).sum::<f64>()
+    };
+    let sum: f64 = (0..seen).map(|i| weight(i).exp()).sum();
+    let expected: Vec<f64> = (0..seen).map(|i| weight(i).exp() / sum).collect();
+
+    let n = 40_000;
+    let queries = vec![NodeQuery { node: NodeId(0), cut: store.cut(9.0) }; n];
+    let mut sampled = Histories::default();
+    let sampler = NeighborSampler::new(&store, Sampling::TimeIntervalAware { a }, 1);
+    sampler.sample(&queries, &Stream::named(1, "weights"), &mut sampled);
+    let mut counts = [0.0; 5];
+    for event in sampled.entries().events {
+        counts[event.index()] += 1.0 / f64::from(u32::try_from(n).unwrap());
+    }
+    for (count, expected) in counts.iter().zip(&expected) {
+        assert!((count - expected).abs() < 0.012, "{counts:?} against {expected:?}: five standard deviations");
+    }
+}
+
+#[test]
+fn memory_stays_within_forty_bytes_an_event() {
+    let stream = ctdg::dataset::collegemsg().unwrap();
+    let store = Store::build(&stream).unwrap();
+    let bound = 32 * stream.len() + 4 * (stream.n_nodes() + 1);
+    assert!(store.adjacency_bytes() <= bound, "{} bytes, documented as {bound}", store.adjacency_bytes());
+    assert!(bound <= 40 * stream.len());
+    // The worst case: as many nodes as events can have.
+    let stream = EventStream::from_events((0..1000).map(|i| (2 * i, 2 * i + 1, f64::from(i)))).unwrap();
+    let store = Store::build(&stream).unwrap();
+    assert!(store.adjacency_bytes() <= 40 * stream.len() + 4);
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_answer() {
+    let stream = ctdg::dataset::collegemsg().unwrap();
+    let store = Store::build(&stream).unwrap();
+    let queries: Vec<_> = stream
+        .ids()
+        .step_by(17)
+        .map(|id| NodeQuery { node: stream.src()[id.index()], cut: store.cut(stream.times()[id.index()]) })
+        .collect();
+    let sample = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut out = Histories::default();
+        pool.install(|| {
+            NeighborSampler::new(&store, Sampling::Uniform, 5).sample(&queries, &Stream::named(9, "threads"), &mut out);
+        });
+        out
+    };
+    assert_eq!(sample(1), sample(3));
+}
