@@ -155,8 +155,7 @@ pub(crate) fn read(path: &Path) -> Result<EventStream> {
     }
     let word = |place: usize| u64::from_le_bytes(map[8 * place..][..8].try_into().expect("eight bytes"));
     if word(1) != VERSION {
-        let (found, expected) = (format!("version {}", word(1)), format!("version {VERSION}"));
-        return Err(Error::at(Place::file(path), Problem::WrongFormat { found, expected }));
+        return Err(Error::at(Place::file(path), Problem::Version { found: word(1), expected: VERSION }));
     }
     let counts = Counts::from_words(std::array::from_fn(|place| word(place + 2)));
     let (sections, length) = counts.sections().ok_or_else(|| corrupt("absurd counts"))?;

@@ -128,15 +128,14 @@ impl<'a> Table<'a> {
         }
         let place = Place::file(&self.path).line(line_of(&first));
         let names = first.iter().map(|field| std::str::from_utf8(field.trim_ascii()).map(str::to_owned));
-        let names: Option<Vec<String>> = names.collect::<Result<_, _>>().ok();
-        if let Some(names) = names.filter(|names| self.has_header(options, names)) {
+        let names: Vec<String> =
+            names.collect::<Result<_, _>>().map_err(|_| Error::at(place.clone(), Problem::NotUtf8))?;
+        if self.has_header(options, &names) {
             if self.format == Format::Auto {
                 self.format = format_of_header(&names);
             }
             self.header = Some(names);
             self.next(&mut first)?;
-        } else if options.header == Some(true) {
-            return Err(Error::at(place, Problem::NotUtf8));
         }
         let fields: Vec<&[u8]> = first.iter().map(<[u8]>::trim_ascii).collect();
         let layout = Layout::resolve(self.format, options, self.header.as_deref(), &fields);

@@ -119,7 +119,7 @@ pub enum Problem {
         expected: u64,
     },
     /// A compressed stream ends too early.
-    #[error("found the end of the {format} stream too early, expected its closing mark")]
+    #[error("found the end of the {format} data too early, expected more of it")]
     Truncated {
         /// `gzip`, `zstd`, …
         format: &'static str,
@@ -132,7 +132,15 @@ pub enum Problem {
         /// What the decoder says.
         detail: String,
     },
-    /// A file of another format or version than asked for.
+    /// A file of another version of our own format.
+    #[error("found version {found} of the format, expected {expected}")]
+    Version {
+        /// The file's.
+        found: u64,
+        /// The one this program reads.
+        expected: u64,
+    },
+    /// A file of another format than asked for.
     #[error("found {found}, expected {expected}")]
     WrongFormat {
         /// What it looks like.
@@ -313,6 +321,12 @@ impl Problem {
             Self::TimeBackwards { .. } => "sort the file, or let --sort do it",
             Self::NegativeId { .. } | Self::IdOverflow { .. } => "take ids as names with --ids text",
             Self::NotANumber { expected: "an integer node id", .. } => "take ids as names with --ids text",
+            Self::NotANumber { .. }
+            | Self::NonFiniteTime { .. }
+            | Self::NonFiniteValue { .. }
+            | Self::WrongType { .. } => {
+                "mend the value, or choose other columns with --src, --dst, --time, --label and --features"
+            }
             Self::Truncated { .. } => "the file was cut off; fetch or copy it again",
             Self::Corrupt { .. } => "fetch or copy the file again",
             Self::NotUtf8 => "save the file as UTF-8",
@@ -322,7 +336,7 @@ impl Problem {
             Self::Empty => "check that the right file and columns were given",
             Self::NotFetched { .. } => "fetch it with `hopedgn data fetch NAME`",
             Self::UnknownData { .. } => "see `hopedgn data list`",
-            Self::WrongFormat { .. } => "name the format with --format",
+            Self::Version { .. } => "convert the original file again with this program",
             Self::NanScore => "the model has diverged: lower its learning rate, or look for bad values in its input",
             Self::OneClass { .. } => "score positives and negatives together",
             Self::Http { status: 408 | 425 | 429 | 500.., .. } => {

@@ -1,0 +1,179 @@
+//! Every format in, every format out.
+
+use std::path::{Path, PathBuf};
+
+use ctdg::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, WriteFormat, read, write};
+use ctdg::event::{EventStream, Features, IdKind, NodeId, StreamBuilder};
+use proptest::prelude::*;
+
+use crate::nasty;
+
+fn sample(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/formats").join(name)
+}
+
+/// Reads `text` as a file called `name`.
+fn parse(name: &str, text: &str, options: &ReadOptions<'_>) -> EventStream {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    read(&path, options).unwrap()
+}
+
+/// `(source name, destination name, time)` of every event.
+fn rows(stream: &EventStream) -> Vec<(String, String, f64)> {
+    let row = |id| {
+        let event = stream.event(id);
+        (stream.names().name(event.src), stream.names().name(event.dst), event.time)
+    };
+    stream.ids().map(row).collect()
+}
+
+fn row(src: &str, dst: &str, time: f64) -> (String, String, f64) {
+    (src.into(), dst.into(), time)
+}
+
+#[test]
+fn columns_are_found_by_name_in_any_order_and_case() {
+    let text = "Timestamp;Target;Source;feat_a;note\n1;b;a;0.5;x\n2;c;b;1.5;y\n";
+    let stream = parse("x.csv", text, &ReadOptions { format: Format::Text, ..ReadOptions::default() });
+    assert_eq!(rows(&stream), [row("a", "b", 1.0), row("b", "c", 2.0)]);
+    assert_eq!(stream.edge_features().unwrap().values(), [0.5, 1.5]);
+}
+
+#[test]
+fn columns_are_found_by_position_without_header() {
+    let options = ReadOptions {
+        src: Some(ColumnRef::Position(2)),
+        dst: Some(ColumnRef::Position(3)),
+        time: Some(ColumnRef::Position(1)),
+        ..ReadOptions::default()
+    };
+    let stream = parse("x.tsv", "5\t1\t2\n6\t2\t1\n", &options);
+    assert_eq!(rows(&stream), [row("1", "2", 5.0), row("2", "1", 6.0)]);
+    let plain = parse("x.txt", "1 2 5\n\n2  1\t6\n", &ReadOptions::default());
+    assert_eq!(rows(&plain), rows(&stream), "three nameless columns are source, destination, time");
+}
+
+#[test]
+fn byte_order_marks_quotes_and_windows_lines_are_no_trouble() {
+    let text = "\u{feff}src,dst,time\r\n\"a, b\",\"c \"\"d\"\"\",1\r\n";
+    assert_eq!(rows(&parse("x.csv", text, &ReadOptions::default())), [row("a, b", "c \"d\"", 1.0)]);
+}
+
+#[test]
+fn chosen_and_remaining_columns_are_features() {
+    let text = "src,dst,time,weight,kind\n1,2,3,0.5,7\n";
+    let with = |features| {
+        let stream = parse("x.csv", text, &ReadOptions { features, ..ReadOptions::default() });
+        stream.edge_features().map(|features| features.values().to_vec())
+    };
+    assert_eq!(with(FeatureColumns::Auto), None);
+    assert_eq!(with(FeatureColumns::Rest), Some(vec![0.5, 7.0]));
+    assert_eq!(with(FeatureColumns::Chosen(vec![ColumnRef::Name("kind".into())])), Some(vec![7.0]));
+}
+
+#[test]
+fn jodies_header_is_shorter_than_its_rows() {
+    let text = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n\
+                0,0,0.0,0,0.1,-0.5\n1,0,36.0,1,0.3,0.4\n";
+    let stream = parse("wikipedia.csv", text, &ReadOptions::default());
+    assert_eq!(stream.names().n_sources(), Some(2), "users and items are numbered apart");
+    assert_eq!((stream.src(), stream.dst()), (&[0, 1].map(NodeId)[..], &[2, 2].map(NodeId)[..]));
+    assert_eq!(stream.labels(), [0.0, 1.0]);
+    assert_eq!(stream.edge_features().unwrap().row(1), [0.3, 0.4]);
+    let zeros = text.replace("0.1,-0.5", "0,0").replace("0.3,0.4", "0,0");
+    assert_eq!(parse("lastfm.csv", &zeros, &ReadOptions::default()).edge_features(), None, "zeros stand for nothing");
+}
+
+#[test]
+fn tgb_edge_lists_start_with_the_time() {
+    let coin = "time,src,dst,weight\n5,0xa,0xb,2.5\n7,0xb,0xc,1\n";
+    let coin = parse("tgbl-coin_edgelist.csv", coin, &ReadOptions::default());
+    assert_eq!(rows(&coin), [row("0xa", "0xb", 5.0), row("0xb", "0xc", 7.0)]);
+    assert_eq!(coin.edge_features().unwrap().values(), [2.5, 1.0]);
+    let comment = "ts,src,dst,subreddit,num_words,score\n1,ann,bob,rust,12,3\n";
+    let comment = parse("tgbl-comment_edgelist.csv", comment, &ReadOptions::default());
+    assert_eq!(comment.edge_features().unwrap().values(), [12.0, 3.0], "text columns are no features");
+    let wiki = "timestamp,user_id,item_id,state_label,comma_separated_list_of_features\n0,1,9,0,\"0.5,-1,2\"\n";
+    let wiki = parse("tgbl-wiki_edgelist_v2.csv", wiki, &ReadOptions::default());
+    assert_eq!(wiki.edge_features().unwrap().values(), [0.5, -1.0, 2.0], "a list in one field");
+}
+
+#[test]
+fn konect_files_have_comments_and_weights() {
+    let text = "% asym positive\n% 3 4 4\n1 2 1 1082008561\n3 4 1\t1082123439\n";
+    let stream = parse("out.opsahl-ucsocial", text, &ReadOptions::default());
+    assert_eq!(rows(&stream), [row("1", "2", 1_082_008_561.0), row("3", "4", 1_082_123_439.0)]);
+}
+
+#[test]
+fn dyglibs_trio_loses_its_padding() {
+    let stream = read(&sample("ml_toy.csv"), &ReadOptions::default()).unwrap();
+    assert_eq!(rows(&stream), [row("1", "4", 0.0), row("2", "4", 2.0), row("1", "3", 2.0)]);
+    assert_eq!(stream.labels(), [0.0, 1.0, 0.0]);
+    assert_eq!(stream.edge_features().unwrap().values(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    assert_eq!(stream.node_features(), None, "zeros stand for nothing");
+}
+
+#[test]
+fn parquet_of_other_programs_is_read() {
+    let options = ReadOptions { features: FeatureColumns::Rest, ..ReadOptions::default() };
+    let stream = read(&sample("pandas.parquet"), &options).unwrap();
+    assert_eq!(rows(&stream), [row("bob", "alice", 1_704_067_200.5), row("alice", "carol", 1_704_067_202.0)]);
+    assert_eq!(stream.edge_features().unwrap().values(), [1.5, 2.5]);
+}
+
+/// All that a stream can hold, from a few numbers.
+fn rich(rows: &[(u32, u32, f64)], ids: IdKind, bipartite: bool, width: u8, with_nodes: bool) -> EventStream {
+    let mut builder = StreamBuilder::new(ids, bipartite, false);
+    for (place, (src, dst, time)) in (0u8..).zip(rows) {
+        let name = |node: &u32| if ids == IdKind::Text { format!("n {node},") } else { (node * 1_000_003).to_string() };
+        builder.push(name(src).as_bytes(), name(dst).as_bytes(), *time, f32::from(place % 2)).unwrap();
+        let features: Vec<f32> = (0..width).map(|at| f32::from(place) - f32::from(at) * 0.37).collect();
+        builder.push_features(features.into_iter()).unwrap();
+    }
+    let mut columns = builder.finish(None).unwrap().into_columns();
+    if with_nodes {
+        let values: Vec<f32> = (0u8..).take(2 * columns.names.len()).map(f32::from).collect();
+        columns.node_features = Some(Features::new(2, values).unwrap());
+    }
+    EventStream::new(columns).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn whatever_is_written_is_read_back(
+        rows in nasty::rows(30), text: bool, bipartite: bool, width in 0u8..4, with_nodes: bool,
+    ) {
+        let ids = if text { IdKind::Text } else { IdKind::Integer };
+        let stream = rich(&rows, ids, bipartite, width, with_nodes);
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a.csv", "b.tsv.gz", "c.csv.zst", "d.parquet", "e.ctdg"] {
+            let path = folder.path().join(name);
+            write(&stream, &path, WriteFormat::of_path(&path).unwrap()).unwrap();
+            // Text cannot say that sources and destinations have names of their own.
+            let told = ReadOptions { ids, bipartite: Some(bipartite), ..ReadOptions::default() };
+            prop_assert_eq!(&read(&path, &told).unwrap(), &stream, "{}", name);
+        }
+        let path = folder.path().join("d.parquet");
+        prop_assert_eq!(read(&path, &ReadOptions::default()).unwrap(), stream, "Parquet remembers by itself");
+    }
+}
+
+#[test]
+fn a_failed_write_leaves_nothing_behind() {
+    let stream = EventStream::from_events([(0, 1, 1.0)]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let error = write(&stream, &folder.path().join("no/such/folder.csv"), WriteFormat::Text(b',')).unwrap_err();
+    assert!(error.to_string().contains("could not write"), "{error}");
+    assert!(WriteFormat::of_path(Path::new("x.docx")).is_err());
+    assert!(WriteFormat::of_path(Path::new("x.parquet.gz")).is_err(), "Parquet is packed inside");
+    // A folder stands where the file should go: the temporary file must not stay.
+    let occupied = folder.path().join("occupied.csv");
+    std::fs::create_dir(&occupied).unwrap();
+    assert!(write(&stream, &occupied, WriteFormat::Text(b',')).is_err());
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["occupied.csv"]);
+}
