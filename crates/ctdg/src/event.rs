@@ -331,6 +331,9 @@ impl EventStream {
     }
 
     /// All event ids, in order.
+    ///
+    /// # Panics
+    /// Never: `new` checked the number of events.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + Clone + use<> {
         let n = u32::try_from(self.len()).expect("checked by `new`");
         (0..n).map(EventId)

@@ -10,7 +10,7 @@ mod table;
 
 use rayon::prelude::*;
 
-use crate::event::{EventId, NodeId};
+use crate::event::{Cut, EventId, NodeId};
 use crate::store::{History, Store};
 use table::RowTable;
 
@@ -84,7 +84,7 @@ pub struct PairTokens {
     /// `[T]`
     nodes: Vec<NodeId>,
     /// `[T]`, 0 for the node itself.
-    intervals_to_token: Vec<f32>,
+    ages: Vec<f32>,
     /// `[T − 2B]`: a side's first token is the node itself and has no event.
     events: Vec<EventId>,
     /// `[T]`
@@ -146,7 +146,7 @@ impl PairTokens {
     /// Query time minus the time of each token's event; 0 for the node itself.
     #[must_use]
     pub fn ages(&self) -> &[f32] {
-        &self.intervals_to_token
+        &self.ages
     }
 
     /// The MITE row of each token.
@@ -188,10 +188,10 @@ impl PairTokens {
 
     /// Forgets all pairs but keeps the memory.
     pub fn clear(&mut self) {
-        let Self { sides, nodes, intervals_to_token, events, rows, pair_rows, counts, row_starts, intervals } = self;
+        let Self { sides, nodes, ages, events, rows, pair_rows, counts, row_starts, intervals } = self;
         sides.clear();
         nodes.clear();
-        intervals_to_token.clear();
+        ages.clear();
         events.clear();
         rows.clear();
         pair_rows.clear();
@@ -216,7 +216,7 @@ impl PairTokens {
         let by = narrow(n_rows);
         self.rows.extend(other.rows.iter().map(|row| row + by));
         self.nodes.extend_from_slice(&other.nodes);
-        self.intervals_to_token.extend_from_slice(&other.intervals_to_token);
+        self.ages.extend_from_slice(&other.ages);
         self.events.extend_from_slice(&other.events);
         self.counts.extend_from_slice(&other.counts);
         self.intervals.extend_from_slice(&other.intervals);
@@ -256,7 +256,8 @@ impl<'s> PairEncoder<'s> {
         queries.par_chunks(CHUNK).zip(&mut chunks[..n_chunks]).for_each(|(queries, (table, tokens))| {
             tokens.clear();
             for query in queries {
-                push_pair(store, encoding, query, table, tokens);
+                let first_row = tokens.n_rows();
+                PairPush { store, encoding, query, table, out: tokens, first_row }.run();
             }
         });
         out.clear();
@@ -266,110 +267,100 @@ impl<'s> PairEncoder<'s> {
     }
 }
 
-/// Adds the tokens and rows of one pair.
-fn push_pair(store: &Store, encoding: &PairEncoding, query: &PairQuery, table: &mut RowTable, out: &mut PairTokens) {
-    let cut = store.cut(query.time);
-    let roots = [query.src, query.dst];
-    let histories = roots.map(|root| store.history(root, cut).last(encoding.length.saturating_sub(1)));
-    let first_row = out.n_rows();
-    let first_token = out.n_tokens();
-    table.clear();
-    for (side, (root, history)) in roots.into_iter().zip(&histories).enumerate() {
-        push_side(encoding, query.time, root, history, side, table, out);
-    }
-    out.pair_rows.push(narrow(out.n_rows()));
-    match encoding.scope {
-        Scope::Truncated => push_truncated(encoding.k, first_row, first_token, &histories, table, out),
-        Scope::Full => push_full(store, encoding, query, first_row, table, out),
-    }
-}
-
-fn push_side(
-    encoding: &PairEncoding,
-    t: f64,
-    root: NodeId,
-    history: &History<'_>,
-    side: usize,
-    table: &mut RowTable,
-    out: &mut PairTokens,
-) {
-    let base = narrow(out.n_rows() - table.len());
-    let mut row_of = |node: NodeId, counts: &mut Vec<[u32; 2]>| {
-        let row = base + table.row(node);
-        if row as usize == counts.len() {
-            counts.push([0; 2]);
-        }
-        counts[row as usize][side] += 1;
-        row
-    };
-    let row = row_of(root, &mut out.counts);
-    out.nodes.push(root);
-    out.rows.push(row);
-    out.intervals_to_token.push(0.0);
-    for (&node, &time) in history.neighbors.iter().zip(history.times) {
-        let row = row_of(node, &mut out.counts);
-        out.rows.push(row);
-        out.intervals_to_token.push(interval(t, time, encoding.precision));
-    }
-    out.nodes.extend_from_slice(history.neighbors);
-    out.events.extend_from_slice(history.events);
-    out.sides.push(narrow(out.nodes.len()));
-}
-
-/// Intervals of each row among the tokens themselves: sized by the counts, filled from the newest token back.
-fn push_truncated(
-    k: usize,
+/// Adds one pair to `out`: tokens of both sides, then the intervals of its rows.
+struct PairPush<'a> {
+    store: &'a Store,
+    encoding: &'a PairEncoding,
+    query: &'a PairQuery,
+    table: &'a mut RowTable,
+    out: &'a mut PairTokens,
+    /// Rows of `out` before this pair.
     first_row: usize,
-    first_token: usize,
-    histories: &[History<'_>; 2],
-    table: &mut RowTable,
-    out: &mut PairTokens,
-) {
-    let mut end = out.intervals.len();
-    let next = table.cursors();
-    for (row, counts) in out.counts[first_row..].iter().enumerate() {
+}
+
+impl PairPush<'_> {
+    fn run(mut self) {
+        let cut = self.store.cut(self.query.time);
+        let roots = [self.query.src, self.query.dst];
+        let most = self.encoding.length.saturating_sub(1);
+        let histories = roots.map(|root| self.store.history(root, cut).last(most));
+        self.table.clear();
         for side in 0..2 {
-            // The node itself is a token but no meeting.
-            let is_root =
-                row == out.rows[first_token + if side == 0 { 0 } else { 1 + histories[0].len() }] as usize - first_row;
-            let n = (counts[side] as usize - usize::from(is_root)).min(k);
-            next.push(narrow(end));
-            end += n;
-            out.row_starts.push(narrow(end));
+            self.push_side(roots[side], &histories[side], side);
+        }
+        self.out.pair_rows.push(narrow(self.out.n_rows()));
+        match self.encoding.scope {
+            Scope::Truncated => self.push_truncated(),
+            Scope::Full => self.push_full(cut, roots),
         }
     }
-    out.intervals.resize(end, 0.0);
-    let mut token = first_token + 1;
-    for (side, history) in histories.iter().enumerate() {
-        for at in (token..token + history.len()).rev() {
-            let slot = 2 * (out.rows[at] as usize - first_row) + side;
-            let place = next[slot];
-            if place < out.row_starts[2 * first_row + slot + 1] {
-                out.intervals[place as usize] = out.intervals_to_token[at];
-                next[slot] += 1;
+
+    fn push_side(&mut self, root: NodeId, history: &History<'_>, side: usize) {
+        self.push_token(root, 0.0, side);
+        for (&node, &time) in history.neighbors.iter().zip(history.times) {
+            self.push_token(node, interval(self.query.time, time, self.encoding.precision), side);
+        }
+        self.out.events.extend_from_slice(history.events);
+        self.out.sides.push(narrow(self.out.nodes.len()));
+    }
+
+    #[inline]
+    fn push_token(&mut self, node: NodeId, age: f32, side: usize) {
+        let row = self.first_row + self.table.row(node) as usize;
+        if row == self.out.counts.len() {
+            self.out.counts.push([0; 2]);
+        }
+        self.out.counts[row][side] += 1;
+        self.out.nodes.push(node);
+        self.out.rows.push(narrow(row));
+        self.out.ages.push(age);
+    }
+
+    /// The tokens of one side of this pair, the root's own first.
+    fn side(&self, side: usize) -> std::ops::Range<usize> {
+        let last = self.out.sides.len() - 3;
+        self.out.sides[last + side] as usize..self.out.sides[last + side + 1] as usize
+    }
+
+    /// Intervals of each row among the tokens themselves: sized by the counts, filled from the newest token back.
+    fn push_truncated(self) {
+        let sides = [self.side(0), self.side(1)];
+        let root_rows = [0, 1].map(|side| self.out.rows[sides[side].start] as usize);
+        let next = self.table.cursors();
+        let mut end = self.out.intervals.len();
+        for (row, counts) in (self.first_row..).zip(&self.out.counts[self.first_row..]) {
+            for (count, root_row) in counts.iter().zip(root_rows) {
+                // The root itself is a token but no meeting.
+                let n_meetings = *count as usize - usize::from(row == root_row);
+                next.push(narrow(end));
+                end += n_meetings.min(self.encoding.k);
+                self.out.row_starts.push(narrow(end));
             }
         }
-        token += history.len() + 1;
+        self.out.intervals.resize(end, 0.0);
+        for (side, tokens) in sides.into_iter().enumerate() {
+            for at in (tokens.start + 1..tokens.end).rev() {
+                let row = self.out.rows[at] as usize;
+                let place = &mut next[2 * (row - self.first_row) + side];
+                if *place < self.out.row_starts[2 * row + side + 1] {
+                    self.out.intervals[*place as usize] = self.out.ages[at];
+                    *place += 1;
+                }
+            }
+        }
     }
-}
 
-/// Intervals of each row in the whole past, from the pair index.
-fn push_full(
-    store: &Store,
-    encoding: &PairEncoding,
-    query: &PairQuery,
-    first_row: usize,
-    table: &RowTable,
-    out: &mut PairTokens,
-) {
-    let cut = store.cut(query.time);
-    for (row, &node) in table.nodes().iter().enumerate() {
-        for (side, root) in [query.src, query.dst].into_iter().enumerate() {
-            let meetings = store.meetings(node, root, cut);
-            out.counts[first_row + row][side] = narrow(meetings.len()) + u32::from(node == root);
-            let newest = meetings.iter().rev().take(encoding.k);
-            out.intervals.extend(newest.map(|&event| interval(query.time, store.time(event), encoding.precision)));
-            out.row_starts.push(narrow(out.intervals.len()));
+    /// Intervals of each row in the whole past, from the pair index.
+    fn push_full(self, cut: Cut, roots: [NodeId; 2]) {
+        for (row, &node) in (self.first_row..).zip(self.table.nodes()) {
+            for (side, root) in roots.into_iter().enumerate() {
+                let meetings = self.store.meetings(node, root, cut);
+                self.out.counts[row][side] = narrow(meetings.len()) + u32::from(node == root);
+                let newest = meetings.iter().rev().take(self.encoding.k).map(|&event| self.store.time(event));
+                let intervals = newest.map(|time| interval(self.query.time, time, self.encoding.precision));
+                self.out.intervals.extend(intervals);
+                self.out.row_starts.push(narrow(self.out.intervals.len()));
+            }
         }
     }
 }

@@ -228,5 +228,5 @@ mod tests {
     const PYTHON_10000_7: [usize; 7] = [2859, 7553, 7249, 7768, 6039, 6870, 8896];
     const PYTHON_SET_LEN: usize = 590;
     const PYTHON_SET_HEAD: [u32; 8] = [0, 1027, 2054, 4103, 2056, 3079, 1034, 3083];
-    const PYTHON_SET_SUM: u64 = 868137234;
+    const PYTHON_SET_SUM: u64 = 868_137_234;
 }

@@ -5,6 +5,8 @@
 //! shows: the masked ones and those that come late. Validation and test keep all their events; their new-node parts are
 //! the events with a new node at either end.
 
+use std::fmt::Write as _;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -155,6 +157,9 @@ pub struct Split {
 
 impl Split {
     /// All events the split was made from, those of masked nodes in the training period included.
+    ///
+    /// # Panics
+    /// Never: [`SplitRule::apply`] checked their number.
     #[must_use]
     pub fn all(&self) -> Vec<EventId> {
         events_between(0, u32::try_from(self.rule.n_events).expect("streams hold at most u32::MAX events"))
@@ -210,7 +215,10 @@ pub struct Fingerprint {
 pub fn fingerprint(nodes: &[NodeId]) -> Fingerprint {
     let ids: Vec<String> = nodes.iter().map(|&node| dyglib_id(node).to_string()).collect();
     let digest = Sha256::digest(ids.join(",").as_bytes());
-    let sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut sha256 = String::new();
+    for byte in digest {
+        write!(sha256, "{byte:02x}").expect("a string takes everything");
+    }
     Fingerprint { sum: nodes.iter().map(|&node| dyglib_id(node)).sum(), sha256 }
 }
 
@@ -236,7 +244,9 @@ pub(crate) fn distinct(nodes: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
 fn hash_ordered(src: &[NodeId], dst: &[NodeId]) -> Vec<NodeId> {
     let set_of = |nodes: &[NodeId]| {
         let mut set = PythonSet::default();
-        nodes.iter().for_each(|node| set.insert(node.0 + 1));
+        for node in nodes {
+            set.insert(node.0 + 1);
+        }
         set
     };
     set_of(src).union(&set_of(dst)).iter().map(|id| NodeId(id - 1)).collect()

@@ -94,9 +94,8 @@ impl Store {
             return Err(Problem::TooMany { what: "events in a store", max: MOST as u64 }.into());
         }
         let (src, dst) = (stream.src(), stream.dst());
-        let adjacency = || Adjacency::build(stream, ids.clone());
-        let index = || PairIndex::build(ids.clone().map(|id| (src[id.index()], dst[id.index()], id)));
-        let (adjacency, pairs) = rayon::join(adjacency, index);
+        let events = ids.clone().map(|id| (src[id.index()], dst[id.index()], id));
+        let (adjacency, pairs) = rayon::join(|| Adjacency::build(stream, ids), || PairIndex::build(events));
         let Adjacency { offsets, neighbors, events, times } = adjacency;
         Ok(Self { offsets, neighbors, events, times, pairs, stream_times: stream.time_column() })
     }

@@ -105,7 +105,9 @@ impl Summary {
         }
         let [is_source, is_destination] = [src, dst].map(|column| {
             let mut is = vec![false; stream.n_nodes()];
-            column.iter().for_each(|node| is[node.index()] = true);
+            for node in column {
+                is[node.index()] = true;
+            }
             is
         });
         let count = |is: &[bool]| is.iter().filter(|&&is| is).count();

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Ok(Outcome::FellShort) => ExitCode::from(1),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output.error(&error);
+            Output::error(&error);
             ExitCode::from(2)
         }
     }

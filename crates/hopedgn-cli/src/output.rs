@@ -51,7 +51,7 @@ impl Output {
     }
 
     /// The error that ends the program. Printed even with `--quiet`.
-    pub(crate) fn error(&self, error: &anyhow::Error) {
+    pub(crate) fn error(error: &anyhow::Error) {
         let _ = writeln!(io::stderr(), "error: {error:#}");
     }
 

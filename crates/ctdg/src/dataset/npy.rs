@@ -135,9 +135,6 @@ fn decoder(descr: &str) -> Option<Decoder> {
         "<f8" => decoder!(f64),
         "<i4" => decoder!(i32),
         "<i8" => decoder!(i64),
-        "|i1" => decoder!(i8),
-        "|u1" => decoder!(u8),
-        "<i2" => decoder!(i16),
         _ => None,
     }
 }

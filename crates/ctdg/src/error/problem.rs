@@ -319,8 +319,9 @@ impl Problem {
             }
             Self::DuplicateColumn { .. } => "rename one, or choose columns by position with --src, --dst and --time",
             Self::TimeBackwards { .. } => "sort the file, or let --sort do it",
-            Self::NegativeId { .. } | Self::IdOverflow { .. } => "take ids as names with --ids text",
-            Self::NotANumber { expected: "an integer node id", .. } => "take ids as names with --ids text",
+            Self::NegativeId { .. }
+            | Self::IdOverflow { .. }
+            | Self::NotANumber { expected: "an integer node id", .. } => "take ids as names with --ids text",
             Self::NotANumber { .. }
             | Self::NonFiniteTime { .. }
             | Self::NonFiniteValue { .. }

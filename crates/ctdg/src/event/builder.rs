@@ -172,10 +172,6 @@ impl StreamBuilder {
             permute(&order, &mut self.label);
             edge_features = edge_features.map(|features| permuted_rows(&order, &features)).transpose()?;
         }
-        fn shrunk<T>(mut values: Vec<T>) -> Vec<T> {
-            values.shrink_to_fit();
-            values
-        }
         EventStream::new(Columns {
             src: shrunk(self.src).into(),
             dst: shrunk(self.dst).into(),
@@ -186,6 +182,11 @@ impl StreamBuilder {
             names,
         })
     }
+}
+
+fn shrunk<T>(mut values: Vec<T>) -> Vec<T> {
+    values.shrink_to_fit();
+    values
 }
 
 /// Names seen so far, numbered by first appearance.
@@ -260,7 +261,9 @@ impl SortedNames {
             rank += 1;
         }
         self.integers.extend(integers.iter().map(|entry| entry.0));
-        texts.iter().for_each(|entry| self.texts.push(&entry.0));
+        for (text, _) in &texts {
+            self.texts.push(text);
+        }
         rank
     }
 

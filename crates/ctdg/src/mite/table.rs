@@ -38,10 +38,6 @@ impl RowTable {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
     /// The nodes in order of row.
     pub(crate) fn nodes(&self) -> &[NodeId] {
         &self.nodes
@@ -58,7 +54,8 @@ impl RowTable {
     pub(crate) fn row(&mut self, node: NodeId) -> u32 {
         let mask = self.slots.len() - 1;
         // Fibonacci hashing: the high bits of the product are well mixed.
-        let mut at = (u64::from(node.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
+        let hash = u64::from(node.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift;
+        let mut at = usize::try_from(hash).expect("shifted to the size of the table");
         loop {
             let slot = &mut self.slots[at];
             if slot.generation != self.generation {

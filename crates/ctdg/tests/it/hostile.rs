@@ -112,7 +112,7 @@ fn a_line_without_end_is_given_up() {
     // 40 MiB of digits pack into 40 kB.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     for _ in 0..40 {
-        std::io::Write::write_all(&mut packed, &[b'7'; 1 << 20]).unwrap();
+        std::io::Write::write_all(&mut packed, &vec![b'7'; 1 << 20]).unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bomb.csv.gz");

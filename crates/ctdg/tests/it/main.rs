@@ -1,4 +1,5 @@
 //! Integration tests of `ctdg`, in one binary.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
 mod fetch;
 mod formats;

@@ -108,7 +108,7 @@ pub(crate) enum FormatArg {
     Tgb,
     /// KONECT's out.* file
     Konect,
-    /// ml_NAME.csv with its two .npy files
+    /// `ml_NAME.csv` with its two .npy files
     Dyglib,
     Parquet,
     /// Our own .ctdg

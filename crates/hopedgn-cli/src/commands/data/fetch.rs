@@ -1,5 +1,6 @@
 //! `hopedgn data fetch`: the paper's data sets from their public homes.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -55,7 +56,7 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
             (Some(url), Some(checksum)) => format!("from {url}, {checksum} as published"),
             (Some(url), None) => format!("from {url}; no checksum is published"),
         };
-        text.push_str(&format!("{}: {} ({how})\n", source.name, path.display()));
+        writeln!(text, "{}: {} ({how})", source.name, path.display())?;
         let counts = source.counts;
         facts.push(json!({
             "name": source.name, "path": path, "nodes": counts.nodes, "events": counts.events,

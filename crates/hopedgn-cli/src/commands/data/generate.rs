@@ -26,7 +26,7 @@ pub(crate) struct Generate {
 enum Kind {
     /// Pairs meet or not depending on common past neighbours and their times; the best possible score is known
     ///
-    /// Beside OUT, STEM_queries.csv holds the constructed pairs with their labels and their best possible score.
+    /// Beside OUT, `STEM_queries.csv` holds the constructed pairs with their labels and their best possible score.
     Triadic {
         #[command(flatten)]
         target: Target,

@@ -82,7 +82,7 @@ impl Display for Catalogue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<12} {:>8} {:>10}  {:<9} how", "name", "nodes", "events", "status")?;
         for Entry { name, nodes, events, status, how } in &self.data {
-            let count = |count: &Option<u64>| count.map_or("any".into(), |count| grouped(count));
+            let count = |count: &Option<u64>| count.map_or("any".into(), grouped);
             writeln!(f, "{name:<12} {:>8} {:>10}  {status:<9} {how}", count(nodes), count(events))?;
         }
         Ok(())
