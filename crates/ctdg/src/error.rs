@@ -253,6 +253,34 @@ pub enum Problem {
     /// A set of pairs out of which nothing is left to draw.
     #[error("found no pair to draw a negative from, expected a source and destination that the batch does not hold")]
     NoNegative,
+    /// A node that the stream does not have.
+    #[error("found no node called {name}, expected a node of the stream")]
+    UnknownNode {
+        /// The name asked for.
+        name: String,
+    },
+    /// A k-DWL run that would not fit in memory.
+    #[error(
+        "found k = {k} with {tuples} tuples, which takes about {needed}, expected at most {allowed}; {largest} fits"
+    )]
+    WlBudget {
+        /// The dimension asked for.
+        k: usize,
+        /// Tuples of all graphs.
+        tuples: u128,
+        /// Memory estimated.
+        needed: String,
+        /// Memory allowed.
+        allowed: String,
+        /// The largest dimension within it.
+        largest: String,
+    },
+    /// A search for an isomorphism that grew too long.
+    #[error("found neither an isomorphism nor a proof that there is none in {steps} steps, expected one of them")]
+    WlSearch {
+        /// Steps taken.
+        steps: u64,
+    },
 }
 
 impl Problem {
@@ -277,6 +305,9 @@ impl Problem {
             Self::NotFetched { .. } => "fetch it with `hopedgn data fetch NAME`",
             Self::UnknownData { .. } => "see `hopedgn data list`",
             Self::WrongFormat { .. } => "name the format with --format",
+            Self::UnknownNode { .. } => "name nodes as the input does",
+            Self::WlBudget { .. } => "take a smaller k, or allow more with --max-memory",
+            Self::WlSearch { .. } => "compare with k-DWL for k = 3 or 4 instead",
             _ => return None,
         })
     }

@@ -2,5 +2,6 @@
 
 pub mod error;
 pub mod event;
+pub mod wl;
 
 pub use error::{Error, Problem, Result};
