@@ -11,7 +11,6 @@
 //! | colour one graph | [`Dwl::color`] |
 //! | know why | [`Witness`] |
 //! | know for certain, when small | [`isomorphism`] |
-//! | draw both graphs | [`svg::draw`] |
 //! | see what each `k` can do | [`examples`] |
 //!
 //! # Differences from the paper
@@ -30,9 +29,11 @@
 
 mod budget;
 mod dwl;
+pub mod examples;
 mod graph;
 mod initial;
 mod intern;
+mod isomorphism;
 mod joint;
 mod refine;
 mod rule;
@@ -43,6 +44,7 @@ pub use budget::{Bytes, DEFAULT_MAX_MEMORY, Estimate};
 pub use dwl::{Dwl, Round, Variant};
 pub use graph::{Direction, Graph, Labels, Reading, Sequence, Times};
 pub use initial::Initial;
+pub use isomorphism::{MAX_NODES, Mapping, isomorphism, tuple_isomorphism};
 pub use refine::Interning;
 pub use verdict::{Coloring, Comparison, Verdict};
 pub use witness::{Cause, ClassCount, Contrast, Term, Witness};
