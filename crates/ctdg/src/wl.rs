@@ -11,6 +11,7 @@
 //! | colour one graph | [`Dwl::color`] |
 //! | know why | [`Witness`] |
 //! | know for certain, when small | [`isomorphism`] |
+//! | draw both graphs | [`svg::draw`] |
 //! | see what each `k` can do | [`examples`] |
 //!
 //! # Differences from the paper
@@ -37,6 +38,7 @@ mod isomorphism;
 mod joint;
 mod refine;
 mod rule;
+pub mod svg;
 mod verdict;
 mod witness;
 

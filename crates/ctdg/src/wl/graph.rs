@@ -6,6 +6,7 @@
 use std::fmt;
 
 use rayon::prelude::*;
+use serde::Serialize;
 
 use crate::error::{Problem, Result};
 use crate::event::{EventStream, NodeId, NodeNames};
@@ -168,7 +169,7 @@ impl Graph {
 }
 
 /// The times at which two nodes met, seen from the first.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sequence {
     /// Times of all meetings; with [`Direction::Directed`] of those that point away from the first node. With
     /// [`Times::Dropped`] a single 0 for "met".

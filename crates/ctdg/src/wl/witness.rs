@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::event::NodeId;
 use crate::wl::graph::Sequence;
 use crate::wl::joint::{Joint, Numbering};
@@ -12,7 +14,7 @@ use crate::wl::rule::{Description, Rule};
 const SHOWN: usize = 8;
 
 /// The difference in the first round that has one.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Witness {
     /// That round.
     pub round: usize,
@@ -26,7 +28,7 @@ pub struct Witness {
 }
 
 /// How often a class occurs in either graph.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassCount {
     /// The class, in the numbers of its round.
     pub class: u32,
@@ -39,7 +41,7 @@ pub struct ClassCount {
 }
 
 /// Two tuples side by side.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Contrast {
     /// Names of the nodes of the tuple of the first and of the second graph.
     pub tuples: [Vec<String>; 2],
@@ -52,7 +54,8 @@ pub struct Contrast {
 }
 
 /// What kind of thing differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Cause {
     /// The initial colours: labels, equal nodes, or sequences within the tuple.
     Initial,
@@ -63,7 +66,7 @@ pub enum Cause {
 }
 
 /// What one node `w` (or several alike) contributes to a tuple's colour.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Term {
     /// How many nodes contribute it to the first and to the second tuple.
     pub counts: [u64; 2],

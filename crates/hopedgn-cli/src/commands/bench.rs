@@ -8,11 +8,13 @@ use crate::output::{Outcome, Output};
 pub(crate) enum Bench {
     /// Sample histories
     Sample,
+    Wl(super::wl::WlBench),
 }
 
 pub(crate) fn run(bench: Bench, output: &Output) -> anyhow::Result<Outcome> {
     match bench {
         Bench::Sample => output.answer("", &())?,
+        Bench::Wl(args) => return super::wl::run_bench(&args, output),
     }
     Ok(Outcome::Done)
 }
