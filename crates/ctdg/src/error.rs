@@ -260,9 +260,7 @@ pub enum Problem {
         name: String,
     },
     /// A k-DWL run that would not fit in memory.
-    #[error(
-        "found k = {k} with {tuples} tuples, which takes about {needed}, expected at most {allowed}; {largest} fits"
-    )]
+    #[error("found k = {k} with {tuples} tuples, which takes about {needed}, expected at most {allowed}; {largest}")]
     WlBudget {
         /// The dimension asked for.
         k: usize,
@@ -272,7 +270,7 @@ pub enum Problem {
         needed: String,
         /// Memory allowed.
         allowed: String,
-        /// The largest dimension within it.
+        /// The largest dimension within it, in words.
         largest: String,
     },
     /// A search for an isomorphism that grew too long.

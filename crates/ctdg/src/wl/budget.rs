@@ -68,8 +68,8 @@ impl Estimate {
             needed: Bytes(self.memory).to_string(),
             allowed: Bytes(max_memory.into()).to_string(),
             largest: match largest {
-                Some(k) => format!("k = {k}"),
-                None => "no k at all".into(),
+                Some(k) => format!("the largest k that fits is {k}"),
+                None => "no k fits".into(),
             },
         }
         .into())
@@ -125,7 +125,7 @@ mod tests {
         let refused = estimate.check(&[&graph], 3, Variant::Folklore, DEFAULT_MAX_MEMORY).unwrap_err().to_string();
         assert!(refused.contains("1000000000 tuples"), "{refused}");
         assert!(refused.contains("74.5 GiB") && refused.contains("4.0 GiB"), "{refused}");
-        assert!(refused.contains("k = 2"), "{refused}");
+        assert!(refused.contains("the largest k that fits is 2"), "{refused}");
         assert!(estimate.check(&[&graph], 3, Variant::Folklore, u64::MAX).is_ok());
     }
 }

@@ -72,66 +72,29 @@ fn put(svg: &mut String, line: &str) {
 fn draw_panel(svg: &mut String, panel: &Panel<'_>, order: &[u32]) {
     let graph = panel.graph;
     let n = graph.n_nodes();
-    let places: Vec<Point> = layout(graph)
-        .into_iter()
-        .map(|[x, y]| [MARGIN + x * (SIDE - 2.0 * MARGIN), TITLE + MARGIN + y * (SIDE - 2.0 * MARGIN)])
-        .collect();
-    let radius = (70.0 / (n.max(1) as f64).sqrt()).clamp(3.0, 15.0);
+    let inner = SIDE - 2.0 * MARGIN;
+    let onto_page = |[x, y]: Point| [MARGIN + x * inner, TITLE + MARGIN + y * inner];
+    let scene = Scene {
+        places: layout(graph).into_iter().map(onto_page).collect(),
+        radius: (70.0 / (n.max(1) as f64).sqrt()).clamp(3.0, 15.0),
+        edges: edges(graph),
+    };
+    let legible = scene.edges.len() <= MOST_LABELLED;
+    let counts = format!("{n} nodes, {} events, {} pairs met", graph.n_events(), scene.edges.len());
+    let remark = if legible { "" } else { "; too many to write their times" };
     put(svg, &format!(r##"<text x="{MARGIN}" y="24" font-size="15" fill="#222222">{}</text>"##, escaped(panel.title)));
-    let edges = edges(graph);
-    let label_edges = edges.len() <= MOST_LABELLED;
-    let counts = format!("{n} nodes, {} events, {} pairs met", graph.n_events(), edges.len());
-    let remark = if label_edges { "" } else { "; too many to write their times" };
     put(svg, &format!(r##"<text x="{MARGIN}" y="42" fill="#666666">{counts}{remark}</text>"##));
-    for (u, v, _) in &edges {
-        let ([x1, y1], [x2, y2]) = (places[*u], places[*v]);
-        let opacity = if label_edges { 0.8 } else { 0.35 };
-        put(
-            svg,
-            &if u == v {
-                let r = radius * 0.9;
-                format!(
-                    r##"<circle cx="{x1:.1}" cy="{:.1}" r="{r:.1}" fill="none" stroke="#888888"/>"##,
-                    y1 - radius - r * 0.6
-                )
-            } else {
-                format!(
-                    r##"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="#888888" stroke-opacity="{opacity}"/>"##
-                )
-            },
-        );
+    scene.draw_edges(svg, if legible { 0.8 } else { 0.35 });
+    if legible {
+        scene.draw_times(svg);
     }
-    for (node, &[x, y]) in places.iter().enumerate() {
-        let class = order.binary_search(&panel.classes[node]).unwrap_or_default();
-        let marked = panel.marked.iter().any(|marked| marked.index() == node);
-        let (rim, width) = if marked { ("#000000", 3.0) } else { ("#444444", 1.0) };
-        put(
-            svg,
-            &format!(
-                r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius:.1}" fill="{}" stroke="{rim}" stroke-width="{width}"/>"#,
-                fill(class)
-            ),
-        );
-        if n <= MOST_NAMED {
-            let name = NodeId::from_index(node).map(|node| graph.names().name(node)).unwrap_or_default();
-            let size = (1.7 * radius / name.chars().count().max(2) as f64 * 1.1).clamp(4.0, 13.0);
-            put(
-                svg,
-                &format!(
-                    r##"<text x="{x:.1}" y="{:.1}" font-size="{size:.1}" text-anchor="middle" fill="#111111">{}</text>"##,
-                    y + size * 0.35,
-                    escaped(&name)
-                ),
-            );
-        }
-    }
-    if label_edges {
-        draw_times(svg, &edges, &places, radius);
-    }
+    scene.draw_nodes(svg, panel, order);
 }
 
-/// Each pair that met once, with its times as text.
-fn edges(graph: &Graph) -> Vec<(usize, usize, String)> {
+/// A pair that met, with its times as text.
+type Edge = (usize, usize, String);
+
+fn edges(graph: &Graph) -> Vec<Edge> {
     let mut edges = Vec::new();
     for u in (0..graph.n_nodes()).filter_map(NodeId::from_index) {
         let later = graph.meetings(u).filter(|(v, _)| *v >= u);
@@ -140,47 +103,132 @@ fn edges(graph: &Graph) -> Vec<(usize, usize, String)> {
     edges
 }
 
-/// Writes the times where they hide least: of some places along the edge, the one farthest from nodes and from what is
-/// written already.
-fn draw_times(svg: &mut String, edges: &[(usize, usize, String)], places: &[Point], radius: f64) {
-    const ALONG: [f64; 9] = [0.5, 0.44, 0.56, 0.38, 0.62, 0.32, 0.68, 0.26, 0.74];
-    let mut written: Vec<(Point, f64)> = Vec::new();
-    for (u, v, times) in edges {
-        let times = if times.chars().count() > 24 { shortened(times) } else { times.clone() };
-        let half_width = 0.3 * FONT * times.chars().count() as f64 + 2.0;
-        let spot = |along: &f64| -> Point {
-            let ([x1, y1], [x2, y2]) = (places[*u], places[*v]);
-            [x1 + (x2 - x1) * along, y1 + (y2 - y1) * along]
-        };
-        let overlap = |[x, y]: Point| {
-            let covers = |other: Point, half: f64, height: f64| {
-                let (dx, dy) = (half_width + half - (x - other[0]).abs(), FONT * 0.6 + height - (y - other[1]).abs());
-                if dx > 0.0 && dy > 0.0 { dx * dy } else { 0.0 }
+/// One graph, placed on the page.
+struct Scene {
+    places: Vec<Point>,
+    radius: f64,
+    edges: Vec<Edge>,
+}
+
+impl Scene {
+    fn draw_edges(&self, svg: &mut String, opacity: f64) {
+        for (u, v, _) in &self.edges {
+            let ([x1, y1], [x2, y2]) = (self.places[*u], self.places[*v]);
+            let line = if u == v {
+                let [x, y] = self.outwards(*u, 1.5 * self.radius);
+                let r = self.radius;
+                format!(r##"<circle cx="{x:.1}" cy="{y:.1}" r="{r:.1}" fill="none" stroke="#888888"/>"##)
+            } else {
+                format!(
+                    r##"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="#888888" stroke-opacity="{opacity}"/>"##
+                )
             };
-            let texts: f64 = written.iter().map(|&(other, half)| covers(other, half, FONT * 0.6)).sum();
-            let nodes: f64 = places.iter().map(|&node| covers(node, radius, radius)).sum();
-            texts + 2.0 * nodes
-        };
-        let [x, y] = if u == v {
-            [places[*u][0], places[*u][1] - 2.7 * radius]
-        } else {
-            let spots = ALONG.iter().map(spot);
-            spots.min_by(|&a, &b| overlap(a).total_cmp(&overlap(b))).unwrap_or(places[*u])
-        };
-        written.push(([x, y], half_width));
-        put(
-            svg,
-            &format!(
-                r##"<text x="{x:.1}" y="{:.1}" text-anchor="middle" fill="#22409a" stroke="#ffffff" stroke-width="3" paint-order="stroke">{}</text>"##,
-                y + FONT * 0.35,
-                escaped(&times)
-            ),
-        );
+            put(svg, &line);
+        }
+    }
+
+    fn draw_nodes(&self, svg: &mut String, panel: &Panel<'_>, order: &[u32]) {
+        let radius = self.radius;
+        for (node, &[x, y]) in self.places.iter().enumerate() {
+            let class = order.binary_search(&panel.classes[node]).unwrap_or_default();
+            let marked = panel.marked.iter().any(|marked| marked.index() == node);
+            let (rim, width) = if marked { ("#000000", 3.5) } else { ("#444444", 1.0) };
+            let fill = fill(class);
+            put(
+                svg,
+                &format!(
+                    r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius:.1}" fill="{fill}" stroke="{rim}" stroke-width="{width}"/>"#
+                ),
+            );
+            if self.places.len() <= MOST_NAMED {
+                let name = NodeId::from_index(node).map(|node| panel.graph.names().name(node)).unwrap_or_default();
+                draw_name(svg, &name, [x, y], radius);
+            }
+        }
+    }
+
+    /// Writes the times where they hide least: of some places along the edge, the one that covers least of nodes, of
+    /// other edges and of what is written already.
+    fn draw_times(&self, svg: &mut String) {
+        const ALONG: [f64; 11] = [0.5, 0.46, 0.54, 0.42, 0.58, 0.37, 0.63, 0.31, 0.69, 0.25, 0.75];
+        let mut written: Vec<(Point, f64)> = Vec::new();
+        for (place, (u, v, times)) in self.edges.iter().enumerate() {
+            let times = shortened(times);
+            let half_width = 0.29 * FONT * times.chars().count() as f64 + 2.0;
+            let cost = |spot: &Point| {
+                let texts: f64 =
+                    written.iter().map(|&(other, half)| covered(*spot, other, half_width + half, FONT * 1.2)).sum();
+                let reach = (half_width + self.radius, FONT * 0.6 + self.radius);
+                let nodes: f64 = self.places.iter().map(|&node| covered(*spot, node, reach.0, reach.1)).sum();
+                let others = self.edges.iter().enumerate().filter(|&(other, (s, t, _))| other != place && s != t);
+                let near = others.map(|(_, (s, t, _))| distance(*spot, self.places[*s], self.places[*t]));
+                let lines: f64 = near.map(|distance| (FONT * 0.7 - distance).max(0.0) * 10.0).sum();
+                texts + 2.0 * nodes + lines
+            };
+            let [x, y] = if u == v {
+                self.outwards(*u, 3.2 * self.radius)
+            } else {
+                let ([x1, y1], [x2, y2]) = (self.places[*u], self.places[*v]);
+                let spots = ALONG.iter().map(|along| [x1 + (x2 - x1) * along, y1 + (y2 - y1) * along]);
+                spots.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or([x1, y1])
+            };
+            written.push(([x, y], half_width));
+            let (left, top, width, height) = (x - half_width, y - FONT * 0.6, 2.0 * half_width, FONT * 1.2);
+            let (below, times) = (y + FONT * 0.36, escaped(&times));
+            put(
+                svg,
+                &format!(
+                    r##"<rect x="{left:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}" rx="3" fill="#ffffff" fill-opacity="0.9"/><text x="{x:.1}" y="{below:.1}" text-anchor="middle" fill="#22409a">{times}</text>"##
+                ),
+            );
+        }
+    }
+
+    /// The point at `distance` from `node`, away from the middle of the picture.
+    fn outwards(&self, node: usize, distance: f64) -> Point {
+        let ([x, y], middle) = (self.places[node], [SIDE / 2.0, TITLE + SIDE / 2.0]);
+        let away = [x - middle[0], y - middle[1]];
+        let length = away[0].hypot(away[1]);
+        let unit = if length < 1.0 { [0.0, -1.0] } else { [away[0] / length, away[1] / length] };
+        [x + unit[0] * distance, y + unit[1] * distance]
     }
 }
 
+/// A short name stands in its node, a long one below it.
+fn draw_name(svg: &mut String, name: &str, [x, y]: Point, radius: f64) {
+    let length = name.chars().count().max(2) as f64;
+    let inside = 1.7 * radius / (0.6 * length);
+    let (size, y) = if inside >= 8.0 { (inside.min(13.0), y) } else { (9.5, y + radius + 7.0) };
+    let (below, name) = (y + size * 0.36, escaped(name));
+    put(
+        svg,
+        &format!(
+            r##"<text x="{x:.1}" y="{below:.1}" font-size="{size:.1}" text-anchor="middle" fill="#111111">{name}</text>"##
+        ),
+    );
+}
+
+/// Area in which a box around `spot` covers one around `other`, the two reaching so far together.
+fn covered(spot: Point, other: Point, reach_x: f64, reach_y: f64) -> f64 {
+    let (dx, dy) = (reach_x - (spot[0] - other[0]).abs(), reach_y - (spot[1] - other[1]).abs());
+    if dx > 0.0 && dy > 0.0 { dx * dy } else { 0.0 }
+}
+
+/// Distance of `spot` from the line between `a` and `b`.
+fn distance(spot: Point, a: Point, b: Point) -> f64 {
+    let along = [b[0] - a[0], b[1] - a[1]];
+    let from = [spot[0] - a[0], spot[1] - a[1]];
+    let squared = (along[0] * along[0] + along[1] * along[1]).max(1e-9);
+    let share = ((from[0] * along[0] + from[1] * along[1]) / squared).clamp(0.0, 1.0);
+    (from[0] - share * along[0]).hypot(from[1] - share * along[1])
+}
+
 fn shortened(times: &str) -> String {
-    let head: String = times.chars().take(22).collect();
+    const LONGEST: usize = 24;
+    if times.chars().count() <= LONGEST {
+        return times.to_owned();
+    }
+    let head: String = times.chars().take(LONGEST - 1).collect();
     format!("{head}…")
 }
 
@@ -213,11 +261,21 @@ fn draw_legend(svg: &mut String, panels: &[Panel<'_>], order: &[u32]) {
     }
 }
 
-/// Neighbouring classes lie far apart on the colour circle; after a turn of it they become paler or darker.
+/// Neighbouring classes lie far apart on the colour circle; after nine of them they become paler or darker.
 fn fill(class: usize) -> String {
-    let turn = (class as f64 * 0.618_034).fract();
-    let lightness = [68.0, 82.0, 55.0][class / 9 % 3];
-    format!("hsl({:.0} 70% {lightness:.0}%)", (45.0 + 360.0 * turn) % 360.0)
+    let hue = (0.125 + class as f64 * 0.618_034).fract() * 6.0;
+    let (low, high) = [(0.45, 0.95), (0.7, 1.0), (0.25, 0.75)][class / 9 % 3];
+    // Each channel is up for a third of the circle, down for a third, and slopes in between.
+    let channel = |offset: f64| {
+        let distance = (hue - offset).abs();
+        let distance = distance.min(6.0 - distance);
+        let share: f64 = (2.0 - distance).clamp(0.0, 1.0);
+        255.0 * (low + (high - low) * share)
+    };
+    let [red, green, blue] = [0.0, 2.0, 4.0].map(channel);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 255")]
+    let hex = |value: f64| format!("{:02x}", value.round() as u8);
+    format!("#{}{}{}", hex(red), hex(green), hex(blue))
 }
 
 fn escaped(text: &str) -> String {

@@ -47,7 +47,7 @@ pub struct Contrast {
     pub tuples: [Vec<String>; 2],
     /// The nature of the difference.
     pub cause: Cause,
-    /// Terms that occur unequally often, those with a meeting first, at most eight.
+    /// Terms that occur unequally often, those with most meetings first, at most eight.
     pub terms: Vec<Term>,
     /// How many such terms there are.
     pub n_terms: usize,
@@ -167,7 +167,7 @@ impl Writer<'_> {
             }
         }
         let cause = if sequences_differ::<N, R>(&differing) { Cause::Sequences } else { Cause::Classes };
-        let never = |key: &[u64; N]| R::describe(*key).links.iter().all(|&link| link == 0);
+        let never = |key: &[u64; N]| R::describe(*key).links.iter().filter(|&&link| link == 0).count();
         differing.sort_by_key(|(key, _)| never(key));
         let n_terms = differing.len();
         let parts = [s, t].map(|tuple| self.numbering.part_of(tuple));

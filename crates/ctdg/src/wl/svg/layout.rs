@@ -8,6 +8,8 @@ pub(super) type Point = [f64; 2];
 
 /// Rounds of the spring model. Each costs n² for the repulsion.
 const ROUNDS: usize = 400;
+/// Pull of the middle, as a multiple of the distance to it.
+const GRAVITY: f64 = 1.5;
 /// Above this many nodes the circle is kept: springs would take too long and show nothing.
 const MOST_SPRUNG: usize = 300;
 
@@ -71,7 +73,7 @@ fn spring(graph: &Graph, places: &mut [Point]) {
         }
         for (place, force) in places.iter_mut().zip(&forces) {
             // A weak pull to the middle keeps parts that never met on the page.
-            let force = [force[0] - 0.4 * place[0], force[1] - 0.4 * place[1]];
+            let force = [force[0] - GRAVITY * place[0], force[1] - GRAVITY * place[1]];
             let size = (force[0] * force[0] + force[1] * force[1]).sqrt().max(1e-9);
             let scale = size.min(step) / size;
             *place = [place[0] + force[0] * scale, place[1] + force[1] * scale];

@@ -145,10 +145,10 @@ impl Report {
         match (round, self.stable) {
             (Some(round), _) => format!("separated in round {round}"),
             (None, true) if self.exact => {
-                format!("not separated, by this test ever: nothing changes after round {}", self.rounds)
+                format!("not separated; stable after round {}, so {} never tells them apart", self.rounds, self.test)
             }
             (None, true) => format!("not separated, as far as 128-bit hashes tell, after round {}", self.rounds),
-            (None, false) => format!("not separated in the {} rounds allowed", self.rounds),
+            (None, false) => format!("not separated by round {}, where --rounds ended it", self.rounds),
         }
     }
 }
