@@ -22,6 +22,7 @@
 //!   if `u` and `u'` met the same nodes at the same times, `(u, u)` and `(u, u')` keep one colour for every `k`. That
 //!   is kept as written; [`Initial::Types`] starts from isomorphism types instead, as the appendix does for static
 //!   graphs.
+//! - As written, 1-DWL cannot tell a node that met itself from one that met a node like itself. Kept; `k ≥ 2` can.
 //! - Tuples are isomorphic when their first nodes correspond, their second nodes, and so on; the paper also speaks of
 //!   tuples as sets.
 //! - The paper does not say what a directed interaction is; [`Direction::Directed`] lets a node see both sequences.
@@ -43,7 +44,7 @@ mod verdict;
 mod witness;
 
 pub use budget::{Bytes, DEFAULT_MAX_MEMORY, Estimate};
-pub use dwl::{Dwl, Round, Variant};
+pub use dwl::{Dimension, Dwl, Round, Variant};
 pub use graph::{Direction, Graph, Labels, Reading, Sequence, Times};
 pub use initial::Initial;
 pub use isomorphism::{MAX_NODES, Mapping, isomorphism, tuple_isomorphism};

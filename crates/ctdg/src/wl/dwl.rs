@@ -24,6 +24,26 @@ pub enum Variant {
     Oblivious,
 }
 
+/// How many nodes a tuple has: 1, 2, 3 or 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dimension(usize);
+
+impl Dimension {
+    /// The dimension `k`, if it is offered.
+    pub fn new(k: usize) -> Result<Self> {
+        if (1..=MAX_K).contains(&k) {
+            return Ok(Self(k));
+        }
+        Err(Problem::Setting { name: "k", found: k.to_string(), expected: "1, 2, 3 or 4".into() }.into())
+    }
+
+    /// As a number.
+    #[must_use]
+    pub fn get(self) -> usize {
+        self.0
+    }
+}
+
 /// A test of dimension `k` with its settings.
 ///
 /// ```
@@ -42,7 +62,8 @@ pub enum Variant {
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dwl {
-    k: usize,
+    /// The dimension.
+    pub k: Dimension,
     /// What a tuple looks at.
     pub variant: Variant,
     /// What is known of a tuple in round 0.
@@ -70,11 +91,8 @@ type Question = Vec<(usize, usize)>;
 impl Dwl {
     /// The paper's k-DWL with constant initial colours, for `k` from 1 to 4.
     pub fn new(k: usize) -> Result<Self> {
-        if !(1..=MAX_K).contains(&k) {
-            return Err(Problem::Setting { name: "k", found: k.to_string(), expected: "1, 2, 3 or 4".into() }.into());
-        }
         Ok(Self {
-            k,
+            k: Dimension::new(k)?,
             variant: Variant::Folklore,
             initial: Initial::Labels,
             interning: Interning::Exact,
@@ -90,16 +108,16 @@ impl Dwl {
         Ok(Self { variant, initial, ..Self::new(k)? })
     }
 
-    /// The dimension.
+    /// The dimension as a number.
     #[must_use]
     pub fn k(&self) -> usize {
-        self.k
+        self.k.get()
     }
 
     /// What a run on `graphs` would cost.
     #[must_use]
     pub fn estimate(&self, graphs: &[&Graph]) -> Estimate {
-        Estimate::new(graphs, self.k, self.variant)
+        Estimate::new(graphs, self.k(), self.variant)
     }
 
     /// The stable colouring of one graph.
@@ -152,9 +170,9 @@ impl Dwl {
         tuples: Option<(&[NodeId], &[NodeId])>,
         observe: &mut dyn FnMut(Round),
     ) -> Result<Comparison> {
-        self.estimate(graphs).check(graphs, self.k, self.variant, self.max_memory)?;
+        self.estimate(graphs).check(graphs, self.k(), self.variant, self.max_memory)?;
         let joint = Joint::new(graphs)?;
-        Ok(match (self.k, self.variant) {
+        Ok(match (self.k(), self.variant) {
             (1, _) => self.refine_to_stability(&Neighbours::new(&joint), &joint, tuples, observe),
             (2, Variant::Folklore) => self.refine_to_stability(&Folklore::<2>::new(&joint), &joint, tuples, observe),
             (3, Variant::Folklore) => self.refine_to_stability(&Folklore::<3>::new(&joint), &joint, tuples, observe),
@@ -172,10 +190,10 @@ impl Dwl {
         tuples: Option<(&[NodeId], &[NodeId])>,
         observe: &mut dyn FnMut(Round),
     ) -> Comparison {
-        let numbering = Numbering::new(self.k, joint.parts.iter().map(super::joint::Part::n_nodes));
+        let numbering = Numbering::new(self.k(), joint.parts.iter().map(super::joint::Part::n_nodes));
         let question = tuples.map(|(s, t)| question(&numbering, s, t));
         let start = match self.variant {
-            Variant::Oblivious if self.k > 1 => Initial::Types,
+            Variant::Oblivious if self.k() > 1 => Initial::Types,
             _ => self.initial,
         };
         let mut partition = initial(joint, &numbering, start, self.interning);
