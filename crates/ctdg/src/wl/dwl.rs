@@ -57,7 +57,7 @@ impl Dimension {
 /// let a = read(&[(0, 1, 1.), (2, 3, 1.), (4, 5, 1.), (6, 7, 1.), (1, 2, 2.), (3, 0, 2.), (5, 6, 2.), (7, 4, 2.)])?;
 /// let b = read(&[(0, 1, 1.), (2, 3, 1.), (4, 5, 1.), (6, 7, 1.), (1, 2, 2.), (3, 4, 2.), (5, 6, 2.), (7, 0, 2.)])?;
 /// assert_eq!(Dwl::new(1)?.compare(&a, &b)?.graphs.round, None);
-/// assert_eq!(Dwl::new(2)?.compare(&a, &b)?.graphs.round, Some(2));
+/// assert_eq!(Dwl::new(2)?.compare(&a, &b)?.graphs.round, Some(1));
 /// # Ok::<(), ctdg::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]

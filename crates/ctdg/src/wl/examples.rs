@@ -178,7 +178,7 @@ pub fn random(n_nodes: u32, n_events: u32, seed: u64) -> Result<EventStream> {
         word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         word ^= word >> 31;
-        u32::try_from(u64::from(n_nodes) * (word >> 32) >> 32).expect("below the number of nodes")
+        u32::try_from((u64::from(n_nodes) * (word >> 32)) >> 32).unwrap_or(u32::MAX)
     };
     EventStream::from_events((0..n_events).map(|event| (draw(), draw(), f64::from(event))))
 }

@@ -151,6 +151,7 @@ impl Graph {
     ///
     /// # Panics
     /// When there is no such node.
+    #[must_use]
     pub fn meetings(&self, u: NodeId) -> impl ExactSizeIterator<Item = (NodeId, Sequence)> {
         self.neighbours(u).iter().map(|&(neighbour, link)| (neighbour, Sequence::of_row(self.links.row(link.0))))
     }

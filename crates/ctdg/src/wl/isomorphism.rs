@@ -41,6 +41,7 @@ pub fn isomorphism(a: &Graph, b: &Graph) -> Result<Option<Mapping>> {
 }
 
 /// The same for a mapping that takes the first node of `s` to the first of `t`, the second to the second, and so on.
+#[expect(clippy::many_single_char_names, reason = "graphs a and b, tuples s and t, n nodes")]
 pub fn tuple_isomorphism((a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId])) -> Result<Option<Mapping>> {
     for (graph, tuple) in [(a, s), (b, t)] {
         if graph.n_nodes() > MAX_NODES {
@@ -88,7 +89,9 @@ impl Search<'_> {
         let (first, second) = stable.colours.split_at(self.n);
         let mut counts = vec![[0usize; 2]; stable.n_classes()];
         for (side, colours) in [first, second].into_iter().enumerate() {
-            colours.iter().for_each(|&colour| counts[colour as usize][side] += 1);
+            for &colour in colours {
+                counts[colour as usize][side] += 1;
+            }
         }
         if counts.iter().any(|[a, b]| a != b) {
             return Ok(None);

@@ -58,6 +58,7 @@ enum Action {
 
 /// How the test is run.
 #[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 struct TestArgs {
     /// Dimension: 1, 2, 3 or 4
     #[arg(long, default_value_t = 2)]
@@ -212,7 +213,7 @@ fn answer(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) -> 
     }
     let report = Report::new(
         report::Facts { question, test, graphs: &graphs, estimate, classes, seconds, isomorphic, args },
-        comparison,
+        &comparison,
     );
     output.answer(&report, &report)?;
     Ok(Outcome::Done)

@@ -1,4 +1,4 @@
-//! k = 1 against NetworkX; `fixtures/wl/make.py` made the numbers.
+//! k = 1 against `NetworkX`; `fixtures/wl/make.py` made the numbers.
 
 use ctdg::wl::{Dwl, Graph, Reading, Times};
 use serde::Deserialize;

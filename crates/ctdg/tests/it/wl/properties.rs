@@ -48,7 +48,7 @@ fn isomorphic_copies_are_never_separated_by_any_k() {
             for test in (1..=most_k(n)).flat_map(tests) {
                 assert!(!separated(&test, &a, &b), "{test:?} {original:?} {copied:?}");
                 if n > 0 {
-                    let tuple: Vec<u32> = (0..1 + draw.below(3)).map(|_| draw.below(n)).collect();
+                    let tuple: Vec<u32> = (0..=draw.below(3)).map(|_| draw.below(n)).collect();
                     let image: Vec<u32> = tuple.iter().map(|&node| names[node as usize]).collect();
                     let run = test.compare_tuples((&a, &nodes(&tuple)), (&b, &nodes(&image))).unwrap();
                     assert_eq!(run.tuples.unwrap().round, None, "{test:?} {original:?} {tuple:?}");

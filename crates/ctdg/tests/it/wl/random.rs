@@ -82,15 +82,15 @@ pub(super) fn pair(seed: u64, most_nodes: u32) -> Pair {
     }
     let (mut b, names) = copy(&mut draw, n, &a, true);
     let len = u32::try_from(b.len()).unwrap();
-    let (i, j) = (draw.below(len) as usize, draw.below(len) as usize);
+    let [one, other] = [draw.below(len), draw.below(len)].map(|place| place as usize);
     let renaming = match kind {
         0 => Some(names),
         1 => {
-            (b[i].1, b[j].1) = (b[j].1, b[i].1);
+            (b[one].1, b[other].1) = (b[other].1, b[one].1);
             None
         }
         _ => {
-            b[i].2 = f64::from(draw.below(3));
+            b[one].2 = f64::from(draw.below(3));
             None
         }
     };

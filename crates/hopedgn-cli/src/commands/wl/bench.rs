@@ -26,7 +26,7 @@ pub(crate) struct WlBench {
 /// Seconds of one case.
 #[derive(Debug, Serialize)]
 struct Case {
-    case: String,
+    graphs: String,
     k: usize,
     tuples: usize,
     rounds: usize,
@@ -67,8 +67,10 @@ pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
         inputs.push((format!("{} against itself", path.display()), 1, [stream.clone(), stream]));
     }
     let bar = progress::steps(output, "bench wl", (inputs.len() * args.repeats) as u64);
-    let cases: anyhow::Result<Vec<Case>> =
-        inputs.into_iter().map(|(case, k, streams)| measure(case, k, &streams, args.repeats, || bar.inc(1))).collect();
+    let cases: anyhow::Result<Vec<Case>> = inputs
+        .into_iter()
+        .map(|(graphs, k, streams)| measure(graphs, k, &streams, args.repeats, || bar.inc(1)))
+        .collect();
     bar.finish_and_clear();
     let cases = cases?;
     let first = &cases[0];
@@ -89,7 +91,7 @@ pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
 
 /// Times reading the graphs and running the test, not reading files.
 fn measure(
-    case: String,
+    graphs: String,
     k: usize,
     streams: &[EventStream; 2],
     repeats: usize,
@@ -111,7 +113,7 @@ fn measure(
     let (tuples, rounds) = (comparison.coloring.n_tuples(), comparison.coloring.rounds());
     let (best, median) = (seconds[0], seconds[seconds.len() / 2]);
     let per_second = (tuples * (rounds + 1)) as f64 / best.max(f64::MIN_POSITIVE);
-    Ok(Case { case, k, tuples, rounds, separated: comparison.graphs.separated(), per_second, best, median })
+    Ok(Case { graphs, k, tuples, rounds, separated: comparison.graphs.separated(), per_second, best, median })
 }
 
 fn peak_memory() -> Option<u64> {
@@ -122,8 +124,8 @@ fn peak_memory() -> Option<u64> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Case { case, k, tuples, rounds, best, median, .. } in &self.cases {
-            writeln!(f, "{k}-DWL, {case}: {best:.3} s (median {median:.3}), {tuples} tuples, {rounds} rounds")?;
+        for Case { graphs, k, tuples, rounds, best, median, .. } in &self.cases {
+            writeln!(f, "{k}-DWL, {graphs}: {best:.3} s (median {median:.3}), {tuples} tuples, {rounds} rounds")?;
         }
         let memory =
             self.peak_memory.map_or_else(|| "unknown".into(), |bytes| ctdg::wl::Bytes(bytes.into()).to_string());

@@ -1,5 +1,6 @@
 //! `hopedgn wl examples`: built-in pairs, and what each `k` makes of them.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -76,7 +77,7 @@ fn table(all: &[Example], output: &Output) -> anyhow::Result<Outcome> {
     let mut text =
         format!("{table}\n\"yes, r\": separated in round r. 1-WL, 2-FWL, 3-FWL: the same graphs without times.\n\n");
     for example in all {
-        text.push_str(&format!("{}: {}\n", example.name, example.about));
+        writeln!(text, "{}: {}", example.name, example.about)?;
     }
     output.answer(text, &rows)?;
     Ok(Outcome::Done)
@@ -99,14 +100,17 @@ fn write(folder: &Path, chosen: &[Example], output: &Output) -> anyhow::Result<O
         }
         let mut command = format!("hopedgn wl {} {} --k 2", files[0].display(), files[1].display());
         if let Some(tuple) = example.tuple_argument() {
-            command.push_str(&format!(" --tuple {tuple}"));
+            write!(command, " --tuple {tuple}")?;
         }
         if let Some(until) = example.until {
-            command.push_str(&format!(" --until {until}"));
+            write!(command, " --until {until}")?;
         }
         all.push(Written { name: example.name, files, command });
     }
-    let text: String = all.iter().map(|written| format!("{}\n", written.command)).collect();
+    let mut text = String::new();
+    for written in &all {
+        writeln!(text, "{}", written.command)?;
+    }
     output.answer(text, &all)?;
     Ok(Outcome::Done)
 }

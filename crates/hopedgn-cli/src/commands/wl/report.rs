@@ -22,6 +22,7 @@ pub(super) struct Facts<'a> {
 
 /// `separated`, `round` and `witness` answer what was asked: of the tuples if there were any, otherwise of the graphs.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "fields of a JSON document")]
 pub(super) struct Report {
     k: usize,
     separated: bool,
@@ -59,7 +60,7 @@ struct GraphVerdict {
 }
 
 impl Report {
-    pub(super) fn new(facts: Facts<'_>, comparison: Comparison) -> Self {
+    pub(super) fn new(facts: Facts<'_>, comparison: &Comparison) -> Self {
         let Facts { question, test, graphs, estimate, classes, seconds, isomorphic, args } = facts;
         let names = |side: usize, tuple: &[ctdg::event::NodeId]| -> Vec<String> {
             tuple.iter().map(|&node| question.streams[side].names().name(node)).collect()
