@@ -19,7 +19,7 @@
 //! - There a neighbour stands once for every time it was met; here once, with its whole sequence. The sequence says
 //!   how often, so the partitions are the same.
 //! - With constant initial colours, as Proposition 1 asks, a tuple does not know which of its own nodes are the same:
-//!   if `u` and `u'` met the same nodes at the same times, `(u, u)` and `(u, u')` keep one colour for every `k`. That
+//!   if `u` and `u'` have the same sequence with every node, `(u, u)` and `(u, u')` keep one colour for every `k`. That
 //!   is kept as written; [`Initial::Types`] starts from isomorphism types instead, as the appendix does for static
 //!   graphs.
 //! - As written, 1-DWL cannot tell a node that met itself from one that met a node like itself. Kept; `k ≥ 2` can.

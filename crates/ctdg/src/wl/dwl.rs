@@ -145,7 +145,7 @@ impl Dwl {
         &self,
         (a, b): (&Graph, &Graph),
         tuples: Option<(&[NodeId], &[NodeId])>,
-        observe: &mut dyn FnMut(Round),
+        observe: &mut (dyn FnMut(Round) + Send),
     ) -> Result<Comparison> {
         let Some((s, t)) = tuples else { return self.run(&[a, b], None, observe) };
         if s.is_empty() || s.len() != t.len() {
@@ -168,11 +168,12 @@ impl Dwl {
         &self,
         graphs: &[&Graph],
         tuples: Option<(&[NodeId], &[NodeId])>,
-        observe: &mut dyn FnMut(Round),
+        observe: &mut (dyn FnMut(Round) + Send),
     ) -> Result<Comparison> {
         self.estimate(graphs).check(graphs, self.k(), self.variant, self.max_memory)?;
         let joint = Joint::new(graphs)?;
-        Ok(match (self.k(), self.variant) {
+        // Within the pool from the start: the many small parallel steps then need no hand-over from this thread.
+        Ok(rayon::scope(|_| match (self.k(), self.variant) {
             (1, _) => self.refine_to_stability(&Neighbours::new(&joint), &joint, tuples, observe),
             (2, Variant::Folklore) => self.refine_to_stability(&Folklore::<2>::new(&joint), &joint, tuples, observe),
             (3, Variant::Folklore) => self.refine_to_stability(&Folklore::<3>::new(&joint), &joint, tuples, observe),
@@ -180,7 +181,7 @@ impl Dwl {
             (2, Variant::Oblivious) => self.refine_to_stability(&Oblivious::<2>::new(&joint), &joint, tuples, observe),
             (3, Variant::Oblivious) => self.refine_to_stability(&Oblivious::<3>::new(&joint), &joint, tuples, observe),
             (_, Variant::Oblivious) => self.refine_to_stability(&Oblivious::<4>::new(&joint), &joint, tuples, observe),
-        })
+        }))
     }
 
     fn refine_to_stability<const N: usize, R: Rule<N>>(
@@ -188,7 +189,7 @@ impl Dwl {
         rule: &R,
         joint: &Joint<'_>,
         tuples: Option<(&[NodeId], &[NodeId])>,
-        observe: &mut dyn FnMut(Round),
+        observe: &mut (dyn FnMut(Round) + Send),
     ) -> Comparison {
         let numbering = Numbering::new(self.k(), joint.parts.iter().map(super::joint::Part::n_nodes));
         let question = tuples.map(|(s, t)| question(&numbering, s, t));

@@ -60,6 +60,9 @@ pub struct Reading {
     pub labels: Labels,
 }
 
+/// Stands for the times that were dropped; no event has it.
+const SOME_TIME: f64 = f64::INFINITY;
+
 /// Number of an interaction sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LinkId(pub(crate) u32);
@@ -173,7 +176,7 @@ impl Graph {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sequence {
     /// Times of all meetings; with [`Direction::Directed`] of those that point away from the first node. With
-    /// [`Times::Dropped`] a single 0 for "met".
+    /// [`Times::Dropped`] a single infinity for "met, some time".
     pub forth: Vec<f64>,
     /// With [`Direction::Directed`], times of the meetings that point to the first node.
     pub back: Vec<f64>,
@@ -199,7 +202,8 @@ impl fmt::Display for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 6;
         let list = |times: &[f64]| {
-            let shown = |times: &[f64]| times.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
+            let time = |time: &f64| if *time < SOME_TIME { time.to_string() } else { "met".to_owned() };
+            let shown = |times: &[f64]| times.iter().map(time).collect::<Vec<_>>().join(", ");
             match times.len() {
                 n if n <= SHOWN => shown(times),
                 n => format!("{}, … ({n} times), {}", shown(&times[..SHOWN / 2]), times[n - 1]),
@@ -237,7 +241,7 @@ fn half_links(
             match reading.times {
                 // Adding 0 turns -0 into 0, which is the same time.
                 Times::Kept => times.push((stream.times()[event as usize] + 0.0).to_bits()),
-                Times::Dropped if times.is_empty() => times.push(0),
+                Times::Dropped if times.is_empty() => times.push(SOME_TIME.to_bits()),
                 Times::Dropped => {}
             }
         }
@@ -337,6 +341,7 @@ mod tests {
         let reading = Reading { times: Times::Dropped, ..Reading::default() };
         let graph = graph(&EVENTS, &reading);
         assert_eq!(graph.n_sequences(), 2, "met or never met");
+        assert_eq!(meetings(&graph, 0), [(1, "met".to_owned())]);
     }
 
     #[test]

@@ -70,7 +70,8 @@ pub fn tuple_isomorphism((a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId]
         }
         start = matched(&start, u.index(), n + v.index());
     }
-    let mapping = search.extend(&start)?;
+    // Within the pool from the start, for the many small parallel steps.
+    let mapping = rayon::scope(|_| search.extend(&start))?;
     Ok(mapping.map(|images| images.into_iter().filter_map(NodeId::from_index).collect()))
 }
 

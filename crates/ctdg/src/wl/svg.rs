@@ -152,7 +152,7 @@ impl Scene {
     fn draw_times(&self, svg: &mut String) {
         const ALONG: [f64; 11] = [0.5, 0.46, 0.54, 0.42, 0.58, 0.37, 0.63, 0.31, 0.69, 0.25, 0.75];
         let mut written: Vec<(Point, f64)> = Vec::new();
-        for (place, (u, v, times)) in self.edges.iter().enumerate() {
+        for (place, (u, v, times)) in self.edges.iter().enumerate().filter(|(_, edge)| edge.2 != "met") {
             let times = shortened(times);
             let half_width = 0.29 * FONT * times.chars().count() as f64 + 2.0;
             let cost = |spot: &Point| {

@@ -62,6 +62,8 @@ pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
     if let Some(cfi) = examples::all()?.into_iter().find(|example| example.name == "cfi-k5") {
         inputs.push(("the example cfi-k5, 40 nodes, where no class is ever single".to_owned(), 3, [cfi.a, cfi.b]));
     }
+    let rings = [rings(&[300])?, rings(&[150, 150])?];
+    inputs.push(("a ring of 300 and two of 150, where classes split slowly".to_owned(), 2, rings));
     if let Some(path) = &args.data {
         let stream = super::load(path)?;
         inputs.push((format!("{} against itself", path.display()), 1, [stream.clone(), stream]));
@@ -87,6 +89,17 @@ pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
     };
     output.answer(&report, &report)?;
     Ok(Outcome::Done)
+}
+
+/// Rings of these lengths, all meetings at one time.
+fn rings(lengths: &[u32]) -> Result<EventStream, ctdg::Error> {
+    let mut events = Vec::new();
+    let mut first = 0;
+    for &length in lengths {
+        events.extend((0..length).map(|place| (first + place, first + (place + 1) % length, 1.0)));
+        first += length;
+    }
+    EventStream::from_events(events)
 }
 
 /// Times reading the graphs and running the test, not reading files.
