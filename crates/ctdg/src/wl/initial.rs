@@ -80,6 +80,10 @@ impl Rule<1> for Facts<'_> {
         }
     }
 
+    fn n_high(&self) -> Option<usize> {
+        None
+    }
+
     fn describe(_: [u64; 1]) -> Description {
         Description { position: None, colours: Vec::new(), links: Vec::new() }
     }
@@ -90,6 +94,7 @@ mod tests {
     use super::*;
     use crate::event::EventStream;
     use crate::wl::graph::{Graph, Labels, Reading};
+    use crate::wl::refine::refine_colliding;
 
     fn classes(k: usize, start: Initial, labels: Labels) -> Vec<u32> {
         let stream = EventStream::from_events([(0, 1, 1.0), (2, 2, 1.0)]).unwrap();
@@ -102,6 +107,20 @@ mod tests {
     fn constant_labels_give_one_class_and_labels_one_per_combination() {
         assert_eq!(classes(2, Initial::Labels, Labels::Constant), [0; 9]);
         assert_eq!(classes(2, Initial::Labels, Labels::Given(vec![7, 7, 8])), [0, 0, 1, 0, 0, 1, 2, 2, 3]);
+    }
+
+    #[test]
+    fn colliding_fingerprints_never_merge_initial_classes() {
+        let stream = EventStream::from_events([(0, 1, 1.0), (2, 2, 1.0), (0, 3, 2.0)]).unwrap();
+        let reading = Reading { labels: Labels::Given(vec![5, 5, 6, 7]), ..Reading::default() };
+        let graph = Graph::new(&stream, &reading).unwrap();
+        let joint = Joint::new(&[&graph]).unwrap();
+        for (k, start) in [(1, Initial::Labels), (2, Initial::Labels), (2, Initial::Types), (3, Initial::Types)] {
+            let numbering = Numbering::new(k, [4]);
+            let one_class = Partition::new(vec![0; numbering.len()]);
+            let colliding = refine_colliding(&Facts::new(&joint, &numbering, start), &one_class);
+            assert_eq!(colliding, initial(&joint, &numbering, start, Interning::Exact));
+        }
     }
 
     #[test]

@@ -73,6 +73,12 @@ pub(crate) fn refine<const N: usize>(rule: &impl Rule<N>, old: &Partition, inter
     refine_masked(rule, old, interning, [u64::MAX; 2])
 }
 
+/// The same with fingerprints that are all equal, for tests.
+#[cfg(test)]
+pub(crate) fn refine_colliding<const N: usize>(rule: &impl Rule<N>, old: &Partition) -> Partition {
+    refine_masked(rule, old, Interning::Exact, [0; 2])
+}
+
 /// The same with only the `mask` bits of the fingerprint, so that a test can make all of them collide.
 fn refine_masked<const N: usize>(
     rule: &impl Rule<N>,
@@ -91,8 +97,13 @@ fn refine_masked<const N: usize>(
     let mut entries: Vec<Entry> = (0..n_tuples).into_par_iter().with_min_len(TUPLES_A_TASK).map(entry).collect();
     entries.par_sort_unstable();
     if interning == Interning::Exact {
-        let candidates = entries.par_chunk_by_mut(|a, b| a.group() == b.group());
-        candidates.filter(|run| run.len() > 1).for_each(|run| compare_in_full(rule, run, &old.colours));
+        let candidates = entries.par_chunk_by_mut(|a, b| a.group() == b.group()).filter(|run| run.len() > 1);
+        let packing = rule.n_high().map(|n_high| Packing::new(old.n_classes(), n_high));
+        if let Some(packing) = packing.filter(|packing| packing.fits::<N>()) {
+            candidates.for_each(|run| compare_in_full(rule, run, &old.colours, |key| packing.pack(key)));
+        } else {
+            candidates.for_each(|run| compare_in_full(rule, run, &old.colours, |key| key));
+        }
     }
     numbered(&entries)
 }
@@ -117,38 +128,69 @@ fn numbered(entries: &[Entry]) -> Partition {
     Partition { colours, sizes }
 }
 
-/// Puts tuples of `run` with equal terms together and numbers the groups in `split`, in order of first tuple.
-fn compare_in_full<const N: usize>(rule: &impl Rule<N>, run: &mut [Entry], colours: &[u32]) {
+/// Keys in one word, where few colours and few sequences leave room: sorting them is several times faster.
+#[derive(Debug, Clone, Copy)]
+struct Packing {
+    low_bits: u32,
+    high_bits: u32,
+}
+
+impl Packing {
+    /// For words with halves below `n_low` and `n_high`.
+    fn new(n_low: usize, n_high: usize) -> Self {
+        let bits = |n: usize| usize::BITS - n.saturating_sub(1).leading_zeros();
+        Self { low_bits: bits(n_low), high_bits: bits(n_high) }
+    }
+
+    fn fits<const N: usize>(self) -> bool {
+        (self.low_bits + self.high_bits) as usize * N <= 64
+    }
+
+    /// Different keys stay different.
+    fn pack<const N: usize>(self, key: [u64; N]) -> u64 {
+        let narrow = |word: u64| (word & u64::from(u32::MAX)) | ((word >> 32) << self.low_bits);
+        let width = self.low_bits + self.high_bits;
+        key.into_iter().fold(0u64, |packed, word| packed.checked_shl(width).unwrap_or(0) | narrow(word))
+    }
+}
+
+/// Puts tuples of `run` with equal terms together and numbers the groups in `split`, in order of first tuple. `form` may
+/// give terms another form, as long as different ones stay different.
+fn compare_in_full<const N: usize, T: Ord + Send + Sync>(
+    rule: &impl Rule<N>,
+    run: &mut [Entry],
+    colours: &[u32],
+    form: impl Fn([u64; N]) -> T + Sync,
+) {
+    let sorted_terms = |tuple: u32, terms: &mut Vec<T>| {
+        terms.clear();
+        rule.terms(tuple as usize, colours, |_, key| terms.push(form(key)));
+        terms.sort_unstable();
+    };
     let mut rest = 0;
     for split in 0.. {
         let mut model = Vec::new();
-        sorted_terms(rule, run[rest].tuple, colours, &mut model);
-        let same = |terms: &mut Vec<[u64; N]>, entry: &Entry| {
-            sorted_terms(rule, entry.tuple, colours, terms);
+        sorted_terms(run[rest].tuple, &mut model);
+        let same = |terms: &mut Vec<T>, entry: &Entry| {
+            sorted_terms(entry.tuple, terms);
             *terms == model
         };
         let candidates = run[rest..].par_iter().with_min_len(TUPLES_A_TASK);
         if candidates.clone().map_init(Vec::new, same).all(|same| same) {
-            run[rest..].iter_mut().for_each(|entry| entry.split = split);
+            for entry in &mut run[rest..] {
+                entry.split = split;
+            }
             return;
         }
         let flags: Vec<bool> = candidates.map_init(Vec::new, same).collect();
-        let mut flags = flags.into_iter();
         // A stable sort keeps the order of tuples within each half.
-        let mut marked: Vec<(bool, Entry)> =
-            run[rest..].iter().map(|&entry| (!flags.next().unwrap_or(false), entry)).collect();
-        marked.sort_by_key(|&(different, _)| different);
-        for (slot, (different, entry)) in run[rest..].iter_mut().zip(&marked) {
-            *slot = Entry { split: split + u32::from(*different), ..*entry };
+        let mut marked: Vec<(bool, Entry)> = flags.into_iter().zip(run[rest..].iter().copied()).collect();
+        marked.sort_by_key(|&(same, _)| !same);
+        for (slot, (same, entry)) in run[rest..].iter_mut().zip(&marked) {
+            *slot = Entry { split: split + u32::from(!same), ..*entry };
         }
-        rest += marked.iter().filter(|(different, _)| !different).count();
+        rest += marked.iter().filter(|(same, _)| *same).count();
     }
-}
-
-fn sorted_terms<const N: usize>(rule: &impl Rule<N>, tuple: u32, colours: &[u32], terms: &mut Vec<[u64; N]>) {
-    terms.clear();
-    rule.terms(tuple as usize, colours, |_, key| terms.push(key));
-    terms.sort_unstable();
 }
 
 /// The sum of the terms' hashes: it does not depend on their order.
@@ -213,6 +255,20 @@ mod tests {
             assert_eq!(stable(&nodes, 15, mask), stable(&nodes, 15, [u64::MAX; 2]));
             assert_eq!(stable(&pairs, 49 + 64, mask), stable(&pairs, 49 + 64, [u64::MAX; 2]));
         }
+    }
+
+    #[test]
+    fn packed_keys_are_different_when_keys_are() {
+        let packing = Packing::new(5, 3);
+        assert!(packing.fits::<4>() && !Packing::new(1 << 20, 1 << 20).fits::<2>());
+        let words: Vec<u64> = (0..5).flat_map(|low| (0..3).map(move |high| low | high << 32)).collect();
+        let keys = words.iter().flat_map(|&first| words.iter().map(move |&second| [first, second]));
+        let mut packed: Vec<u64> = keys.map(|key| packing.pack(key)).collect();
+        packed.sort_unstable();
+        packed.dedup();
+        assert_eq!(packed.len(), words.len() * words.len());
+        assert_eq!(Packing::new(1, 1).pack([0; 2]), 0, "one colour and no sequence take no room");
+        assert_eq!(Packing::new(1 << 32, 1 << 32).pack([u64::MAX]), u64::MAX);
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub(crate) trait Rule<const N: usize>: Sync {
     /// Calls `emit` with each term of `tuple` and the node `w` it comes from.
     fn terms(&self, tuple: usize, colours: &[u32], emit: impl FnMut(usize, [u64; N]));
 
+    /// Low halves of keys are colours; high halves are below this, or of unknown size, and then so are low ones.
+    fn n_high(&self) -> Option<usize>;
+
     /// What a key means.
     fn describe(key: [u64; N]) -> Description;
 }
@@ -40,29 +43,34 @@ pub(crate) struct Neighbours {
     /// `starts[u]..starts[u + 1]` are the places of `u`'s neighbours, nodes of all graphs numbered through.
     starts: Vec<usize>,
     /// A neighbour, numbered through, its number in its own graph, and the sequence.
-    neighbours: Vec<(u32, u32, u32)>,
+    entries: Vec<(u32, u32, u32)>,
+    n_links: usize,
 }
 
 impl Neighbours {
     pub(crate) fn new(joint: &Joint<'_>) -> Self {
-        let (mut starts, mut neighbours) = (vec![0], Vec::new());
+        let (mut starts, mut entries) = (vec![0], Vec::new());
         let mut first = 0;
         for part in &joint.parts {
             for node in (0..part.n_nodes()).filter_map(NodeId::from_index) {
-                neighbours.extend(part.neighbours(node).map(|(other, link)| (first + other.0, other.0, link)));
-                starts.push(neighbours.len());
+                entries.extend(part.neighbours(node).map(|(other, link)| (first + other.0, other.0, link)));
+                starts.push(entries.len());
             }
             first += u32::try_from(part.n_nodes()).expect("a stream counts its nodes in 32 bits");
         }
-        Self { starts, neighbours }
+        Self { starts, entries, n_links: joint.links.len() }
     }
 }
 
 impl Rule<1> for Neighbours {
     fn terms(&self, tuple: usize, colours: &[u32], mut emit: impl FnMut(usize, [u64; 1])) {
-        for &(place, neighbour, link) in &self.neighbours[self.starts[tuple]..self.starts[tuple + 1]] {
+        for &(place, neighbour, link) in &self.entries[self.starts[tuple]..self.starts[tuple + 1]] {
             emit(neighbour as usize, [word(colours[place as usize], link)]);
         }
+    }
+
+    fn n_high(&self) -> Option<usize> {
+        Some(self.n_links)
     }
 
     fn describe(key: [u64; 1]) -> Description {
@@ -112,12 +120,13 @@ impl<const K: usize> Places<K> {
 pub(crate) struct Folklore<const K: usize> {
     places: Places<K>,
     matrices: Vec<Vec<u32>>,
+    n_links: usize,
 }
 
 impl<const K: usize> Folklore<K> {
     pub(crate) fn new(joint: &Joint<'_>) -> Self {
         let matrices = joint.parts.iter().map(super::joint::Part::matrix).collect();
-        Self { places: Places::new(joint), matrices }
+        Self { places: Places::new(joint), matrices, n_links: joint.links.len() }
     }
 }
 
@@ -135,6 +144,10 @@ impl<const K: usize> Rule<K> for Folklore<K> {
             }
             emit(w, key);
         }
+    }
+
+    fn n_high(&self) -> Option<usize> {
+        Some(self.n_links)
     }
 
     fn describe(key: [u64; K]) -> Description {
@@ -163,6 +176,10 @@ impl<const K: usize> Rule<1> for Oblivious<K> {
                 emit(w, [word(colours[bases[place] + w * strides[place]], tag)]);
             }
         }
+    }
+
+    fn n_high(&self) -> Option<usize> {
+        Some(K)
     }
 
     fn describe(key: [u64; 1]) -> Description {
