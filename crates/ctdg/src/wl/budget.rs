@@ -13,8 +13,9 @@ use crate::wl::graph::Graph;
 /// the list of classes (12) and room for a vector that grows by doubling (20).
 const BYTES_A_TUPLE: u128 = 80;
 
-/// Terms that one thread takes in a second, times k². Measured on a Zen 3 core on graphs where every tuple is compared in
-/// full (the slow case): 53 million for `k = 2`, 23 million for `k = 3`, 10 million for `k = 4`. Only for the estimate.
+/// Terms that one thread takes in a second, times k²: a lower bound of what was measured on a Zen 3 core on graphs where
+/// every tuple is compared in full (50 million for `k = 2`, 20 million for `k = 3`, 10 million for `k = 4`); graphs whose
+/// tuples soon differ are several times faster. Only for the estimate.
 const TERMS_A_SECOND: f64 = 2e8;
 
 /// Memory a run may take unless told otherwise: 4 GiB.
