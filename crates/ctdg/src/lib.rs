@@ -15,5 +15,6 @@ pub mod sample;
 pub mod split;
 pub mod store;
 pub mod summary;
+pub mod wl;
 
 pub use error::{Error, Problem, Result};

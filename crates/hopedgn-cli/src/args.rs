@@ -34,6 +34,7 @@ pub(crate) enum Command {
     /// Look at, make, convert, fetch and split data sets
     #[command(subcommand)]
     Data(commands::data::Data),
+    Wl(Box<commands::wl::Wl>),
     /// Measure this machine
     #[command(subcommand)]
     Bench(commands::bench::Bench),

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod data;
 mod input;
 mod number;
+pub(crate) mod wl;
 
 use crate::args::Command;
 use crate::output::{Outcome, Output};
@@ -11,6 +12,7 @@ use crate::output::{Outcome, Output};
 pub(crate) fn run(command: Command, output: &Output) -> anyhow::Result<Outcome> {
     match command {
         Command::Data(data) => data::run(data, output),
+        Command::Wl(args) => wl::run(*args, output),
         Command::Bench(bench) => bench::run(bench, output),
     }
 }

@@ -16,6 +16,16 @@ pub(crate) fn steps(output: &Output, what: &str, total: u64) -> ProgressBar {
     bar(output, what, total, "{human_pos} of {human_len}")
 }
 
+/// A sign of life for work of unknown length; the caller sets the message.
+pub(crate) fn rounds(output: &Output) -> ProgressBar {
+    if !output.shows_progress() {
+        return ProgressBar::hidden();
+    }
+    let spinner = ProgressBar::new_spinner();
+    spinner.enable_steady_tick(Duration::from_millis(200));
+    spinner
+}
+
 fn bar(output: &Output, what: &str, total: u64, counts: &str) -> ProgressBar {
     if !output.shows_progress() {
         return ProgressBar::hidden();

@@ -203,6 +203,32 @@ pub enum Problem {
         /// `batch` or `rank`.
         what: &'static str,
     },
+    /// A node that the stream does not have.
+    #[error("found no node called {name}, expected a node of the stream")]
+    UnknownNode {
+        /// The name asked for.
+        name: String,
+    },
+    /// A k-DWL run that would not fit in memory.
+    #[error("found k = {k} with {tuples} tuples, which takes about {needed}, expected at most {allowed}; {largest}")]
+    WlBudget {
+        /// The dimension asked for.
+        k: usize,
+        /// Tuples of all graphs.
+        tuples: u128,
+        /// Memory estimated.
+        needed: String,
+        /// Memory allowed.
+        allowed: String,
+        /// The largest dimension within it, in words.
+        largest: String,
+    },
+    /// A search for an isomorphism that grew too long.
+    #[error("found neither an isomorphism nor a proof that there is none in {steps} steps, expected one of them")]
+    WlSearch {
+        /// Steps taken.
+        steps: u64,
+    },
     /// A name without an address to fetch it from.
     #[error("found no address for a data set called {name}, expected one of {known}")]
     NotFetchable {
@@ -337,6 +363,9 @@ impl Problem {
             Self::Empty => "check that the right file and columns were given",
             Self::NotFetched { .. } => "fetch it with `hopedgn data fetch NAME`",
             Self::UnknownData { .. } => "see `hopedgn data list`",
+            Self::UnknownNode { .. } => "name nodes as the input does",
+            Self::WlBudget { .. } => "take a smaller k, or allow more with --max-memory",
+            Self::WlSearch { .. } => "compare with k-DWL for k = 3 or 4 instead",
             Self::Version { .. } => "convert the original file again with this program",
             Self::NanScore => "the model has diverged: lower its learning rate, or look for bad values in its input",
             Self::OneClass { .. } => "score positives and negatives together",

@@ -13,3 +13,4 @@ mod nasty;
 mod negative;
 mod protocol;
 mod store;
+mod wl;

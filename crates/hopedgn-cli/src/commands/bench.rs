@@ -3,6 +3,7 @@
 mod encode;
 mod load;
 mod sample;
+mod wl;
 
 use std::fmt::{self, Display};
 use std::time::Instant;
@@ -21,6 +22,7 @@ pub(crate) enum Bench {
     Load(load::Load),
     Sample(sample::Sample),
     Encode(encode::Encode),
+    Wl(wl::WlBench),
 }
 
 pub(crate) fn run(bench: Bench, output: &Output) -> anyhow::Result<Outcome> {
@@ -28,6 +30,7 @@ pub(crate) fn run(bench: Bench, output: &Output) -> anyhow::Result<Outcome> {
         Bench::Load(args) => load::run(&args, output),
         Bench::Sample(args) => sample::run(&args, output),
         Bench::Encode(args) => encode::run(&args, output),
+        Bench::Wl(args) => wl::run(&args, output),
     }
 }
 

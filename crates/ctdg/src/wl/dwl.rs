@@ -1,0 +1,259 @@
+//! The test itself: settings, the loop over rounds, what comes out.
+
+use crate::error::{Problem, Result};
+use crate::event::NodeId;
+use crate::wl::MAX_K;
+use crate::wl::budget::{DEFAULT_MAX_MEMORY, Estimate};
+use crate::wl::graph::Graph;
+use crate::wl::initial::{Initial, initial};
+use crate::wl::joint::{Joint, Numbering};
+use crate::wl::refine::{Interning, Partition, refine};
+use crate::wl::rule::{Folklore, Neighbours, Oblivious, Rule};
+use crate::wl::verdict::{Coloring, Comparison, Verdict};
+use crate::wl::witness::{Witness, Writer};
+
+/// What a tuple of two nodes or more looks at in each round. With `k = 1` both are the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Variant {
+    /// For every node `w`, the `k` tuples with `w` put in *together*, and the sequences of `w`: k-DWL, and k-FWL when
+    /// times are dropped.
+    #[default]
+    Folklore,
+    /// For each place on its own, the tuples with any node put in: k-OWL. Always starts from [`Initial::Types`], since
+    /// it never looks at a sequence later.
+    Oblivious,
+}
+
+/// How many nodes a tuple has: 1, 2, 3 or 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dimension(usize);
+
+impl Dimension {
+    /// The dimension `k`, if it is offered.
+    pub fn new(k: usize) -> Result<Self> {
+        if (1..=MAX_K).contains(&k) {
+            return Ok(Self(k));
+        }
+        Err(Problem::Setting { name: "k", found: k.to_string(), expected: "1, 2, 3 or 4".into() }.into())
+    }
+
+    /// As a number.
+    #[must_use]
+    pub fn get(self) -> usize {
+        self.0
+    }
+}
+
+/// A test of dimension `k` with its settings.
+///
+/// ```
+/// use ctdg::event::EventStream;
+/// use ctdg::wl::{Dwl, Graph, Reading};
+///
+/// let read = |events: &[(u32, u32, f64)]| {
+///     Graph::new(&EventStream::from_events(events.iter().copied())?, &Reading::default())
+/// };
+/// // Two rings of four meetings at times 1, 2, 1, 2 and one ring of eight: no node sees a difference, pairs do.
+/// let a = read(&[(0, 1, 1.), (2, 3, 1.), (4, 5, 1.), (6, 7, 1.), (1, 2, 2.), (3, 0, 2.), (5, 6, 2.), (7, 4, 2.)])?;
+/// let b = read(&[(0, 1, 1.), (2, 3, 1.), (4, 5, 1.), (6, 7, 1.), (1, 2, 2.), (3, 4, 2.), (5, 6, 2.), (7, 0, 2.)])?;
+/// assert_eq!(Dwl::new(1)?.compare(&a, &b)?.graphs.round, None);
+/// assert_eq!(Dwl::new(2)?.compare(&a, &b)?.graphs.round, Some(1));
+/// # Ok::<(), ctdg::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dwl {
+    /// The dimension.
+    pub k: Dimension,
+    /// What a tuple looks at.
+    pub variant: Variant,
+    /// What is known of a tuple in round 0.
+    pub initial: Initial,
+    /// How classes are told apart.
+    pub interning: Interning,
+    /// Stop after so many rounds even if classes still split.
+    pub max_rounds: Option<usize>,
+    /// Refuse a run that would take more memory, in bytes.
+    pub max_memory: u64,
+}
+
+/// A round that has just ended, for those who wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Round {
+    /// Number of the round; 0 is the initial colouring.
+    pub round: usize,
+    /// Classes so far.
+    pub n_classes: usize,
+}
+
+/// The tuples to be compared, place by place: told apart when any two at one place are.
+type Question = Vec<(usize, usize)>;
+
+impl Dwl {
+    /// The paper's k-DWL with constant initial colours, for `k` from 1 to 4.
+    pub fn new(k: usize) -> Result<Self> {
+        Ok(Self {
+            k: Dimension::new(k)?,
+            variant: Variant::Folklore,
+            initial: Initial::Labels,
+            interning: Interning::Exact,
+            max_rounds: None,
+            max_memory: DEFAULT_MAX_MEMORY,
+        })
+    }
+
+    /// The static test of the paper's appendix: 1-WL for `k = 1`, otherwise k-FWL or k-OWL as `variant` says. The
+    /// graphs must be read with [`Times::Dropped`](crate::wl::Times::Dropped).
+    pub fn from_types(k: usize, variant: Variant) -> Result<Self> {
+        let initial = if k == 1 { Initial::Labels } else { Initial::Types };
+        Ok(Self { variant, initial, ..Self::new(k)? })
+    }
+
+    /// The dimension as a number.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        self.k.get()
+    }
+
+    /// What a run on `graphs` would cost.
+    #[must_use]
+    pub fn estimate(&self, graphs: &[&Graph]) -> Estimate {
+        Estimate::new(graphs, self.k(), self.variant)
+    }
+
+    /// The stable colouring of one graph.
+    pub fn color(&self, graph: &Graph) -> Result<Coloring> {
+        Ok(self.run(&[graph], None, &mut |_| {})?.coloring)
+    }
+
+    /// Whether the two graphs are told apart. Time O(rounds · Σ n^(k+1)), memory O(Σ n^k).
+    pub fn compare(&self, a: &Graph, b: &Graph) -> Result<Comparison> {
+        self.run(&[a, b], None, &mut |_| {})
+    }
+
+    /// Whether tuple `s` of `a` and tuple `t` of `b` are told apart, and whether the graphs are. `a` and `b` may be
+    /// the same graph.
+    ///
+    /// Tuples of another length than `k` are compared by `k`-tuples made of their nodes: a shorter one is filled up
+    /// with its last node, of a longer one every choice of `k` places is compared. So `k = 1` compares node by node,
+    /// which is what a model that joins two node embeddings can see.
+    pub fn compare_tuples(&self, (a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId])) -> Result<Comparison> {
+        self.compare_observed((a, b), Some((s, t)), &mut |_| {})
+    }
+
+    /// The same, or [`Dwl::compare`] without tuples, telling `observe` of every round.
+    pub fn compare_observed(
+        &self,
+        (a, b): (&Graph, &Graph),
+        tuples: Option<(&[NodeId], &[NodeId])>,
+        observe: &mut (dyn FnMut(Round) + Send),
+    ) -> Result<Comparison> {
+        let Some((s, t)) = tuples else { return self.run(&[a, b], None, observe) };
+        if s.is_empty() || s.len() != t.len() {
+            return Err(Problem::Setting {
+                name: "tuple",
+                found: format!("{} nodes and {} nodes", s.len(), t.len()),
+                expected: "two tuples of the same length, at least 1".into(),
+            }
+            .into());
+        }
+        for (graph, tuple) in [(a, s), (b, t)] {
+            if let Some(node) = tuple.iter().find(|node| node.index() >= graph.n_nodes()) {
+                return Err(Problem::UnknownNode { name: node.0.to_string() }.into());
+            }
+        }
+        self.run(&[a, b], Some((s, t)), observe)
+    }
+
+    fn run(
+        &self,
+        graphs: &[&Graph],
+        tuples: Option<(&[NodeId], &[NodeId])>,
+        observe: &mut (dyn FnMut(Round) + Send),
+    ) -> Result<Comparison> {
+        self.estimate(graphs).check(graphs, self.k(), self.variant, self.max_memory)?;
+        let joint = Joint::new(graphs)?;
+        // Within the pool from the start: the many small parallel steps then need no hand-over from this thread.
+        Ok(rayon::scope(|_| match (self.k(), self.variant) {
+            (1, _) => self.refine_to_stability(&Neighbours::new(&joint), &joint, tuples, observe),
+            (2, Variant::Folklore) => self.refine_to_stability(&Folklore::<2>::new(&joint), &joint, tuples, observe),
+            (3, Variant::Folklore) => self.refine_to_stability(&Folklore::<3>::new(&joint), &joint, tuples, observe),
+            (_, Variant::Folklore) => self.refine_to_stability(&Folklore::<4>::new(&joint), &joint, tuples, observe),
+            (2, Variant::Oblivious) => self.refine_to_stability(&Oblivious::<2>::new(&joint), &joint, tuples, observe),
+            (3, Variant::Oblivious) => self.refine_to_stability(&Oblivious::<3>::new(&joint), &joint, tuples, observe),
+            (_, Variant::Oblivious) => self.refine_to_stability(&Oblivious::<4>::new(&joint), &joint, tuples, observe),
+        }))
+    }
+
+    fn refine_to_stability<const N: usize, R: Rule<N>>(
+        &self,
+        rule: &R,
+        joint: &Joint<'_>,
+        tuples: Option<(&[NodeId], &[NodeId])>,
+        observe: &mut (dyn FnMut(Round) + Send),
+    ) -> Comparison {
+        let numbering = Numbering::new(self.k(), joint.parts.iter().map(super::joint::Part::n_nodes));
+        let question = tuples.map(|(s, t)| question(&numbering, s, t));
+        let start = match self.variant {
+            Variant::Oblivious if self.k() > 1 => Initial::Types,
+            _ => self.initial,
+        };
+        let mut partition = initial(joint, &numbering, start, self.interning);
+        let writer = Writer { joint, numbering: &numbering };
+        let mut graphs = Verdict { round: None, witness: None };
+        let mut told = question.as_ref().map(|_| Verdict { round: None, witness: None });
+        let mut round = 0;
+        let mut judge = |round, previous: Option<&Partition>, current: &Partition| {
+            if graphs.round.is_none() && joint.parts.len() == 2 && writer.counts_differ(current) {
+                graphs = Verdict { round: Some(round), witness: Some(writer.graphs(rule, round, previous, current)) };
+            }
+            let differing = |question: &Question| {
+                let differ = |&&(s, t): &&(usize, usize)| current.colours[s] != current.colours[t];
+                question.iter().find(differ).copied()
+            };
+            if let Some(verdict) = told.as_mut().filter(|verdict| verdict.round.is_none())
+                && let Some(pair) = question.as_ref().and_then(differing)
+            {
+                let contrast = writer.contrast(rule, pair, previous);
+                let witness = Witness { round, classes: Vec::new(), n_classes: 0, contrast: Some(contrast) };
+                *verdict = Verdict { round: Some(round), witness: Some(witness) };
+            }
+        };
+        judge(0, None, &partition);
+        observe(Round { round, n_classes: partition.n_classes() });
+        let mut stable = partition.is_discrete();
+        while !stable && self.max_rounds.is_none_or(|max| round < max) {
+            let next = refine(rule, &partition, self.interning);
+            if next.n_classes() == partition.n_classes() {
+                stable = true;
+                break;
+            }
+            round += 1;
+            judge(round, Some(&partition), &next);
+            observe(Round { round, n_classes: next.n_classes() });
+            stable = next.is_discrete();
+            partition = next;
+        }
+        let coloring = Coloring { numbering, partition, rounds: round, stable };
+        Comparison { graphs, tuples: told, coloring }
+    }
+}
+
+/// The pairs of `k`-tuples that stand for `s` and `t`.
+fn question(numbering: &Numbering, s: &[NodeId], t: &[NodeId]) -> Question {
+    let (k, m) = (numbering.k, s.len());
+    // In a run on one graph twice, the second copy is graph 1 as any other.
+    let pair = |places: &[usize]| {
+        let choose = |tuple: &[NodeId]| places.iter().map(|&place| tuple[place]).collect::<Vec<_>>();
+        (numbering.number(0, &choose(s)), numbering.number(1, &choose(t)))
+    };
+    if m <= k {
+        return vec![pair(&(0..k).map(|place| place.min(m - 1)).collect::<Vec<_>>())];
+    }
+    let choices = Numbering::new(k, [m]);
+    let all = (0..choices.len()).map(|choice| {
+        let mut places = vec![0; k];
+        choices.write_nodes(0, choice, &mut places);
+        pair(&places)
+    });
+    all.collect()
+}

@@ -1,0 +1,187 @@
+//! Built-in pairs of graphs and what each `k` makes of them.
+//!
+//! The pictures of the paper are not part of its text. Its two examples are rebuilt from what caption and proof say of
+//! them: every fact stated there holds of the graphs here, and a test checks each.
+
+mod shapes;
+mod table;
+
+pub use table::{Row, Table, table};
+
+use crate::error::Result;
+use crate::event::{EventStream, IdKind, NodeId, StreamBuilder};
+use shapes::{Edges, cfi, complete_bipartite, complete_graph, hexagon, rook, shrikhande, two_triangles};
+
+/// Two graphs, and a question about them.
+#[derive(Debug, Clone)]
+pub struct Example {
+    /// What `hopedgn wl examples NAME` calls it.
+    pub name: &'static str,
+    /// What it shows.
+    pub about: &'static str,
+    /// The first graph.
+    pub a: EventStream,
+    /// The second graph; the first again where two tuples of one graph are compared.
+    pub b: EventStream,
+    /// The time of the question, where the example has one.
+    pub until: Option<f64>,
+    /// The tuples in question; without, the graphs are.
+    pub tuples: Option<[Vec<NodeId>; 2]>,
+}
+
+impl Example {
+    /// The tuples as `--tuple` takes them, `A,C=A,D`.
+    #[must_use]
+    pub fn tuple_argument(&self) -> Option<String> {
+        let [s, t] = self.tuples.as_ref()?;
+        let text = |stream: &EventStream, tuple: &[NodeId]| {
+            tuple.iter().map(|&node| stream.names().name(node)).collect::<Vec<_>>().join(",")
+        };
+        Some(format!("{}={}", text(&self.a, s), text(&self.b, t)))
+    }
+}
+
+/// All examples, in the order of the table.
+pub fn all() -> Result<Vec<Example>> {
+    let k33 = complete_bipartite(3, 3);
+    let (cfi33, cfi33_twisted) = (cfi(&k33, false), cfi(&k33, true));
+    let k5 = complete_graph(5);
+    Ok(vec![
+        figure_1()?,
+        proof_figure()?,
+        Example {
+            name: "rings",
+            about: "the proof's times around two rings of four, and around one of eight",
+            a: named(&[
+                ("a", "b", 1),
+                ("e", "f", 1),
+                ("b", "c", 2),
+                ("f", "g", 2),
+                ("c", "d", 3),
+                ("g", "h", 3),
+                ("d", "a", 4),
+                ("h", "e", 4),
+            ])?,
+            b: ring_of_eight()?,
+            until: Some(5.0),
+            tuples: None,
+        },
+        Example {
+            name: "square-order",
+            about: "one square, times 1 2 1 2 or 1 1 2 2 around it",
+            a: named(&[("a", "b", 1), ("c", "d", 1), ("b", "c", 2), ("d", "a", 2)])?,
+            b: named(&[("a", "b", 1), ("b", "c", 1), ("c", "d", 2), ("d", "a", 2)])?,
+            until: None,
+            tuples: None,
+        },
+        at_once("triangles", "two triangles, and a hexagon", &two_triangles(), &hexagon())?,
+        ordered(
+            "triangles-order",
+            "all pairs of six meet; first those of two triangles, or of a hexagon",
+            &two_triangles(),
+            &hexagon(),
+        )?,
+        at_once("rook", "the 4×4 rook's graph, and the Shrikhande graph", &rook(), &shrikhande())?,
+        ordered(
+            "rook-order",
+            "all pairs of 16 meet; first those of the rook's graph, or of the Shrikhande graph",
+            &rook(),
+            &shrikhande(),
+        )?,
+        at_once("cfi-k33", "Cai-Fürer-Immerman over K₃,₃, and with one edge twisted", &cfi33, &cfi33_twisted)?,
+        ordered(
+            "cfi-k33-order",
+            "all pairs of 24 meet; first those of either graph of cfi-k33",
+            &cfi33,
+            &cfi33_twisted,
+        )?,
+        at_once("cfi-k5", "Cai-Fürer-Immerman over K₅, and with one edge twisted", &cfi(&k5, false), &cfi(&k5, true))?,
+    ])
+}
+
+/// Figure 1: `A` and `C` both met `B`, at times 1 and 2; `A` and `D` have nobody in common; `C` and `D` mirror each
+/// other. The question is asked at time 4.
+///
+/// ```text
+/// A --1-- B --2-- C --3-- D --2-- E --1-- F
+/// ```
+fn figure_1() -> Result<Example> {
+    let path = named(&[("A", "B", 1), ("E", "F", 1), ("B", "C", 2), ("D", "E", 2), ("C", "D", 3)])?;
+    let tuples = Some([[0, 2], [0, 3]].map(|tuple| tuple.map(NodeId).to_vec()));
+    let about = "the paper's Figure 1: (A, C) with B in common, (A, D) with nobody";
+    Ok(Example { name: "figure-1", about, a: path.clone(), b: path, until: Some(4.0), tuples })
+}
+
+/// The figure of the proof of Proposition 3: `b` met `a` and `c` at times 1 and 2, `h` met `g` and `a` at times 3 and
+/// 4; `a` is like `a`, `c` like `g`. The question is asked at time 5.
+fn proof_figure() -> Result<Example> {
+    let ring = ring_of_eight()?;
+    let tuples = Some([[0, 2], [0, 6]].map(|tuple| tuple.map(NodeId).to_vec()));
+    let about = "the figure of the paper's proof on MITE: (a, c) met b at 1, 2; (a, g) met h at 4, 3";
+    Ok(Example { name: "proof-figure", about, a: ring.clone(), b: ring, until: Some(5.0), tuples })
+}
+
+/// ```text
+/// a --1-- b --2-- c --3-- d
+/// |                       |
+/// 4                       4
+/// |                       |
+/// h --3-- g --2-- f --1-- e
+/// ```
+fn ring_of_eight() -> Result<EventStream> {
+    named(&[
+        ("a", "b", 1),
+        ("e", "f", 1),
+        ("b", "c", 2),
+        ("f", "g", 2),
+        ("c", "d", 3),
+        ("g", "h", 3),
+        ("d", "e", 4),
+        ("h", "a", 4),
+    ])
+}
+
+/// Both edge sets at one time.
+fn at_once(name: &'static str, about: &'static str, a: &Edges, b: &Edges) -> Result<Example> {
+    let read = |edges: &Edges| EventStream::from_events(edges.pairs.iter().map(|&(u, v)| (u, v, 1.0)));
+    Ok(Example { name, about, a: read(a)?, b: read(b)?, until: None, tuples: None })
+}
+
+/// All pairs of nodes meet once in either graph: the edges at time 1, the others at time 2. What is left of the two
+/// without times is one and the same complete graph.
+fn ordered(name: &'static str, about: &'static str, a: &Edges, b: &Edges) -> Result<Example> {
+    let read = |edges: &Edges| {
+        let first = edges.pairs.iter().map(|&(u, v)| (u, v, 1.0));
+        let pairs = (0..edges.n_nodes).flat_map(|v| (0..v).map(move |u| (u, v)));
+        let second = pairs.filter(|pair| !edges.pairs.contains(pair)).map(|(u, v)| (u, v, 2.0));
+        EventStream::from_events(first.chain(second))
+    };
+    Ok(Example { name, about, a: read(a)?, b: read(b)?, until: None, tuples: None })
+}
+
+fn named(events: &[(&str, &str, u32)]) -> Result<EventStream> {
+    let mut builder = StreamBuilder::new(IdKind::Text, false, false);
+    for (u, v, time) in events {
+        builder.push(u.as_bytes(), v.as_bytes(), f64::from(*time), 0.0).map_err(|(_, problem)| problem)?;
+    }
+    builder.finish(None)
+}
+
+/// A stream of `n_events` meetings of nodes drawn evenly from `n_nodes`, at times 0, 1, 2, …: what `hopedgn bench wl`
+/// measures.
+pub fn random(n_nodes: u32, n_events: u32, seed: u64) -> Result<EventStream> {
+    let mut state = seed;
+    let mut draw = || {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^= word >> 31;
+        u32::try_from((u64::from(n_nodes) * (word >> 32)) >> 32).unwrap_or(u32::MAX)
+    };
+    EventStream::from_events((0..n_events).map(|event| (draw(), draw(), f64::from(event))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! The table of verdicts.
+
+use std::fmt;
+
+use crate::error::Result;
+use crate::wl::dwl::{Dwl, Variant};
+use crate::wl::examples::{Example, all};
+use crate::wl::graph::{Graph, Reading, Times};
+use crate::wl::isomorphism::tuple_isomorphism;
+
+/// Dimensions shown.
+const KS: [usize; 3] = [1, 2, 3];
+
+/// Verdicts on one example.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Name of the example.
+    pub name: &'static str,
+    /// What is compared: `graphs`, or the tuples.
+    pub question: String,
+    /// Nodes of each graph.
+    pub n_nodes: usize,
+    /// Round in which k-DWL tells them apart, for `k` = 1, 2, 3.
+    pub dynamic: [Option<usize>; 3],
+    /// The same for 1-WL, 2-FWL and 3-FWL on the graphs without times.
+    pub fixed: [Option<usize>; 3],
+    /// Whether they are isomorphic, by exhaustive search.
+    pub isomorphic: bool,
+}
+
+/// All rows; displays as a Markdown table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table(pub Vec<Row>);
+
+/// Runs every example, calling `observe` with the name of each before it starts. Seconds in all.
+pub fn table(mut observe: impl FnMut(&Example)) -> Result<Table> {
+    let rows = all()?.into_iter().map(|example| {
+        observe(&example);
+        row(&example)
+    });
+    Ok(Table(rows.collect::<Result<_>>()?))
+}
+
+fn row(example: &Example) -> Result<Row> {
+    let read = |times| {
+        let reading = Reading { until: example.until, times, ..Reading::default() };
+        Ok::<_, crate::Error>((Graph::new(&example.a, &reading)?, Graph::new(&example.b, &reading)?))
+    };
+    let (a, b) = read(Times::Kept)?;
+    let (static_a, static_b) = read(Times::Dropped)?;
+    let tuples = example.tuples.as_ref().map(|[s, t]| (s.as_slice(), t.as_slice()));
+    let (mut dynamic, mut fixed) = ([None; 3], [None; 3]);
+    for (place, k) in KS.into_iter().enumerate() {
+        let run = Dwl::new(k)?.compare_observed((&a, &b), tuples, &mut |_| {})?;
+        dynamic[place] = run.verdict().round;
+        let test = Dwl::from_types(k, Variant::Folklore)?;
+        fixed[place] = test.compare_observed((&static_a, &static_b), tuples, &mut |_| {})?.verdict().round;
+    }
+    let (s, t) = tuples.unwrap_or_default();
+    let isomorphic = tuple_isomorphism((&a, s), (&b, t))?.is_some();
+    let question = example.tuple_argument().unwrap_or_else(|| "graphs".into());
+    Ok(Row { name: example.name, question, n_nodes: a.n_nodes(), dynamic, fixed, isomorphic })
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const HEAD: [&str; 10] =
+            ["example", "compared", "nodes", "1-DWL", "2-DWL", "3-DWL", "1-WL", "2-FWL", "3-FWL", "isomorphic"];
+        let verdict = |round: Option<usize>| round.map_or_else(|| "no".to_owned(), |round| format!("yes, {round}"));
+        let cells = |row: &Row| {
+            let Row { name, question, n_nodes, dynamic, fixed, isomorphic } = row;
+            let mut cells = vec![(*name).to_owned(), question.clone(), n_nodes.to_string()];
+            cells.extend(dynamic.iter().chain(fixed).map(|&round| verdict(round)));
+            cells.push(if *isomorphic { "yes" } else { "no" }.to_owned());
+            cells
+        };
+        let rows: Vec<Vec<String>> = self.0.iter().map(cells).collect();
+        let width = |column: usize| {
+            rows.iter().map(|row| row[column].len()).chain([HEAD[column].len()]).max().unwrap_or_default()
+        };
+        let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
+        let mut line = |cells: &[String]| {
+            let padded = cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+            writeln!(f, "| {} |", padded.collect::<Vec<_>>().join(" | "))
+        };
+        line(&HEAD.map(str::to_owned))?;
+        line(&widths.iter().map(|&width| "-".repeat(width)).collect::<Vec<_>>())?;
+        rows.iter().try_for_each(|row| line(row))
+    }
+}

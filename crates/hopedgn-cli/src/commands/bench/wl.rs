@@ -1,0 +1,150 @@
+//! `hopedgn bench wl`: what k-DWL costs on this machine.
+
+use std::fmt;
+use std::time::Instant;
+
+use clap::Args;
+use ctdg::event::EventStream;
+use ctdg::wl::{Dwl, Graph, Reading, examples};
+use serde::Serialize;
+
+use crate::commands::input::From;
+use crate::output::{Outcome, Output};
+use crate::progress;
+
+/// Run k-DWL to stability on graphs of known size
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hopedgn bench wl --data collegemsg --json")]
+pub(crate) struct WlBench {
+    /// Also run 1-DWL on this data set or file against itself
+    #[arg(long, value_name = "D")]
+    data: Option<String>,
+    #[command(flatten)]
+    from: From,
+    /// Runs of each case; the best and the median are reported
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+}
+
+/// Seconds of one case.
+#[derive(Debug, Serialize)]
+struct Case {
+    graphs: String,
+    k: usize,
+    tuples: usize,
+    rounds: usize,
+    separated: bool,
+    /// Tuples coloured a second in the best run, all rounds together.
+    per_second: f64,
+    best: f64,
+    median: f64,
+}
+
+/// `best` and `median` are seconds of the first case.
+#[derive(Debug, Serialize)]
+struct Report {
+    bench: &'static str,
+    device: &'static str,
+    threads: usize,
+    per_second: f64,
+    repeats: usize,
+    best: f64,
+    median: f64,
+    /// Most memory this program ever held, in bytes, where the system says.
+    peak_memory: Option<u64>,
+    cases: Vec<Case>,
+}
+
+pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
+    anyhow::ensure!(args.repeats > 0, "found --repeats 0, expected at least 1");
+    let random = |n, events| Ok::<_, ctdg::Error>([examples::random(n, events, 1)?, examples::random(n, events, 2)?]);
+    let mut inputs = vec![
+        ("two random graphs, 300 nodes, 3000 events".to_owned(), 2, random(300, 3_000)?),
+        ("two random graphs, 40 nodes, 400 events".to_owned(), 3, random(40, 400)?),
+    ];
+    if let Some(cfi) = examples::all()?.into_iter().find(|example| example.name == "cfi-k5") {
+        inputs.push(("the example cfi-k5, 40 nodes, where no class is ever single".to_owned(), 3, [cfi.a, cfi.b]));
+    }
+    let rings = [rings(&[300])?, rings(&[150, 150])?];
+    inputs.push(("a ring of 300 and two of 150, where classes split slowly".to_owned(), 2, rings));
+    if let Some(data) = &args.data {
+        let stream = args.from.load(data, output)?.stream;
+        inputs.push((format!("{data} against itself"), 1, [stream.clone(), stream]));
+    }
+    let bar = progress::steps(output, "bench wl", (inputs.len() * args.repeats) as u64);
+    let cases: anyhow::Result<Vec<Case>> = inputs
+        .into_iter()
+        .map(|(graphs, k, streams)| measure(graphs, k, &streams, args.repeats, || bar.inc(1)))
+        .collect();
+    bar.finish_and_clear();
+    let cases = cases?;
+    let first = &cases[0];
+    let report = Report {
+        bench: "wl",
+        device: "cpu",
+        threads: rayon::current_num_threads(),
+        per_second: first.per_second,
+        repeats: args.repeats,
+        best: first.best,
+        median: first.median,
+        peak_memory: peak_memory(),
+        cases,
+    };
+    output.answer(&report, &report)?;
+    Ok(Outcome::Done)
+}
+
+/// Rings of these lengths, all meetings at one time.
+fn rings(lengths: &[u32]) -> Result<EventStream, ctdg::Error> {
+    let mut events = Vec::new();
+    let mut first = 0;
+    for &length in lengths {
+        events.extend((0..length).map(|place| (first + place, first + (place + 1) % length, 1.0)));
+        first += length;
+    }
+    EventStream::from_events(events)
+}
+
+/// Times reading the graphs and running the test, not reading files.
+fn measure(
+    graphs: String,
+    k: usize,
+    streams: &[EventStream; 2],
+    repeats: usize,
+    done: impl Fn(),
+) -> anyhow::Result<Case> {
+    let test = Dwl::new(k)?;
+    let mut last = None;
+    let mut seconds = Vec::with_capacity(repeats);
+    for _ in 0..repeats {
+        let start = Instant::now();
+        let read = |stream| Graph::new(stream, &Reading::default());
+        let comparison = test.compare(&read(&streams[0])?, &read(&streams[1])?)?;
+        seconds.push(start.elapsed().as_secs_f64());
+        last = Some(comparison);
+        done();
+    }
+    seconds.sort_by(f64::total_cmp);
+    let comparison = last.expect("at least one repeat");
+    let (tuples, rounds) = (comparison.coloring.n_tuples(), comparison.coloring.rounds());
+    let (best, median) = (seconds[0], seconds[seconds.len() / 2]);
+    let per_second = (tuples * (rounds + 1)) as f64 / best.max(f64::MIN_POSITIVE);
+    Ok(Case { graphs, k, tuples, rounds, separated: comparison.graphs.separated(), per_second, best, median })
+}
+
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for Case { graphs, k, tuples, rounds, best, median, .. } in &self.cases {
+            writeln!(f, "{k}-DWL, {graphs}: {best:.3} s (median {median:.3}), {tuples} tuples, {rounds} rounds")?;
+        }
+        let memory =
+            self.peak_memory.map_or_else(|| "unknown".into(), |bytes| ctdg::wl::Bytes(bytes.into()).to_string());
+        writeln!(f, "{} threads, best of {}, most memory {memory}", self.threads, self.repeats)
+    }
+}

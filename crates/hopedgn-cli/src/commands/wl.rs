@@ -1,0 +1,309 @@
+//! `hopedgn wl`: the k-dimensional dynamic Weisfeiler-Lehman tests.
+
+mod examples;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::{Args, Subcommand, ValueEnum};
+use ctdg::dataset;
+use ctdg::event::{EventStream, NodeId};
+use ctdg::wl::{self, Dwl, Graph, svg};
+
+use crate::commands::input::From;
+use crate::output::{Outcome, Output};
+use crate::progress;
+use report::Report;
+
+const AFTER: &str = "\
+Examples:
+  hopedgn wl examples                                what each k tells apart, on built-in pairs
+  hopedgn wl a.csv b.csv --k 2                       are two graphs told apart?
+  hopedgn wl a.csv a.csv --k 2 --tuple A,C=A,D --until 4   are two pairs of one graph told apart before time 4?
+
+Exit status is 0 whether told apart or not. A time before the first event is no error: nobody has met anybody then.";
+
+/// Tell two dynamic graphs, or two tuples of nodes, apart by k-DWL
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = AFTER)]
+pub(crate) struct Wl {
+    #[command(subcommand)]
+    action: Option<Action>,
+    /// The first graph: a file of events, or a data set by name
+    #[arg(required = true)]
+    a: Option<String>,
+    /// The second graph; may be the first again, to compare two of its tuples
+    #[arg(required = true)]
+    b: Option<String>,
+    /// Two tuples of node names: are the first, of A, and the second, of B, told apart?
+    #[arg(long, value_name = "u,v=x,y")]
+    tuple: Option<String>,
+    /// See only events strictly before this time
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    until: Option<f64>,
+    /// What the nodes are known by in round 0
+    #[arg(long, value_enum, default_value_t = LabelsArg::Constant)]
+    labels: LabelsArg,
+    #[command(flatten)]
+    test: TestArgs,
+    #[command(flatten)]
+    from: From,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Examples(examples::Examples),
+}
+
+/// How the test is run.
+#[derive(Debug, Clone, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
+struct TestArgs {
+    /// Dimension: 1, 2, 3 or 4
+    #[arg(long, default_value_t = 2)]
+    k: usize,
+    /// Keep the direction of events, in both graphs; a file does not say whether it matters
+    #[arg(long)]
+    directed: bool,
+    /// Forget times: 1-WL, k-FWL or k-OWL on who ever met whom
+    #[arg(long = "static")]
+    without_times: bool,
+    /// What a tuple looks at
+    #[arg(long, value_enum, default_value_t = VariantArg::Folklore)]
+    variant: VariantArg,
+    /// Initial colour of a tuple [default: labels; types with --static or oblivious, k ≥ 2]
+    #[arg(long, value_enum)]
+    initial: Option<InitialArg>,
+    /// Tell classes apart by 128-bit hashes alone: faster, but "not separated" is then only almost certain
+    #[arg(long)]
+    approximate: bool,
+    /// Stop after so many rounds
+    #[arg(long, value_name = "N")]
+    rounds: Option<usize>,
+    /// Refuse a run that would take more memory, e.g. 512MiB
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_bytes)]
+    max_memory: u64,
+    /// Also decide isomorphism until T by exhaustive search; at most 64 nodes
+    #[arg(long)]
+    isomorphism: bool,
+    /// Draw both graphs, nodes coloured by their final class
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LabelsArg {
+    /// All alike
+    Constant,
+    /// Rows of node features
+    Features,
+    /// Source or destination, in a bipartite file
+    Sides,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum VariantArg {
+    /// For every w, all k tuples with w put in, together: k-DWL, k-FWL
+    Folklore,
+    /// For every place, all tuples with any w put in: k-OWL
+    Oblivious,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum InitialArg {
+    /// The labels of its nodes
+    Labels,
+    /// Its isomorphism type: labels, equal nodes, sequences within
+    Types,
+}
+
+/// What is compared, however it was named.
+struct Question {
+    titles: [String; 2],
+    streams: [EventStream; 2],
+    tuples: Option<[Vec<NodeId>; 2]>,
+    until: Option<f64>,
+    labels: wl::Labels,
+}
+
+pub(crate) fn run(args: Wl, output: &Output) -> anyhow::Result<Outcome> {
+    if let Some(Action::Examples(examples)) = args.action {
+        return examples::run(&examples, output);
+    }
+    let (a, b) = args.a.zip(args.b).context("found no files, expected two")?;
+    let test = args.test.dwl()?;
+    let titles = [a, b];
+    let streams = [args.from.load(&titles[0], output)?.stream, args.from.load(&titles[1], output)?.stream];
+    let tuples = args.tuple.as_deref().map(|text| parse_tuples(text, &titles, &streams)).transpose()?;
+    let labels = match args.labels {
+        LabelsArg::Constant => wl::Labels::Constant,
+        LabelsArg::Features => wl::Labels::Features,
+        LabelsArg::Sides => wl::Labels::Sides,
+    };
+    answer(&Question { titles, streams, tuples, until: args.until, labels }, &test, &args.test, output)
+}
+
+/// Runs the test, draws if asked to, and prints.
+fn answer(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) -> anyhow::Result<Outcome> {
+    let reading = wl::Reading {
+        until: question.until,
+        direction: if args.directed { wl::Direction::Directed } else { wl::Direction::Undirected },
+        times: if args.without_times { wl::Times::Dropped } else { wl::Times::Kept },
+        labels: question.labels.clone(),
+    };
+    let read = |side: usize| {
+        Graph::new(&question.streams[side], &reading).map_err(|error| error.in_file(&question.titles[side]))
+    };
+    let graphs = [read(0)?, read(1)?];
+    for (graph, title) in graphs.iter().zip(&question.titles) {
+        if graph.n_events() == 0
+            && let Some(until) = question.until
+        {
+            output.remark(format!("note: {title} has no event before {until}; all its nodes are without a meeting"));
+        }
+    }
+    let tuples = question.tuples.as_ref().map(|[s, t]| (s.as_slice(), t.as_slice()));
+    let estimate = test.estimate(&[&graphs[0], &graphs[1]]);
+    if estimate.seconds_a_round > 5.0 {
+        let (seconds, memory) = (estimate.seconds_a_round, wl::Bytes(estimate.memory));
+        output.remark(format!("about {seconds:.0} s a round and {memory}"));
+    }
+    let spinner = progress::rounds(output);
+    let start = Instant::now();
+    let mut classes = Vec::new();
+    let comparison = test.compare_observed((&graphs[0], &graphs[1]), tuples, &mut |round| {
+        classes.push(round.n_classes);
+        spinner.set_message(format!("round {}, {} classes", round.round, round.n_classes));
+    });
+    spinner.finish_and_clear();
+    let comparison = comparison?;
+    let seconds = start.elapsed().as_secs_f64();
+    let isomorphic = if args.isomorphism {
+        let (s, t) = tuples.unwrap_or_default();
+        Some(wl::tuple_isomorphism((&graphs[0], s), (&graphs[1], t))?.is_some())
+    } else {
+        None
+    };
+    if let Some(path) = &args.svg {
+        draw(path, question, &graphs, &comparison)?;
+        output.remark(format!("drawn to {}", path.display()));
+    }
+    let report = Report::new(
+        report::Facts { question, test, graphs: &graphs, estimate, classes, seconds, isomorphic, args },
+        &comparison,
+    );
+    output.answer(&report, &report)?;
+    Ok(Outcome::Done)
+}
+
+fn draw(path: &Path, question: &Question, graphs: &[Graph; 2], comparison: &wl::Comparison) -> anyhow::Result<()> {
+    let marked = |side: usize| question.tuples.as_ref().map_or(&[][..], |tuples| &tuples[side]);
+    let titles = ["A", "B"].iter().zip(&question.titles).map(|(letter, title)| format!("{letter}: {title}"));
+    let titles: Vec<String> = titles.collect();
+    let panel = |side: usize| svg::Panel {
+        title: &titles[side],
+        graph: &graphs[side],
+        classes: comparison.coloring.node_classes(side),
+        marked: marked(side),
+    };
+    Ok(dataset::write_text_file(path, &svg::draw(&[panel(0), panel(1)]))?)
+}
+
+impl TestArgs {
+    fn dwl(&self) -> anyhow::Result<Dwl> {
+        let variant = match self.variant {
+            VariantArg::Folklore => wl::Variant::Folklore,
+            VariantArg::Oblivious => wl::Variant::Oblivious,
+        };
+        let mut test = Dwl::new(self.k)?;
+        if self.without_times || variant == wl::Variant::Oblivious {
+            test = Dwl::from_types(self.k, variant)?;
+        }
+        match self.initial {
+            Some(InitialArg::Labels) => {
+                anyhow::ensure!(
+                    variant == wl::Variant::Folklore || self.k == 1,
+                    "found --initial labels with --variant oblivious, expected types: it never looks at a sequence later"
+                );
+                test.initial = wl::Initial::Labels;
+            }
+            Some(InitialArg::Types) => test.initial = wl::Initial::Types,
+            None => {}
+        }
+        if self.approximate {
+            test.interning = wl::Interning::Approximate;
+        }
+        test.max_rounds = self.rounds;
+        test.max_memory = self.max_memory;
+        Ok(test)
+    }
+}
+
+/// `u,v=x,y`: nodes of A and nodes of B. In a bipartite file the first name is looked for among the sources first, the
+/// others among the destinations first.
+fn parse_tuples(text: &str, titles: &[String; 2], streams: &[EventStream; 2]) -> anyhow::Result<[Vec<NodeId>; 2]> {
+    let (s, t) = text.split_once('=').with_context(|| {
+        format!(
+            "found --tuple {text}, expected two tuples of node names such as u,v=x,y, the first of A, the second of B"
+        )
+    })?;
+    let nodes = |side: usize, names: &str| {
+        let lookup = streams[side].names().lookup()?;
+        let find = |(place, name): (usize, &str)| {
+            let sides = [lookup.source(name), lookup.destination(name)];
+            let found = if place == 0 { sides[0].or(sides[1]) } else { sides[1].or(sides[0]) };
+            found.ok_or_else(|| {
+                let problem = ctdg::Problem::UnknownNode { name: name.to_owned() };
+                ctdg::Error::at(ctdg::error::Place::file(&titles[side]), problem)
+            })
+        };
+        names.split(',').map(str::trim).enumerate().map(find).collect::<Result<Vec<_>, _>>()
+    };
+    let tuples = [nodes(0, s)?, nodes(1, t)?];
+    anyhow::ensure!(
+        tuples[0].len() == tuples[1].len(),
+        "found --tuple {text} with {} and {} nodes, expected as many on both sides",
+        tuples[0].len(),
+        tuples[1].len()
+    );
+    Ok(tuples)
+}
+
+/// `4GiB`, `512MB`, `1000000`.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+    let unit: u64 = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        _ => return Err("expected a number of bytes such as 512MiB or 4GiB".into()),
+    };
+    let number: f64 = digits.parse().map_err(|_| "expected a number of bytes such as 512MiB or 4GiB".to_owned())?;
+    if !(number.is_finite() && number >= 0.0) {
+        return Err("expected at least 0 bytes".into());
+    }
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 0; more than 2^64 is all")]
+    let bytes = (number * unit as f64) as u64;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_with_and_without_unit() {
+        assert_eq!(parse_bytes("4GiB"), Ok(4 << 30));
+        assert_eq!(parse_bytes("1.5 kB"), Ok(1_500));
+        assert_eq!(parse_bytes("100"), Ok(100));
+        assert!(parse_bytes("many").is_err() && parse_bytes("-1").is_err() && parse_bytes("4 GiBs").is_err());
+    }
+}

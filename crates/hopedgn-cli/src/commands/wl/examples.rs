@@ -1,0 +1,122 @@
+//! `hopedgn wl examples`: built-in pairs, and what each `k` makes of them.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use ctdg::event::EventStream;
+use ctdg::wl::Labels;
+use ctdg::wl::examples::{self, Example};
+use serde::Serialize;
+
+use super::{Question, TestArgs, answer};
+use crate::output::{Outcome, Output};
+use crate::progress;
+
+/// Print the verdicts of k = 1, 2, 3 on built-in pairs, or run one of them
+#[derive(Debug, Args)]
+pub(super) struct Examples {
+    /// Run only this one, as `hopedgn wl A B` would; otherwise print the table of all
+    name: Option<String>,
+    /// Write the graphs as NAME-a.csv and NAME-b.csv into this folder instead
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    #[command(flatten)]
+    test: TestArgs,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    name: &'static str,
+    about: &'static str,
+    compared: String,
+    nodes: usize,
+    /// Round in which k-DWL separates, for k = 1, 2, 3; null where it does not.
+    dwl: [Option<usize>; 3],
+    /// The same without times: 1-WL, 2-FWL, 3-FWL.
+    without_times: [Option<usize>; 3],
+    isomorphic: bool,
+}
+
+pub(super) fn run(args: &Examples, output: &Output) -> anyhow::Result<Outcome> {
+    let mut chosen = examples::all()?;
+    if let Some(name) = &args.name {
+        let known: Vec<&str> = chosen.iter().map(|example| example.name).collect();
+        let known = known.join(", ");
+        chosen.retain(|example| example.name == name);
+        anyhow::ensure!(!chosen.is_empty(), "found no example called {name}, expected one of {known}");
+    }
+    if let Some(folder) = &args.write {
+        return write(folder, &chosen, output);
+    }
+    if args.name.is_none() {
+        return table(&chosen, output);
+    }
+    let example = chosen.swap_remove(0);
+    let titles = ["a", "b"].map(|side| format!("{}-{side}", example.name));
+    let Example { a, b, tuples, until, .. } = example;
+    let question = Question { titles, streams: [a, b], tuples, until, labels: Labels::Constant };
+    answer(&question, &args.test.dwl()?, &args.test, output)
+}
+
+fn table(all: &[Example], output: &Output) -> anyhow::Result<Outcome> {
+    let bar = progress::steps(output, "examples", all.len() as u64);
+    let table = examples::table(|_| bar.inc(1))?;
+    bar.finish_and_clear();
+    let rows = table.0.iter().zip(all).map(|(row, example)| Row {
+        name: row.name,
+        about: example.about,
+        compared: row.question.clone(),
+        nodes: row.n_nodes,
+        dwl: row.dynamic,
+        without_times: row.fixed,
+        isomorphic: row.isomorphic,
+    });
+    let rows: Vec<Row> = rows.collect();
+    let mut text =
+        format!("{table}\n\"yes, r\": separated in round r. 1-WL, 2-FWL, 3-FWL: the same graphs without times.\n\n");
+    for example in all {
+        writeln!(text, "{}: {}", example.name, example.about)?;
+    }
+    output.answer(text, &rows)?;
+    Ok(Outcome::Done)
+}
+
+#[derive(Debug, Serialize)]
+struct Written {
+    name: &'static str,
+    files: [PathBuf; 2],
+    command: String,
+}
+
+fn write(folder: &Path, chosen: &[Example], output: &Output) -> anyhow::Result<Outcome> {
+    std::fs::create_dir_all(folder).with_context(|| format!("could not make {}", folder.display()))?;
+    let mut all = Vec::new();
+    for example in chosen {
+        let files = ["a", "b"].map(|side| folder.join(format!("{}-{side}.csv", example.name)));
+        for (file, stream) in files.iter().zip([&example.a, &example.b]) {
+            ctdg::dataset::write_text_file(file, &csv(stream))?;
+        }
+        let mut command = format!("hopedgn wl {} {} --k 2", files[0].display(), files[1].display());
+        if let Some(tuple) = example.tuple_argument() {
+            write!(command, " --tuple {tuple}")?;
+        }
+        if let Some(until) = example.until {
+            write!(command, " --until {until}")?;
+        }
+        all.push(Written { name: example.name, files, command });
+    }
+    let mut text = String::new();
+    for written in &all {
+        writeln!(text, "{}", written.command)?;
+    }
+    output.answer(text, &all)?;
+    Ok(Outcome::Done)
+}
+
+fn csv(stream: &EventStream) -> String {
+    let name = |node| stream.names().name(node);
+    let row = |event: ctdg::event::Event| format!("{},{},{}\n", name(event.src), name(event.dst), event.time);
+    std::iter::once("src,dst,time\n".to_owned()).chain(stream.ids().map(|id| row(stream.event(id)))).collect()
+}

@@ -1,0 +1,3 @@
+//! The command from outside, in one binary.
+
+mod wl;
