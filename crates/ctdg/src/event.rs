@@ -11,7 +11,7 @@ mod names;
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
 
-pub use builder::{IdKind, Role, StreamBuilder};
+pub use builder::{IdKind, RejectedRow, Role, StreamBuilder};
 pub use column::Column;
 pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};

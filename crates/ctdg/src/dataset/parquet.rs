@@ -18,7 +18,7 @@ use crate::dataset::layout::{FeatureSpan, Layout};
 use crate::dataset::text::sibling;
 use crate::dataset::{Format, ReadOptions, npy};
 use crate::error::{Error, Place, Problem, Result};
-use crate::event::{EventStream, StreamBuilder};
+use crate::event::{EventStream, RejectedRow, StreamBuilder};
 
 /// Key of the file's metadata under which we note that sources and destinations have names of their own.
 const BIPARTITE: &str = "ctdg.bipartite";
@@ -109,7 +109,8 @@ impl GroupReader {
                 (Id::Integer(src), Id::Integer(dst)) => builder.push_integers(src, dst, time, label),
                 (src, dst) => builder.push(&src.into_text(), &dst.into_text(), time, label),
             };
-            pushed.map_err(|(role, problem)| Error::at(place(layout.position(role), at_row), problem))?;
+            pushed
+                .map_err(|RejectedRow { role, problem }| Error::at(place(layout.position(role), at_row), *problem))?;
             if self.features.is_empty() {
                 continue;
             }

@@ -10,7 +10,7 @@ use crate::dataset::layout::{FeatureSpan, Layout, format_of_header, looks_like_h
 use crate::dataset::source::{Compression, Source};
 use crate::dataset::{Format, ReadOptions, npy};
 use crate::error::{Error, Place, Problem, Result, quoted};
-use crate::event::{Columns, EventStream, Role, StreamBuilder};
+use crate::event::{Columns, EventStream, RejectedRow, Role, StreamBuilder};
 
 /// No honest row is longer; a file that claims so is damaged, and must not take the memory down with it.
 const LONGEST_LINE: usize = 16 << 20;
@@ -198,8 +198,9 @@ impl<'a> Table<'a> {
         let time = number(layout.time)?;
         #[expect(clippy::cast_possible_truncation, reason = "labels are f32 whatever the file holds")]
         let label = layout.label.map_or(Ok(0.0), number)? as f32;
-        builder.push(field(layout.src), field(layout.dst), time, label).map_err(|(role, problem)| {
-            self.problem(row, layout.position(role), spoken(role, problem, field(layout.time)))
+        let pushed = builder.push(field(layout.src), field(layout.dst), time, label);
+        pushed.map_err(|RejectedRow { role, problem }| {
+            self.problem(row, layout.position(role), spoken(role, *problem, field(layout.time)))
         })?;
         match &layout.features {
             FeatureSpan::At(at) if at.is_empty() => Ok(()),

@@ -30,7 +30,23 @@ pub enum Role {
     Label,
 }
 
-type RowResult<T> = std::result::Result<T, (Role, Problem)>;
+/// A row that was not taken: what is wrong with which part of it.
+#[derive(Debug)]
+pub struct RejectedRow {
+    /// The part.
+    pub role: Role,
+    /// What is wrong; boxed because rows that are taken should not pay for it.
+    pub problem: Box<Problem>,
+}
+
+impl Role {
+    /// Rejects a row for `problem` in this part of it.
+    fn rejects(self, problem: Problem) -> RejectedRow {
+        RejectedRow { role: self, problem: Box::new(problem) }
+    }
+}
+
+type RowResult<T> = std::result::Result<T, RejectedRow>;
 
 /// Collects rows into an [`EventStream`]. Memory beyond the columns is one table of names and, when sorting is
 /// needed, four bytes per event.
@@ -89,13 +105,13 @@ impl StreamBuilder {
             self.ids = if integer(src) && integer(dst) { IdKind::Integer } else { IdKind::Text };
         }
         if self.ids == IdKind::Text {
-            let src = self.sources.text(src).map_err(|problem| (Role::Source, problem))?;
+            let src = self.sources.text(src).map_err(|problem| Role::Source.rejects(problem))?;
             let dst = self.destinations.as_mut().unwrap_or(&mut self.sources).text(dst);
-            let dst = dst.map_err(|problem| (Role::Destination, problem))?;
+            let dst = dst.map_err(|problem| Role::Destination.rejects(problem))?;
             return self.push_interned(src, dst, time, label);
         }
-        let src = parse_id(src).map_err(|problem| (Role::Source, problem))?;
-        let dst = parse_id(dst).map_err(|problem| (Role::Destination, problem))?;
+        let src = parse_id(src).map_err(|problem| Role::Source.rejects(problem))?;
+        let dst = parse_id(dst).map_err(|problem| Role::Destination.rejects(problem))?;
         self.push_integers(src, dst, time, label)
     }
 
@@ -105,27 +121,27 @@ impl StreamBuilder {
             return self.push(src.to_string().as_bytes(), dst.to_string().as_bytes(), time, label);
         }
         self.ids = IdKind::Integer;
-        let src = self.sources.integer(src).map_err(|problem| (Role::Source, problem))?;
+        let src = self.sources.integer(src).map_err(|problem| Role::Source.rejects(problem))?;
         let dst = self.destinations.as_mut().unwrap_or(&mut self.sources).integer(dst);
-        let dst = dst.map_err(|problem| (Role::Destination, problem))?;
+        let dst = dst.map_err(|problem| Role::Destination.rejects(problem))?;
         self.push_interned(src, dst, time, label)
     }
 
     fn push_interned(&mut self, src: NodeId, dst: NodeId, time: f64, label: f32) -> RowResult<()> {
         if !time.is_finite() {
-            return Err((Role::Time, Problem::NonFiniteTime { found: time.to_string() }));
+            return Err(Role::Time.rejects(Problem::NonFiniteTime { found: time.to_string() }));
         }
         if !label.is_finite() {
-            return Err((Role::Label, Problem::NonFiniteValue { found: label.to_string() }));
+            return Err(Role::Label.rejects(Problem::NonFiniteValue { found: label.to_string() }));
         }
         if self.time.len() >= u32::MAX as usize {
-            return Err((Role::Time, Problem::TooMany { what: "events", max: u64::from(u32::MAX) }));
+            return Err(Role::Time.rejects(Problem::TooMany { what: "events", max: u64::from(u32::MAX) }));
         }
         if let Some(&previous) = self.time.last()
             && time < previous
         {
             if !self.sort {
-                return Err((Role::Time, Problem::TimeBackwards { found: time, previous }));
+                return Err(Role::Time.rejects(Problem::TimeBackwards { found: time, previous }));
             }
             self.in_order = false;
         }

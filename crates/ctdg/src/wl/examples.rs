@@ -162,7 +162,7 @@ fn ordered(name: &'static str, about: &'static str, a: &Edges, b: &Edges) -> Res
 fn named(events: &[(&str, &str, u32)]) -> Result<EventStream> {
     let mut builder = StreamBuilder::new(IdKind::Text, false, false);
     for (u, v, time) in events {
-        builder.push(u.as_bytes(), v.as_bytes(), f64::from(*time), 0.0).map_err(|(_, problem)| problem)?;
+        builder.push(u.as_bytes(), v.as_bytes(), f64::from(*time), 0.0).map_err(|rejected| *rejected.problem)?;
     }
     builder.finish(None)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use ctdg::event::EventStream;
+use ctdg::dataset::{self, WriteFormat};
 use ctdg::wl::Labels;
 use ctdg::wl::examples::{self, Example};
 use serde::Serialize;
@@ -96,7 +96,7 @@ fn write(folder: &Path, chosen: &[Example], output: &Output) -> anyhow::Result<O
     for example in chosen {
         let files = ["a", "b"].map(|side| folder.join(format!("{}-{side}.csv", example.name)));
         for (file, stream) in files.iter().zip([&example.a, &example.b]) {
-            ctdg::dataset::write_text_file(file, &csv(stream))?;
+            dataset::write(stream, file, WriteFormat::Text(b','))?;
         }
         let mut command = format!("hopedgn wl {} {} --k 2", files[0].display(), files[1].display());
         if let Some(tuple) = example.tuple_argument() {
@@ -113,10 +113,4 @@ fn write(folder: &Path, chosen: &[Example], output: &Output) -> anyhow::Result<O
     }
     output.answer(text, &all)?;
     Ok(Outcome::Done)
-}
-
-fn csv(stream: &EventStream) -> String {
-    let name = |node| stream.names().name(node);
-    let row = |event: ctdg::event::Event| format!("{},{},{}\n", name(event.src), name(event.dst), event.time);
-    std::iter::once("src,dst,time\n".to_owned()).chain(stream.ids().map(|id| row(stream.event(id)))).collect()
 }
