@@ -1,11 +1,12 @@
 //! Parquet: one row per event, flat columns, no Arrow in between.
 
+mod guard;
 mod write;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use bytes::Bytes;
+use guard::catch_quietly;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
@@ -41,8 +42,7 @@ pub(crate) fn read_bytes(bytes: Bytes, options: &ReadOptions<'_>) -> Result<Even
 
 fn read_from<R: ChunkReader + 'static>(bytes: R, options: &ReadOptions<'_>) -> Result<EventStream> {
     // The decoder has been seen to panic on damaged files; to its callers that is one more kind of damage.
-    let read = catch_unwind(AssertUnwindSafe(|| read_groups(bytes, options)));
-    read.unwrap_or_else(|_| Err(corrupt("the decoder gave up")))
+    catch_quietly(|| read_groups(bytes, options)).unwrap_or_else(|| Err(corrupt("the decoder gave up")))
 }
 
 fn read_groups<R: ChunkReader + 'static>(bytes: R, options: &ReadOptions<'_>) -> Result<EventStream> {

@@ -1,3 +1,28 @@
 //! The command from outside, in one binary.
 
+mod data;
+mod fetch;
+mod tidy;
 mod wl;
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn hopedgn(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hopedgn")).current_dir(folder).args(arguments).output().expect("it starts")
+}
+
+/// Exit status, stdout and stderr.
+fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = hopedgn(folder, arguments);
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (status.code(), text(stdout), text(stderr))
+}
+
+fn json(folder: &Path, arguments: &[&str]) -> Value {
+    let (status, stdout, stderr) = run(folder, arguments);
+    assert_eq!(status, Some(0), "{stderr}");
+    serde_json::from_str(&stdout).expect("one JSON document")
+}

@@ -1,30 +1,12 @@
 //! `hopedgn wl` as scripts and people call it.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
-
 use serde_json::Value;
+use std::fs;
+
+use crate::{json, run};
 
 /// The paper's Figure 1, as `hopedgn wl examples --write` writes it.
 const PATH: &str = "src,dst,time\nA,B,1\nE,F,1\nB,C,2\nD,E,2\nC,D,3\n";
-
-fn hopedgn(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hopedgn")).current_dir(folder).args(arguments).output().expect("it starts")
-}
-
-/// Exit status, stdout and stderr.
-fn run(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = hopedgn(folder, arguments);
-    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
-    (status.code(), text(stdout), text(stderr))
-}
-
-fn json(folder: &Path, arguments: &[&str]) -> Value {
-    let (status, stdout, stderr) = run(folder, arguments);
-    assert_eq!(status, Some(0), "{stderr}");
-    serde_json::from_str(&stdout).expect("one JSON document")
-}
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().expect("a folder");

@@ -210,3 +210,33 @@ fn a_record_that_does_not_come_is_a_remark() {
     assert!(bench.remarks[0].contains("no checksum"), "{:?}", bench.remarks);
     bench.assert_holds(b"eventsedgesnodes");
 }
+
+/// Two events among three nodes, as each publisher writes them, come out the same.
+#[test]
+fn every_published_form_becomes_the_same_stream() {
+    let jodie = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,5,0,0\n1,0,7,0,0\n";
+    let trio = "idx,u,i,ts,label\n0,1,3,5,0\n1,2,3,7,0\n";
+    let npy = |rows: usize| {
+        let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, 1), }}");
+        let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+        bytes.extend(format!("{header:<117}\n").bytes());
+        bytes.resize(bytes.len() + 4 * rows, 0);
+        bytes
+    };
+    let members: [(&str, &[u8]); 3] = [(MEMBERS[0], trio.as_bytes()), (MEMBERS[1], &npy(3)), (MEMBERS[2], &npy(4))];
+    let konect = "% bip\n1 3 1 5\n2 3 1 7\n";
+    for (content, keys) in [
+        (jodie.as_bytes().to_vec(), "format = \"jodie\""),
+        (zipped(&members), TRIO),
+        (tarred(&[("toy/out.toy", konect.as_bytes())]), TSV),
+    ] {
+        let server = Server::start(move |_| Answer::whole(&content));
+        let mut bench = Bench::new();
+        let home = source(&[(server.url("/toy"), keys)]);
+        let fetched = bench.fetch_with(&home, &options(), &ctdg::fetch::to_binary).unwrap();
+        let stream = ctdg::dataset::read(&fetched.path, &ctdg::dataset::ReadOptions::default()).unwrap();
+        let events: Vec<_> = stream.ids().map(|id| stream.event(id)).map(|e| (e.src.0, e.dst.0, e.time)).collect();
+        assert_eq!(events, [(0, 2, 5.0), (1, 2, 7.0)], "{keys}");
+        assert_eq!(stream.edge_features(), None, "zeros stand for nothing");
+    }
+}

@@ -1,0 +1,160 @@
+//! `hopedgn data` and `hopedgn bench` as scripts and people call them.
+
+use std::fs;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::{json, run};
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+#[test]
+fn split_prints_what_other_tools_rely_on() {
+    let folder = folder();
+    let split = json(folder.path(), &["data", "split", "collegemsg", "--mode", "dyglib", "--json"]);
+    for field in ["train", "val", "test", "new_node_val", "new_node_test", "new_nodes"] {
+        assert!(split[field].is_u64(), "{field} in {split}");
+    }
+    assert!(split["val_time"].is_f64() && split["test_time"].is_f64());
+    assert_eq!(split["mode"], "dyglib");
+    assert_eq!((&split["masked"]["count"], &split["masked"]["sum"]), (&189.into(), &224_768.into()));
+    assert_eq!(split["masked"]["sha256"].as_str().map(str::len), Some(64));
+    let portable = json(folder.path(), &["data", "split", "collegemsg", "--mode", "portable", "--json"]);
+    assert_eq!(portable["masked"]["count"], 189);
+    assert_ne!(portable["masked"]["sum"], split["masked"]["sum"]);
+}
+
+#[test]
+fn a_split_rule_is_written_whole() {
+    let folder = folder();
+    let (status, _, stderr) = run(folder.path(), &["data", "split", "collegemsg", "--out", "rule.json"]);
+    assert_eq!(status, Some(0), "{stderr}");
+    let text = fs::read_to_string(folder.path().join("rule.json")).expect("written");
+    let rule: ctdg::split::SplitRule = serde_json::from_str(&text).expect("a rule");
+    assert_eq!((rule.masked.len(), rule.n_events), (189, 59_835));
+}
+
+#[test]
+fn info_shows_counts_and_histograms() {
+    let folder = folder();
+    let (status, stdout, stderr) = run(folder.path(), &["data", "info", "collegemsg"]);
+    assert_eq!((status, stderr.as_str()), (Some(0), ""), "nothing on stderr without a terminal");
+    for part in ["59,835", "1,899", "66.1 % of events repeat a pair", "history:", "█", "new-node test"] {
+        assert!(stdout.contains(part), "{part} in {stdout}");
+    }
+    let info = json(folder.path(), &["data", "info", "collegemsg", "--json"]);
+    assert_eq!((&info["events"], &info["nodes"], &info["self_loops"]), (&59_835.into(), &1_899.into(), &0.into()));
+    assert_eq!(info["split"]["masked"]["count"], 189);
+}
+
+#[test]
+fn list_names_every_set_and_how_to_get_it() {
+    let folder = folder();
+    let list = json(folder.path(), &["data", "list", "--data-dir", ".", "--json"]);
+    let names: Vec<&str> =
+        list["data"].as_array().expect("a list").iter().filter_map(|entry| entry["name"].as_str()).collect();
+    for name in
+        ["collegemsg", "reddit", "wikipedia", "mooc", "lastfm", "uci", "enron", "canparl", "like-lastfm", "triadic"]
+    {
+        assert!(names.contains(&name), "{name} in {names:?}");
+    }
+}
+
+#[test]
+fn what_is_generated_converts_and_comes_back() {
+    let folder = folder();
+    let generated = json(folder.path(), &["data", "generate", "triadic", "t.csv", "--episodes", "50", "--json"]);
+    assert_eq!((&generated["events"], &generated["queries"]["pairs"]), (&300.into(), &200.into()));
+    assert!(generated["optimal"]["auc"].as_f64().is_some_and(|auc| auc > 0.5));
+    let queries = fs::read_to_string(folder.path().join("t_queries.csv")).expect("written");
+    assert_eq!(queries.lines().count(), 201);
+    for (from, to) in [("t.csv", "t.parquet"), ("t.parquet", "t.ctdg"), ("t.ctdg", "back.csv")] {
+        let (status, _, stderr) = run(folder.path(), &["data", "convert", from, to]);
+        assert_eq!(status, Some(0), "{stderr}");
+    }
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).expect("written");
+    assert_eq!(read("t.csv"), read("back.csv"));
+}
+
+#[test]
+fn bad_input_is_status_two_and_names_place_and_remedy() {
+    let folder = folder();
+    fs::write(folder.path().join("x.csv"), "src,dst,time\n1,2,3\n1,2,2\n").expect("written");
+    let (status, stdout, stderr) = run(folder.path(), &["data", "convert", "x.csv", "y.ctdg", "--json"]);
+    assert_eq!((status, stdout.as_str()), (Some(2), ""));
+    assert_eq!(
+        stderr,
+        "error: x.csv, line 3, column 3 (time): found the time 2 after 3, expected times that never go backwards; \
+         sort the file, or let --sort do it\n"
+    );
+    assert!(!folder.path().join("y.ctdg").exists(), "nothing is half-written");
+    for arguments in [
+        &["data", "info", "nowhere"][..],
+        &["data", "info", "reddit", "--data-dir", "."],
+        &["data", "info"],
+        &["data", "convert", "x.csv", "y.docx", "--sort"],
+        &["data", "fetch", "nowhere"],
+        &["data", "info", "collegemsg", "--threads", "0"],
+        &["bench", "sample", "--repeats", "0"],
+        &["nonsense"],
+    ] {
+        let (status, stdout, stderr) = run(folder.path(), arguments);
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(stderr.starts_with("error: "), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hopedgn"))
+        .args(["data", "info", "collegemsg"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let mut stderr = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut stderr).expect("text");
+    assert_eq!((child.wait().expect("it ends").code(), stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn benches_print_their_contract() {
+    let folder = folder();
+    for bench in ["load", "sample", "encode"] {
+        let report: Value = json(folder.path(), &["bench", bench, "--repeats", "1", "--json"]);
+        assert_eq!(
+            (&report["bench"], &report["device"], &report["repeats"]),
+            (&bench.into(), &"cpu".into(), &1.into())
+        );
+        for field in ["per_second", "best", "median"] {
+            assert!(report[field].as_f64().is_some_and(|rate| rate > 0.0), "{field} in {report}");
+        }
+    }
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let folder = folder();
+    for command in [
+        &["data", "list"][..],
+        &["data", "info"],
+        &["data", "generate"],
+        &["data", "convert"],
+        &["data", "fetch"],
+        &["data", "split"],
+        &["bench", "load"],
+        &["bench", "sample"],
+        &["bench", "encode"],
+        &["bench", "wl"],
+        &["wl"],
+    ] {
+        let (status, stdout, _) = run(folder.path(), &[command, &["--help"]].concat());
+        assert_eq!(status, Some(0));
+        assert!(stdout.contains("Example") && stdout.contains("hopedgn "), "{command:?}: {stdout}");
+    }
+}
