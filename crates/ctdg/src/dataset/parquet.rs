@@ -6,12 +6,12 @@ mod write;
 use std::path::Path;
 
 use bytes::Bytes;
-use guard::catch_quietly;
+use guard::{Bounded, catch_quietly};
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 pub(crate) use write::write;
 
@@ -28,7 +28,10 @@ const BLOCK: usize = 1 << 16;
 
 pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream> {
     let file = std::fs::File::open(path).map_err(|source| Error::io(path, "open", source))?;
-    let stream = read_from(file, options)?;
+    #[expect(unsafe_code, reason = "mapping a file is unsafe because another process may change it underneath")]
+    // SAFETY: the map lives only while the file is read.
+    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io(path, "map", source))?;
+    let stream = read_bytes(Bytes::from_owner(map), options)?;
     let Some(beside) = sibling(path, "_node_features.npy") else { return Ok(stream) };
     let mut columns = stream.into_columns();
     columns.node_features = npy::read(&beside, None)?.into_features()?;
@@ -37,16 +40,12 @@ pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream
 
 /// Reads a Parquet file that lies in memory.
 pub(crate) fn read_bytes(bytes: Bytes, options: &ReadOptions<'_>) -> Result<EventStream> {
-    read_from(bytes, options)
-}
-
-fn read_from<R: ChunkReader + 'static>(bytes: R, options: &ReadOptions<'_>) -> Result<EventStream> {
     // The decoder has been seen to panic on damaged files; to its callers that is one more kind of damage.
     catch_quietly(|| read_groups(bytes, options)).unwrap_or_else(|| Err(corrupt("the decoder gave up")))
 }
 
-fn read_groups<R: ChunkReader + 'static>(bytes: R, options: &ReadOptions<'_>) -> Result<EventStream> {
-    let file = SerializedFileReader::new(bytes).map_err(damaged)?;
+fn read_groups(bytes: Bytes, options: &ReadOptions<'_>) -> Result<EventStream> {
+    let file = SerializedFileReader::new(Bounded(bytes)).map_err(damaged)?;
     let metadata = file.metadata().file_metadata();
     let schema = metadata.schema_descr();
     let names: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();

@@ -1,8 +1,52 @@
-//! Calls a decoder that panics on damaged input.
+//! What stands between the Parquet decoder and damaged files: it panics on some and reads on for ever in others.
 
 use std::cell::Cell;
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
+
+use bytes::{Buf, Bytes};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{ChunkReader, Length};
+
+/// A file of which nobody can read past the end: the decoder skips what a damaged header promises, byte by byte, and
+/// would take an ordinary end for a short read and go on.
+pub(crate) struct Bounded(pub(crate) Bytes);
+
+/// Bytes that end with an error.
+pub(crate) struct StrictEnd(Bytes);
+
+impl Length for Bounded {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+}
+
+impl ChunkReader for Bounded {
+    type T = StrictEnd;
+
+    fn get_read(&self, start: u64) -> Result<StrictEnd, ParquetError> {
+        Ok(StrictEnd(self.get_bytes(start, self.0.len().saturating_sub(usize::try_from(start)?))?))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        let start = usize::try_from(start)?;
+        let end = start.checked_add(length).filter(|&end| end <= self.0.len());
+        let end = end.ok_or_else(|| ParquetError::EOF("a part beyond the end of the file".into()))?;
+        Ok(self.0.slice(start..end))
+    }
+}
+
+impl Read for StrictEnd {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.0.is_empty() && !buffer.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let n = buffer.len().min(self.0.len());
+        self.0.copy_to_slice(&mut buffer[..n]);
+        Ok(n)
+    }
+}
 
 thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
