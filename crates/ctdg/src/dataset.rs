@@ -28,6 +28,7 @@ use std::str::FromStr;
 
 pub use bundled::{COLLEGEMSG, collegemsg};
 pub use source::Progress;
+use source::Source;
 pub use write::{WriteFormat, write, write_text_file};
 
 use crate::error::{Error, Problem, Result};
@@ -140,12 +141,9 @@ fn detect(path: &Path, asked: Format) -> Result<Format> {
     if asked != Format::Auto {
         return Ok(asked);
     }
-    let mut magic = [0; 8];
-    let n = std::fs::File::open(path)
-        .and_then(|mut file| std::io::Read::read(&mut file, &mut magic))
-        .map_err(|source| Error::io(path, "open", source))?;
+    let head = Source::open(path, None)?.head(binary::MAGIC.len())?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    Ok(match &magic[..n] {
+    Ok(match &head[..] {
         [b'P', b'A', b'R', b'1', ..] => Format::Parquet,
         head if head == binary::MAGIC => Format::Binary,
         _ if name.starts_with("ml_") && name.contains(".csv") => Format::DyGLib,

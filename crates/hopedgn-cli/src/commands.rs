@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod data;
 mod input;
+mod memory;
 mod number;
 pub(crate) mod wl;
 

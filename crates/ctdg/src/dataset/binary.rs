@@ -5,7 +5,6 @@
 //! node names (nothing if counted, `u64` each if integers, ends as `u64` and then the bytes if text). Where each column
 //! lies follows from the counts, and the file is exactly as long as they say.
 
-use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
@@ -14,6 +13,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use memmap2::Mmap;
 
+use crate::dataset::source::Source;
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{Column, Columns, EventStream, Features, Names, NodeNames, TextTable};
 
@@ -142,10 +142,7 @@ pub(crate) fn read(path: &Path) -> Result<EventStream> {
     if cfg!(target_endian = "big") {
         return Err(corrupt("it is little-endian and this machine is not"));
     }
-    let file = File::open(path).map_err(|source| Error::io(path, "open", source))?;
-    #[expect(unsafe_code, reason = "mapping a file is unsafe because another process may change it underneath")]
-    // SAFETY: the file is only read; `write` never changes one in place but replaces it whole.
-    let map = unsafe { Mmap::map(&file) }.map_err(|source| Error::io(path, "map", source))?;
+    let map = Source::map(path)?;
     if !map.starts_with(MAGIC) {
         let problem = Problem::WrongFormat { found: "another kind of file".into(), expected: "a .ctdg file".into() };
         return Err(Error::at(Place::file(path), problem));

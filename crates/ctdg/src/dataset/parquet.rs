@@ -16,6 +16,7 @@ use parquet::schema::types::ColumnDescriptor;
 pub(crate) use write::write;
 
 use crate::dataset::layout::{FeatureSpan, Layout};
+use crate::dataset::source::Source;
 use crate::dataset::text::sibling;
 use crate::dataset::{Format, ReadOptions, npy};
 use crate::error::{Error, Place, Problem, Result};
@@ -27,11 +28,7 @@ const BIPARTITE: &str = "ctdg.bipartite";
 const BLOCK: usize = 1 << 16;
 
 pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream> {
-    let file = std::fs::File::open(path).map_err(|source| Error::io(path, "open", source))?;
-    #[expect(unsafe_code, reason = "mapping a file is unsafe because another process may change it underneath")]
-    // SAFETY: the map lives only while the file is read.
-    let map = unsafe { memmap2::Mmap::map(&file) }.map_err(|source| Error::io(path, "map", source))?;
-    let stream = read_bytes(Bytes::from_owner(map), options)?;
+    let stream = read_bytes(Bytes::from_owner(Source::map(path)?), options)?;
     let Some(beside) = sibling(path, "_node_features.npy") else { return Ok(stream) };
     let mut columns = stream.into_columns();
     columns.node_features = npy::read(&beside, None)?.into_features()?;

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
+use memmap2::Mmap;
 
 use crate::error::{Error, Place, Problem, Result};
 
@@ -89,6 +90,31 @@ impl<'a> Source<'a> {
             (Compression::Gzip | Compression::Zstd, _) => Problem::Corrupt { format, detail: error.to_string() },
         };
         Error::at(Place::file(path), problem)
+    }
+
+    /// The first `n` bytes, or all if there are fewer. A damaged start is for the reader to complain about.
+    pub(crate) fn head(self, n: usize) -> Result<Vec<u8>> {
+        let mut head = Vec::new();
+        match self.reader.take(n as u64).read_to_end(&mut head) {
+            Err(error) if self.compression == Compression::None => Err(Error::io(&self.path, "read", error)),
+            _ => Ok(head),
+        }
+    }
+
+    /// The whole file in memory without a copy: mapped, by way of a temporary file if it is packed.
+    pub(crate) fn map(path: &Path) -> Result<Mmap> {
+        let mut source = Self::open(path, None)?;
+        let file = if source.compression == Compression::None {
+            File::open(path).map_err(|source| Error::io(path, "open", source))?
+        } else {
+            let mut plain = tempfile::tempfile().map_err(|source| Error::io(path, "unpack", source))?;
+            io::copy(&mut source.reader, &mut plain).map_err(|error| Self::explain(path, source.compression, error))?;
+            plain
+        };
+        #[expect(unsafe_code, reason = "mapping a file is unsafe because another process may change it underneath")]
+        // SAFETY: the file is only read, and our own writer replaces files whole instead of changing them in place.
+        let map = unsafe { Mmap::map(&file) };
+        map.map_err(|source| Error::io(path, "map", source))
     }
 
     pub(crate) fn compression(&self) -> Compression {

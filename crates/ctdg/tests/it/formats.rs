@@ -124,6 +124,12 @@ fn parquet_of_other_programs_is_read() {
     assert_eq!(stream.edge_features().unwrap().values(), [1.5, 2.5]);
 }
 
+fn gzipped(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, bytes).unwrap();
+    packed.finish().unwrap()
+}
+
 /// All that a stream can hold, from a few numbers.
 fn rich(rows: &[(u32, u32, f64)], ids: IdKind, bipartite: bool, width: u8, with_nodes: bool) -> EventStream {
     let mut builder = StreamBuilder::new(ids, bipartite, false);
@@ -156,6 +162,16 @@ proptest! {
             // Text cannot say that sources and destinations have names of their own.
             let told = ReadOptions { ids, bipartite: Some(bipartite), ..ReadOptions::default() };
             prop_assert_eq!(&read(&path, &told).unwrap(), &stream, "{}", name);
+        }
+        for (plain, packed) in [("d.parquet", "packed.parquet.gz"), ("e.ctdg", "packed.ctdg.zst")] {
+            let bytes = std::fs::read(folder.path().join(plain)).unwrap();
+            let bytes = if packed.ends_with("gz") { gzipped(&bytes) } else { zstd::encode_all(&bytes[..], 1).unwrap() };
+            let path = folder.path().join(packed);
+            std::fs::write(&path, bytes).unwrap();
+            let mut columns = read(&path, &ReadOptions::default()).unwrap().into_columns();
+            // Parquet keeps node features beside the file, under its own name.
+            columns.node_features = stream.node_features().cloned();
+            prop_assert_eq!(&EventStream::new(columns).unwrap(), &stream, "{}", packed);
         }
         let path = folder.path().join("d.parquet");
         prop_assert_eq!(read(&path, &ReadOptions::default()).unwrap(), stream, "Parquet remembers by itself");

@@ -1,5 +1,6 @@
 //! `hopedgn data` and `hopedgn bench` as scripts and people call them.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -78,6 +79,26 @@ fn what_is_generated_converts_and_comes_back() {
     }
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).expect("written");
     assert_eq!(read("t.csv"), read("back.csv"));
+}
+
+#[test]
+fn reading_takes_less_than_one_and_a_half_times_the_columns() {
+    const N: u32 = 1_000_000;
+    let folder = folder();
+    let mut table = "src,dst,time\n".to_owned();
+    for i in 0..N {
+        writeln!(table, "{},{},{i}", i % 5_003, i % 4_999).expect("a string takes everything");
+    }
+    fs::write(folder.path().join("big.csv"), table).expect("written");
+    fs::write(folder.path().join("small.csv"), "src,dst,time\n1,2,3\n").expect("written");
+    let peak = |name: &str| {
+        let converted = json(folder.path(), &["data", "convert", name, "out.ctdg", "--json"]);
+        converted["peak_memory"].as_f64()
+    };
+    // Where the system does not tell, there is nothing to compare.
+    let (Some(small), Some(big)) = (peak("small.csv"), peak("big.csv")) else { return };
+    let columns = f64::from(N) * 20.0;
+    assert!(big - small < 1.5 * columns, "{} bytes for columns of {columns}", big - small);
 }
 
 #[test]

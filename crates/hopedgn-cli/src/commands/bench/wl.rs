@@ -9,6 +9,7 @@ use ctdg::wl::{Dwl, Graph, Reading, examples};
 use serde::Serialize;
 
 use crate::commands::input::From;
+use crate::commands::memory;
 use crate::output::{Outcome, Output};
 use crate::progress;
 
@@ -47,6 +48,8 @@ struct Report {
     device: &'static str,
     threads: usize,
     per_second: f64,
+    /// Colours are compared, not computed.
+    gflops: Option<f64>,
     repeats: usize,
     best: f64,
     median: f64,
@@ -87,7 +90,8 @@ pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
         repeats: args.repeats,
         best: first.best,
         median: first.median,
-        peak_memory: peak_memory(),
+        gflops: None,
+        peak_memory: memory::peak(),
         cases,
     };
     output.answer(&report, &report)?;
@@ -130,12 +134,6 @@ fn measure(
     let (best, median) = (seconds[0], seconds[seconds.len() / 2]);
     let per_second = (tuples * (rounds + 1)) as f64 / best.max(f64::MIN_POSITIVE);
     Ok(Case { graphs, k, tuples, rounds, separated: comparison.graphs.separated(), per_second, best, median })
-}
-
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 impl fmt::Display for Report {

@@ -7,6 +7,7 @@ use ctdg::dataset::{self, WriteFormat};
 use serde_json::json;
 
 use crate::commands::input::Input;
+use crate::commands::memory;
 use crate::output::{Outcome, Output};
 
 /// Convert a data set to CSV, TSV, Parquet or the memory-mapped binary form
@@ -29,7 +30,7 @@ pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
     let (events, nodes) = (loaded.stream.len(), loaded.stream.n_nodes());
     output.answer(
         format_args!("{}: {events} events, {nodes} nodes, {bytes} bytes\n", args.out.display()),
-        &json!({ "out": args.out, "events": events, "nodes": nodes, "bytes": bytes }),
+        &json!({ "out": args.out, "events": events, "nodes": nodes, "bytes": bytes, "peak_memory": memory::peak() }),
     )?;
     Ok(Outcome::Done)
 }

@@ -54,6 +54,15 @@ pub(crate) struct SplitSizes {
     new_node_test: usize,
     new_nodes: usize,
     nodes: NodeCounts,
+    node_classification: NodeParts,
+}
+
+/// Events of the parts for node classification: the same times, no masking.
+#[derive(Debug, Serialize)]
+struct NodeParts {
+    train: usize,
+    val: usize,
+    test: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -93,6 +102,7 @@ pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> 
 impl SplitSizes {
     pub(crate) fn of(stream: &EventStream, split: &Split) -> Self {
         let nodes = |events: &[EventId]| n_nodes_of(stream, events);
+        let by_node = split.for_nodes();
         Self {
             mode: split.rule.mode,
             val_time: split.rule.val_time,
@@ -110,6 +120,11 @@ impl SplitSizes {
                 test: nodes(&split.test),
                 new_node_val: nodes(&split.new_node_val),
                 new_node_test: nodes(&split.new_node_test),
+            },
+            node_classification: NodeParts {
+                train: by_node.train.len(),
+                val: by_node.val.len(),
+                test: by_node.test.len(),
             },
         }
     }
