@@ -13,17 +13,6 @@ thread_local! {
     static FOLDER: RefCell<TempDir> = RefCell::new(tempfile::tempdir().expect("a temporary folder"));
 }
 
-const FORMATS: [Format; 8] = [
-    Format::Auto,
-    Format::Text,
-    Format::Jodie,
-    Format::Tgb,
-    Format::Konect,
-    Format::DyGLib,
-    Format::Parquet,
-    Format::Binary,
-];
-
 fuzz_target!(|input: &[u8]| {
     let Some((&choice, bytes)) = input.split_first() else { return };
     FOLDER.with_borrow(|folder| {
@@ -35,7 +24,7 @@ fuzz_target!(|input: &[u8]| {
         } else {
             let _ = std::fs::remove_file(&beside);
         }
-        let format = FORMATS[usize::from(choice) % FORMATS.len()];
+        let format = Format::ALL[usize::from(choice) % Format::ALL.len()];
         let options = ReadOptions { format, sort: choice & 0x40 != 0, ..ReadOptions::default() };
         if let Ok(stream) = read(&file, &options) {
             assert!(stream.times().is_sorted());

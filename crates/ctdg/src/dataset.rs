@@ -56,6 +56,12 @@ pub enum Format {
     Binary,
 }
 
+impl Format {
+    /// Every way to read a file.
+    pub const ALL: [Self; 8] =
+        [Self::Auto, Self::Text, Self::Jodie, Self::Tgb, Self::Konect, Self::DyGLib, Self::Parquet, Self::Binary];
+}
+
 /// A column of a table, by name or by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ColumnRef {

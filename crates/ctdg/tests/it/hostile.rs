@@ -6,23 +6,12 @@ use ctdg::dataset::{Format, ReadOptions, WriteFormat, read, write};
 use ctdg::event::EventStream;
 use proptest::prelude::*;
 
-const FORMATS: [Format; 8] = [
-    Format::Auto,
-    Format::Text,
-    Format::Jodie,
-    Format::Tgb,
-    Format::Konect,
-    Format::DyGLib,
-    Format::Parquet,
-    Format::Binary,
-];
-
 /// Reads `bytes` in every way there is.
 fn try_everything(folder: &Path, bytes: &[u8]) {
     for name in ["x.csv", "x_features.npy"] {
         std::fs::write(folder.join(name), bytes).unwrap();
     }
-    for format in FORMATS {
+    for format in Format::ALL {
         for sort in [false, true] {
             let options = ReadOptions { format, sort, ..ReadOptions::default() };
             if let Ok(stream) = read(&folder.join("x.csv"), &options) {
