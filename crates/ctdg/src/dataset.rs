@@ -29,7 +29,7 @@ use std::str::FromStr;
 pub use bundled::{COLLEGEMSG, collegemsg};
 pub use source::Progress;
 use source::Source;
-pub use write::{WriteFormat, write, write_text_file};
+pub use write::{WriteFormat, beside, write, write_text_file, write_with};
 
 use crate::error::{Error, Problem, Result};
 use crate::event::{EventStream, IdKind};
@@ -144,7 +144,9 @@ pub fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream> {
 
 /// The format of `path`; text of every kind stays [`Format::Auto`] until its first line is read.
 fn detect(path: &Path, asked: Format) -> Result<Format> {
-    if asked != Format::Auto {
+    // A pipe can be read only once, and only text can be read from one.
+    let is_file = std::fs::metadata(path).map_err(|source| Error::io(path, "open", source))?.is_file();
+    if asked != Format::Auto || !is_file {
         return Ok(asked);
     }
     let head = Source::open(path, None)?.head(binary::MAGIC.len())?;

@@ -144,6 +144,11 @@ impl Features {
         &self.values[index * self.width..][..self.width]
     }
 
+    /// All values, row after row, taken over; copied only if they are shared or mapped.
+    pub(crate) fn into_values(self) -> Vec<f32> {
+        self.values.into_vec()
+    }
+
     /// All values, row after row.
     #[must_use]
     pub fn values(&self) -> &[f32] {

@@ -251,7 +251,7 @@ impl<'s> PairEncoder<'s> {
         let Self { store, encoding, chunks } = self;
         let n_chunks = queries.len().div_ceil(CHUNK);
         if chunks.len() < n_chunks {
-            chunks.resize_with(n_chunks, || (RowTable::new(2 * encoding.length), PairTokens::default()));
+            chunks.resize_with(n_chunks, Default::default);
         }
         queries.par_chunks(CHUNK).zip(&mut chunks[..n_chunks]).for_each(|(queries, (table, tokens))| {
             tokens.clear();

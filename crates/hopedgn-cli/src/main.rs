@@ -30,8 +30,10 @@ fn main() -> ExitCode {
 }
 
 fn set_threads(threads: Option<usize>) -> anyhow::Result<()> {
+    const MOST: usize = 1024;
     if let Some(threads) = threads {
-        anyhow::ensure!(threads > 0, "found --threads 0, expected at least 1; leave it out to use every core");
+        let fits = (1..=MOST).contains(&threads);
+        anyhow::ensure!(fits, "found --threads {threads}, expected 1 to {MOST}; leave it out to use every core");
         rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
     }
     Ok(())

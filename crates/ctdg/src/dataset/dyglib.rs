@@ -1,13 +1,15 @@
 //! DyGLib's processed trio: `ml_NAME.csv`, `ml_NAME.npy` (edge features), `ml_NAME_node.npy` (node features).
 //!
-//! Ids in the trio start at 1 and row 0 of both matrices is padding; neither survives here. DyGLib writes matrices of
-//! zeros where a set has no features, so a matrix of zeros is read as no features.
+//! Ids in the trio start at 1 and row 0 of both matrices is padding; neither survives here. The column `idx` says which
+//! row of the edge features belongs to an event. DyGLib writes matrices of zeros where a set has no features, so a
+//! matrix of zeros is read as no features.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::dataset::npy::{self, Matrix};
-use crate::dataset::text::sibling;
-use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, text};
+use crate::dataset::source::Source;
+use crate::dataset::text::{self, sibling};
+use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventStream, Features, NodeId};
 
@@ -18,31 +20,42 @@ pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream
         dst: column(&options.dst, "i"),
         time: column(&options.time, "ts"),
         label: column(&options.label, "label"),
-        features: FeatureColumns::None,
+        // Not a feature, but a number for each event that must survive sorting.
+        features: FeatureColumns::Chosen(vec![ColumnRef::Name("idx".into())]),
         header: Some(true),
         ..options.clone()
     };
-    let stream = text::read(path, Format::Text, &options)?;
-    let (edges, nodes) = (sibling(path, ".npy"), sibling(path, "_node.npy"));
-    let mut columns = stream.into_columns();
-    if let Some(file) = edges {
-        let rows = columns.time.len();
-        let matrix = read_padded(&file, rows + 1, "events and the padding row")?;
-        columns.edge_features = features_after_padding(matrix, &file, (1..=rows).map(Some))?;
-    }
-    if let Some(file) = nodes {
-        let ids: Vec<_> = (0..columns.names.len())
-            .map(|index| NodeId::from_index(index).and_then(|node| columns.names.integer(node)))
-            .map(|id| id.and_then(|id| usize::try_from(id).ok()))
-            .collect();
-        let largest = ids.iter().flatten().max().copied().unwrap_or(0);
+    let mut rows = text::read_rows(Source::open(path, options.progress)?, Format::Text, &options)?;
+    let places = rows.builder.take_features();
+    let edges = match sibling(path, ".npy") {
+        Some(file) => {
+            let matrix = read_padded(&file, places.len() + 1, "events and the padding row")?;
+            features_at(matrix, &file, places.iter().map(|&place| place_of(place)))?
+        }
+        None => None,
+    };
+    let mut columns = rows.builder.finish(edges)?.into_columns();
+    if let Some(file) = sibling(path, "_node.npy") {
+        let names = &columns.names;
+        let ids = (0..names.len()).map(|index| {
+            let id = NodeId::from_index(index).and_then(|node| names.integer(node))?;
+            usize::try_from(id).ok()
+        });
+        let largest = ids.clone().flatten().max().unwrap_or(0);
         let matrix = read_padded(&file, largest + 1, "nodes and the padding row")?;
-        columns.node_features = features_after_padding(matrix, &file, ids.into_iter())?;
+        columns.node_features = features_at(matrix, &file, ids)?;
     }
     EventStream::new(columns)
 }
 
-fn read_padded(file: &PathBuf, expected: usize, of: &'static str) -> Result<Matrix> {
+/// A place in a matrix from a number of the table; whole numbers are exact up to 2^24, beyond any published set.
+fn place_of(number: f32) -> Option<usize> {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative, below 2^24")]
+    let place = number as usize;
+    (number >= 0.0 && number.fract() == 0.0 && number <= 16_777_216.0).then_some(place)
+}
+
+fn read_padded(file: &Path, expected: usize, of: &'static str) -> Result<Matrix> {
     let matrix = npy::read(file, None)?;
     if matrix.rows != expected {
         let problem = Problem::FeatureRows { found: matrix.rows as u64, expected: expected as u64, of };
@@ -57,22 +70,18 @@ pub(crate) fn all_zero(values: &[f32]) -> bool {
 }
 
 /// The given rows of `matrix`, or nothing if it holds only zeros.
-fn features_after_padding(
-    matrix: Matrix,
-    file: &Path,
-    rows: impl Iterator<Item = Option<usize>>,
-) -> Result<Option<Features>> {
-    let Matrix { width, values, .. } = matrix;
+fn features_at(matrix: Matrix, file: &Path, places: impl Iterator<Item = Option<usize>>) -> Result<Option<Features>> {
+    let Matrix { rows, width, values } = matrix;
     if width == 0 || all_zero(&values) {
         return Ok(None);
     }
     let mut kept = Vec::with_capacity(values.len() - width);
-    for row in rows {
-        let Some(row) = row else {
-            let problem = Problem::NotANumber { found: "a node name".into(), expected: "an integer node id" };
-            return Err(Error::at(Place::file(file), problem));
+    for place in places {
+        let Some(place) = place.filter(|&place| place < rows) else {
+            let detail = format!("an event or node that refers to no row of 0 to {}", rows - 1);
+            return Err(Error::at(Place::file(file), Problem::Corrupt { format: "DyGLib", detail }));
         };
-        kept.extend_from_slice(&values[row * width..][..width]);
+        kept.extend_from_slice(&values[place * width..][..width]);
     }
     Features::new(width, kept).map(Some)
 }

@@ -118,8 +118,7 @@ impl Finder<'_> {
             return self.chosen(role, chosen);
         }
         if let Some(at) = fixed {
-            let (found, expected) = (self.n_columns as u64, at as u64 + 1);
-            return if at < self.n_columns { Ok(at) } else { Err(Problem::ShortRow { found, expected }) };
+            return if at < self.n_columns { Ok(at) } else { Err(self.missing(role, format!("column {}", at + 1))) };
         }
         self.known(known)?.ok_or_else(|| self.missing(role, quoted_list(known)))
     }
@@ -127,9 +126,7 @@ impl Finder<'_> {
     fn chosen(&self, role: &'static str, column: &ColumnRef) -> Result<usize, Problem> {
         match column {
             ColumnRef::Position(position) if *position <= self.n_columns => Ok(position - 1),
-            ColumnRef::Position(position) => {
-                Err(Problem::ShortRow { found: self.n_columns as u64, expected: *position as u64 })
-            }
+            ColumnRef::Position(position) => Err(self.missing(role, format!("column {position}"))),
             ColumnRef::Name(name) => self.named(name)?.ok_or_else(|| self.missing(role, format!("{name:?}"))),
         }
     }

@@ -20,7 +20,7 @@ use crate::dataset::source::Source;
 use crate::dataset::text::sibling;
 use crate::dataset::{Format, ReadOptions, npy};
 use crate::error::{Error, Place, Problem, Result};
-use crate::event::{EventStream, RejectedRow, StreamBuilder};
+use crate::event::{EventStream, IdKind, RejectedRow, StreamBuilder};
 
 /// Key of the file's metadata under which we note that sources and destinations have names of their own.
 const BIPARTITE: &str = "ctdg.bipartite";
@@ -53,7 +53,13 @@ fn read_groups(bytes: Bytes, options: &ReadOptions<'_>) -> Result<EventStream> {
         FeatureSpan::From(from) => (*from..names.len()).collect(),
     };
     let noted = metadata.key_value_metadata().into_iter().flatten().any(|entry| entry.key == BIPARTITE);
-    let mut builder = StreamBuilder::new(options.ids, options.bipartite.unwrap_or(noted), options.sort);
+    // The type of a column says what its ids are; the first row would only be a guess.
+    let is_text = |at: usize| schema.column(at).physical_type() == Physical::BYTE_ARRAY;
+    let ids = match options.ids {
+        IdKind::Auto if is_text(layout.src) || is_text(layout.dst) => IdKind::Text,
+        told => told,
+    };
+    let mut builder = StreamBuilder::new(ids, options.bipartite.unwrap_or(noted), options.sort);
     let n_rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
     for group in 0..file.num_row_groups() {
         let group = file.get_row_group(group).map_err(damaged)?;
@@ -135,9 +141,22 @@ struct Cells {
     /// Rows before this block.
     first_row: u64,
     n_block: usize,
-    /// Seconds in one unit of a timestamp; 1 for plain numbers.
-    scale: f64,
+    meaning: Meaning,
 }
+
+/// What the integers of a column stand for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Meaning {
+    Signed,
+    Unsigned,
+    /// A moment, in so many parts of a second.
+    Moment {
+        per_second: f64,
+    },
+    Days,
+}
+
+const SECONDS_A_DAY: f64 = 86_400.0;
 
 enum Values {
     Int32(Vec<i32>),
@@ -181,8 +200,8 @@ impl Cells {
             }
         };
         let reader = group.get_column_reader(at).map_err(damaged)?;
-        let scale = seconds_in_unit(&column);
-        Ok(Self { reader, values, at, name: names[at].clone(), first_row, n_block: 0, scale })
+        let meaning = Meaning::of(&column).map_err(|problem| Error::at(place(), problem))?;
+        Ok(Self { reader, values, at, name: names[at].clone(), first_row, n_block: 0, meaning })
     }
 
     /// Decodes the next block; 0 at the end.
@@ -209,7 +228,10 @@ impl Cells {
     }
 
     fn id(&self, row: usize) -> Result<Id<'_>> {
+        let unsigned = self.meaning == Meaning::Unsigned;
         let integer = match &self.values {
+            Values::Int32(values) if unsigned => return Ok(Id::Integer(u64::from(values[row].cast_unsigned()))),
+            Values::Int64(values) if unsigned => return Ok(Id::Integer(values[row].cast_unsigned())),
             Values::Int32(values) => i64::from(values[row]),
             Values::Int64(values) => values[row],
             Values::Bytes(values) => return Ok(Id::Text(values[row].data())),
@@ -222,14 +244,18 @@ impl Cells {
         id.map(Id::Integer).map_err(|problem| Error::at(self.place(row), problem))
     }
 
+    #[expect(clippy::cast_precision_loss, reason = "numbers are f64; beyond 2^53 they lose their last bits")]
     fn number(&self, row: usize) -> Result<f64> {
-        Ok(match &self.values {
-            Values::Int32(values) => f64::from(values[row]),
-            #[expect(clippy::cast_precision_loss, reason = "times are f64; beyond 2^53 they lose their last bits")]
-            Values::Int64(values) => values[row] as f64 * self.scale,
-            Values::Float(values) => f64::from(values[row]),
-            Values::Double(values) => values[row],
-            Values::Bytes(_) => {
+        Ok(match (&self.values, self.meaning) {
+            (Values::Int32(values), Meaning::Unsigned) => f64::from(values[row].cast_unsigned()),
+            (Values::Int32(values), Meaning::Days) => f64::from(values[row]) * SECONDS_A_DAY,
+            (Values::Int32(values), _) => f64::from(values[row]),
+            (Values::Int64(values), Meaning::Unsigned) => values[row].cast_unsigned() as f64,
+            (Values::Int64(values), Meaning::Moment { per_second }) => values[row] as f64 / per_second,
+            (Values::Int64(values), _) => values[row] as f64,
+            (Values::Float(values), _) => f64::from(values[row]),
+            (Values::Double(values), _) => values[row],
+            (Values::Bytes(_), _) => {
                 let problem = Problem::WrongType { found: "text".into(), expected: "numbers" };
                 return Err(Error::at(self.place(row), problem));
             }
@@ -266,19 +292,33 @@ fn fill<T: DataType>(
     Ok(block)
 }
 
-/// Timestamps become seconds; plain numbers stay as they are.
-fn seconds_in_unit(column: &ColumnDescriptor) -> f64 {
-    if let Some(LogicalType::Timestamp(timestamp)) = column.logical_type_ref() {
-        return match timestamp.unit {
-            TimeUnit::MILLIS => 1e-3,
-            TimeUnit::MICROS => 1e-6,
-            TimeUnit::NANOS => 1e-9,
-        };
-    }
-    match column.converted_type() {
-        ConvertedType::TIMESTAMP_MILLIS => 1e-3,
-        ConvertedType::TIMESTAMP_MICROS => 1e-6,
-        _ => 1.0,
+impl Meaning {
+    /// What the schema says; both its older and its newer way of saying it.
+    fn of(column: &ColumnDescriptor) -> Result<Self, Problem> {
+        match column.logical_type_ref() {
+            Some(LogicalType::Timestamp(timestamp)) => {
+                let per_second = match timestamp.unit {
+                    TimeUnit::MILLIS => 1e3,
+                    TimeUnit::MICROS => 1e6,
+                    TimeUnit::NANOS => 1e9,
+                };
+                return Ok(Self::Moment { per_second });
+            }
+            Some(LogicalType::Date) => return Ok(Self::Days),
+            _ => {}
+        }
+        Ok(match column.converted_type() {
+            ConvertedType::TIMESTAMP_MILLIS => Self::Moment { per_second: 1e3 },
+            ConvertedType::TIMESTAMP_MICROS => Self::Moment { per_second: 1e6 },
+            ConvertedType::DATE => Self::Days,
+            ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64 => {
+                Self::Unsigned
+            }
+            ConvertedType::DECIMAL => {
+                return Err(Problem::WrongType { found: "decimals".into(), expected: "integers, floats or text" });
+            }
+            _ => Self::Signed,
+        })
     }
 }
 

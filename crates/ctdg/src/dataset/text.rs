@@ -1,19 +1,21 @@
 //! Delimited text: CSV, TSV and their kin, read in one pass.
 
+use std::cell::Cell;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use csv::ByteRecord;
 
 use crate::dataset::dyglib::all_zero;
 use crate::dataset::layout::{FeatureSpan, Layout, format_of_header, looks_like_header};
 use crate::dataset::source::{Compression, Source};
-use crate::dataset::{Format, ReadOptions, npy};
+use crate::dataset::{ColumnRef, Format, ReadOptions, npy};
 use crate::error::{Error, Place, Problem, Result, quoted};
 use crate::event::{Columns, EventStream, RejectedRow, Role, StreamBuilder};
 
 /// No honest row is longer; a file that claims so is damaged, and must not take the memory down with it.
-const LONGEST_LINE: usize = 16 << 20;
+const LONGEST_ROW: usize = 16 << 20;
 /// What is looked at before reading, for the delimiter and comments.
 const HEAD: u64 = 1 << 16;
 
@@ -34,8 +36,15 @@ pub(crate) fn read(path: &Path, format: Format, options: &ReadOptions<'_>) -> Re
     Ok(stream)
 }
 
-/// Reads `source` as delimited text; features beside the file are taken where the rows bring none.
-pub(crate) fn read_from(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
+/// The rows of a table, and what is known of it besides.
+pub(crate) struct Rows {
+    pub(crate) builder: StreamBuilder,
+    format: Format,
+    has_features: bool,
+}
+
+/// Reads all rows of `source`.
+pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> Result<Rows> {
     let mut table = Table::open(source, format, options)?;
     let bipartite = options.bipartite.unwrap_or(table.format == Format::Jodie);
     let mut builder = StreamBuilder::new(options.ids, bipartite, options.sort);
@@ -44,15 +53,19 @@ pub(crate) fn read_from(source: Source<'_>, format: Format, options: &ReadOption
         table.push(&row, &mut builder)?;
         table.next(&mut row)?;
     }
-    let path = table.path;
-    let beside = match &table.layout.features {
-        FeatureSpan::At(at) if at.is_empty() => sibling(&path, "_features.npy"),
-        _ => None,
-    };
+    let has_features = table.layout.features != FeatureSpan::At(Vec::new());
+    Ok(Rows { builder, format: table.format, has_features })
+}
+
+/// Reads `source` as delimited text; features beside the file are taken where the rows bring none.
+fn read_from(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
+    let path = source.path().to_path_buf();
+    let Rows { builder, format, has_features } = read_rows(source, format, options)?;
+    let beside = if has_features { None } else { sibling(&path, "_features.npy") };
     let Some(beside) = beside else {
         let stream = builder.finish(None).map_err(|error| error.in_file(&path))?;
         let silent = stream.edge_features().is_some_and(|features| all_zero(features.values()));
-        return if table.format == Format::Jodie && silent { without_edge_features(stream) } else { Ok(stream) };
+        return if format == Format::Jodie && silent { without_edge_features(stream) } else { Ok(stream) };
     };
     let matrix = npy::read(&beside, options.progress)?;
     if matrix.rows != builder.len() {
@@ -83,7 +96,11 @@ struct Table<'a> {
     reader: csv::Reader<Box<dyn Read + 'a>>,
     header: Option<Vec<String>>,
     layout: Layout,
+    /// Fields of every row; more only where the layout has features to the end.
+    n_fields: usize,
     first: ByteRecord,
+    /// Bytes read since the last row was complete.
+    unfinished: Rc<Cell<usize>>,
 }
 
 impl<'a> Table<'a> {
@@ -99,7 +116,8 @@ impl<'a> Table<'a> {
         let comment = head.first().copied().filter(|byte| [b'%', b'#'].contains(byte));
         let format = if format == Format::Auto && comment == Some(b'%') { Format::Konect } else { format };
         let delimiter = options.delimiter.unwrap_or_else(|| sniff_delimiter(&head, comment));
-        let guarded = LineGuard { inner: Cursor::new(head).chain(source), length: 0 };
+        let unfinished = Rc::new(Cell::new(0));
+        let guarded = RowGuard { inner: Cursor::new(head).chain(source), unfinished: Rc::clone(&unfinished) };
         let text: Box<dyn Read + 'a> = match delimiter {
             b' ' => Box::new(FoldBlanks { inner: guarded, before: b'\n' }),
             _ => Box::new(guarded),
@@ -113,7 +131,9 @@ impl<'a> Table<'a> {
             format,
             header: None,
             layout: Layout { src: 0, dst: 0, time: 0, label: None, features: FeatureSpan::At(Vec::new()) },
+            n_fields: 0,
             first: ByteRecord::new(),
+            unfinished,
         };
         table.find_layout(options)?;
         Ok(table)
@@ -143,6 +163,12 @@ impl<'a> Table<'a> {
         if fields.is_empty() {
             return Err(Error::at(Place::file(&self.path), Problem::Empty));
         }
+        self.n_fields = match (&self.header, &self.layout.features) {
+            // The header of such a file is shorter than its rows.
+            (_, FeatureSpan::From(_)) => self.layout.n_needed(),
+            (Some(header), _) => header.len(),
+            (None, _) => fields.len(),
+        };
         self.first = first;
         Ok(())
     }
@@ -153,14 +179,20 @@ impl<'a> Table<'a> {
             Format::Konect => false,
             _ => {
                 let is_number = |field: &String| field.parse::<f64>().is_ok();
+                let time = match &options.time {
+                    Some(ColumnRef::Position(position)) => position - 1,
+                    Some(ColumnRef::Name(_)) => return true,
+                    None => 2,
+                };
                 // Names of the usual kind, or no number where the time of a nameless table stands.
-                looks_like_header(row) || !row.get(2).is_some_and(is_number)
+                looks_like_header(row) || !row.get(time).is_some_and(is_number)
             }
         })
     }
 
     /// Reads the next row; an empty row means the end.
     fn next(&mut self, row: &mut ByteRecord) -> Result<()> {
+        self.unfinished.set(0);
         match self.reader.read_byte_record(row) {
             Ok(true) => Ok(()),
             Ok(false) => {
@@ -173,8 +205,8 @@ impl<'a> Table<'a> {
                     csv::ErrorKind::Io(error) => error,
                     other => io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}")),
                 };
-                if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<LineTooLong>) {
-                    let problem = Problem::Corrupt { format: "text", detail: LineTooLong.to_string() };
+                if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<RowTooLong>) {
+                    let problem = Problem::Corrupt { format: "text", detail: RowTooLong.to_string() };
                     return Err(Error::at(Place { line, ..Place::file(&self.path) }, problem));
                 }
                 Err(Source::explain(&self.path, self.compression, error))
@@ -185,8 +217,9 @@ impl<'a> Table<'a> {
     /// Adds one row to the stream.
     fn push(&self, row: &ByteRecord, builder: &mut StreamBuilder) -> Result<()> {
         let layout = &self.layout;
-        if row.len() < layout.n_needed() {
-            let problem = Problem::ShortRow { found: row.len() as u64, expected: layout.n_needed() as u64 };
+        let surplus = row.iter().skip(self.n_fields).any(|field| !field.trim_ascii().is_empty());
+        if row.len() < self.n_fields || (surplus && !matches!(layout.features, FeatureSpan::From(_))) {
+            let problem = Problem::RowLength { found: row.len() as u64, expected: self.n_fields as u64 };
             return Err(Error::at(Place::file(&self.path).line(line_of(row)), problem));
         }
         let field = |at: usize| row.get(at).unwrap_or_default().trim_ascii();
@@ -274,31 +307,29 @@ fn sniff_delimiter(head: &[u8], comment: Option<u8>) -> u8 {
 }
 
 #[derive(Debug)]
-struct LineTooLong;
+struct RowTooLong;
 
-impl std::fmt::Display for LineTooLong {
+impl std::fmt::Display for RowTooLong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "a line of more than {} MiB", LONGEST_LINE >> 20)
+        write!(f, "a row of more than {} MiB", LONGEST_ROW >> 20)
     }
 }
 
-impl std::error::Error for LineTooLong {}
+impl std::error::Error for RowTooLong {}
 
-/// Stops at a line that never ends, so that memory stays bounded.
-struct LineGuard<R> {
+/// Stops at a row that never ends, be it one line or many in one open quote, so that memory stays bounded.
+struct RowGuard<R> {
     inner: R,
-    length: usize,
+    unfinished: Rc<Cell<usize>>,
 }
 
-impl<R: Read> Read for LineGuard<R> {
+impl<R: Read> Read for RowGuard<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
-        self.length = match buffer[..n].iter().rposition(|&byte| byte == b'\n') {
-            Some(last) => n - last - 1,
-            None => self.length + n,
-        };
-        if self.length > LONGEST_LINE {
-            return Err(io::Error::other(LineTooLong));
+        let unfinished = self.unfinished.get() + n;
+        self.unfinished.set(unfinished);
+        if unfinished > LONGEST_ROW {
+            return Err(io::Error::other(RowTooLong));
         }
         Ok(n)
     }

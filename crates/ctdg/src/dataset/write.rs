@@ -1,13 +1,14 @@
 //! Writes a stream to a file that appears whole or not at all.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::dataset::atomic::PendingFile;
 use crate::dataset::source::Compression;
+use crate::dataset::text::sibling;
 use crate::dataset::{binary, npy, parquet};
 use crate::error::{Error, Place, Problem, Result};
-use crate::event::{EventId, EventStream};
+use crate::event::{EventId, EventStream, Features, NodeId};
 
 /// What to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,23 +41,55 @@ impl WriteFormat {
     }
 }
 
+/// Where a companion of the data file `path` lies: `DIR/STEM` and then `ending`.
+#[must_use]
+pub fn beside(path: &Path, ending: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (_, name) = Compression::of_name(&name);
+    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+    path.with_file_name(format!("{stem}{ending}"))
+}
+
 /// Writes `stream` to `path`. Text and Parquet keep node features in `STEM_node_features.npy` beside the file.
+///
+/// Text has no place for two kinds of names: destinations of a bipartite stream are numbered on behind its sources, and
+/// a bipartite stream with text names is refused if the two sides share one.
 pub fn write(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<()> {
-    let main = PendingFile::write(path, |out| match format {
-        WriteFormat::Text(delimiter) => write_text(out, stream, delimiter),
+    write_with(stream, path, format, &[])
+}
+
+/// As [`write`], together with small text files: all appear, or none does.
+pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts: &[(PathBuf, String)]) -> Result<()> {
+    refuse_false_companions(stream, path, format)?;
+    let names = match format {
+        WriteFormat::Text(_) => TextNames::of(stream).map_err(|error| error.in_file(path))?,
+        WriteFormat::Parquet | WriteFormat::Binary => TextNames { shift: 0 },
+    };
+    let mut pending = vec![PendingFile::write(path, |out| match format {
+        WriteFormat::Text(delimiter) => write_text(out, stream, delimiter, &names),
         WriteFormat::Parquet => parquet::write(out, stream).map_err(std::io::Error::other),
         WriteFormat::Binary => binary::write(out, stream),
-    })?;
-    let beside = stream.node_features().filter(|_| format != WriteFormat::Binary).map(|features| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let (_, name) = Compression::of_name(&name);
-        let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-        (path.with_file_name(format!("{stem}_node_features.npy")), features)
-    });
-    if let Some((path, features)) = &beside {
-        PendingFile::write(path, |out| npy::write(out, features))?.commit()?;
+    })?];
+    if let Some(features) = stream.node_features().filter(|_| format != WriteFormat::Binary) {
+        let path = beside(path, "_node_features.npy");
+        pending.push(PendingFile::write(&path, |out| npy::write(out, features))?);
     }
-    main.commit()
+    for (path, text) in texts {
+        pending.push(PendingFile::write(path, |out| out.write_all(text.as_bytes()))?);
+    }
+    pending.into_iter().try_for_each(PendingFile::commit)
+}
+
+/// A feature file that lies beside `path` would be read as belonging to what is written there.
+fn refuse_false_companions(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<()> {
+    let edges = matches!(format, WriteFormat::Text(_)) && stream.edge_features().is_none();
+    let nodes = format != WriteFormat::Binary && stream.node_features().is_none();
+    for (taken, ending) in [(edges, "_features.npy"), (nodes, "_node_features.npy")] {
+        if taken && let Some(companion) = sibling(path, ending) {
+            return Err(Error::at(Place::file(companion), Problem::FalseCompanion));
+        }
+    }
+    Ok(())
 }
 
 /// Writes a small text file that appears whole or not at all.
@@ -64,16 +97,53 @@ pub fn write_text_file(path: &Path, text: &str) -> Result<()> {
     PendingFile::write(path, |out| out.write_all(text.as_bytes()))?.commit()
 }
 
-fn write_text(out: &mut dyn Write, stream: &EventStream, delimiter: u8) -> std::io::Result<()> {
+/// How names are written where there is only one kind of them.
+struct TextNames {
+    /// Added to the names of destinations.
+    shift: u64,
+}
+
+impl TextNames {
+    fn of(stream: &EventStream) -> Result<Self> {
+        let names = stream.names();
+        let Some(n_sources) = names.n_sources().filter(|&n| n > 0 && (n as usize) < names.len()) else {
+            return Ok(Self { shift: 0 });
+        };
+        let (first, last) = (NodeId(n_sources), NodeId::from_index(names.len() - 1).unwrap_or(NodeId(n_sources)));
+        let (Some(largest_source), Some(smallest)) = (names.integer(NodeId(n_sources - 1)), names.integer(first))
+        else {
+            let lookup = names.lookup()?;
+            let mut destinations = (n_sources..=last.0).map(NodeId);
+            let apart = destinations.all(|node| lookup.source(&names.name(node)).is_none());
+            return if apart { Ok(Self { shift: 0 }) } else { Err(Problem::TwoKindsOfNames.into()) };
+        };
+        // Names of each side are sorted: sources that all come first stay as they are.
+        if largest_source < smallest {
+            return Ok(Self { shift: 0 });
+        }
+        let largest = names.integer(last).unwrap_or(smallest);
+        let shift = largest_source.checked_add(1).filter(|shift| largest.checked_add(*shift).is_some());
+        Ok(Self { shift: shift.ok_or(Problem::TwoKindsOfNames)? })
+    }
+
+    fn destination(&self, stream: &EventStream, node: NodeId) -> String {
+        match stream.names().integer(node) {
+            Some(name) => (name + self.shift).to_string(),
+            None => stream.names().name(node),
+        }
+    }
+}
+
+fn write_text(out: &mut dyn Write, stream: &EventStream, delimiter: u8, names: &TextNames) -> std::io::Result<()> {
     let mut table = csv::WriterBuilder::new().delimiter(delimiter).from_writer(out);
-    let width = stream.edge_features().map_or(0, crate::event::Features::width);
+    let width = stream.edge_features().map_or(0, Features::width);
     let mut header: Vec<String> = ["src", "dst", "time", "label"].map(String::from).into();
     header.extend((0..width).map(|index| format!("feat_{index}")));
     table.write_record(&header)?;
     for id in stream.ids() {
         let event = stream.event(id);
         table.write_field(stream.names().name(event.src))?;
-        table.write_field(stream.names().name(event.dst))?;
+        table.write_field(names.destination(stream, event.dst))?;
         table.write_field(event.time.to_string())?;
         table.write_field(event.label.to_string())?;
         for value in features_of(stream, id) {

@@ -33,12 +33,12 @@ pub enum Problem {
         /// The repeated column.
         what: String,
     },
-    /// A column position past the end of the row.
-    #[error("found {found} fields, expected at least {expected}")]
-    ShortRow {
+    /// A row shorter or longer than the others.
+    #[error("found {found} fields, expected {expected}")]
+    RowLength {
         /// Fields in the row.
         found: u64,
-        /// Fields needed.
+        /// Fields of the header, or of the first row.
         expected: u64,
     },
     /// Text where a number must stand.
@@ -89,6 +89,12 @@ pub enum Problem {
         /// The limit.
         max: u64,
     },
+    /// A feature file that would be taken for that of a file about to be written.
+    #[error("found this file beside the one to write, expected none, because it would be read as its features")]
+    FalseCompanion,
+    /// A bipartite stream whose two kinds of text names collide in a format that has one kind.
+    #[error("found names that sources and destinations share, expected different ones in a text file")]
+    TwoKindsOfNames,
     /// A null where a value must stand (Parquet).
     #[error("found no value, expected one in every row")]
     Null,
@@ -357,9 +363,11 @@ impl Problem {
             Self::Truncated { .. } => "the file was cut off; fetch or copy it again",
             Self::Corrupt { .. } => "fetch or copy the file again",
             Self::NotUtf8 => "save the file as UTF-8",
+            Self::FalseCompanion => "write under another name, or remove this file first",
+            Self::TwoKindsOfNames => "write .parquet or .ctdg, which keep them apart",
             Self::Null => "drop the rows without a value, or fill them in",
             Self::FeatureRows { .. } => "make the feature file again from the same events",
-            Self::FeatureWidth { .. } | Self::ShortRow { .. } => "make every row equally long",
+            Self::FeatureWidth { .. } | Self::RowLength { .. } => "make every row equally long",
             Self::Empty => "check that the right file and columns were given",
             Self::NotFetched { .. } => "fetch it with `hopedgn data fetch NAME`",
             Self::UnknownData { .. } => "see `hopedgn data list`",

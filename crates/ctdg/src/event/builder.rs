@@ -163,6 +163,12 @@ impl StreamBuilder {
         Ok(())
     }
 
+    /// Takes the features pushed so far out of the builder, row after row.
+    pub(crate) fn take_features(&mut self) -> Vec<f32> {
+        self.feature_width = None;
+        std::mem::take(&mut self.features)
+    }
+
     /// The stream, with `edge_features` if the rows brought none. Dense ids follow the sorted order of names.
     pub fn finish(mut self, edge_features: Option<Features>) -> Result<EventStream> {
         if self.time.is_empty() {
@@ -186,7 +192,7 @@ impl StreamBuilder {
             permute(&order, &mut self.dst);
             permute(&order, &mut self.time);
             permute(&order, &mut self.label);
-            edge_features = edge_features.map(|features| permuted_rows(&order, &features)).transpose()?;
+            edge_features = edge_features.map(|features| permuted_rows(&order, features)).transpose()?;
         }
         EventStream::new(Columns {
             src: shrunk(self.src).into(),
@@ -233,6 +239,9 @@ impl Interner {
         }
         if std::str::from_utf8(id).is_err() {
             return Err(Problem::NotUtf8);
+        }
+        if id.is_empty() {
+            return Err(Problem::NotANumber { found: quoted(id), expected: "a node id" });
         }
         let node = self.next()?;
         self.texts.insert(id.into(), node);
@@ -300,6 +309,9 @@ impl SortedNames {
 
 fn parse_id(text: &[u8]) -> Result<u64, Problem> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
+    if std::str::from_utf8(text).is_err() {
+        return Err(Problem::NotUtf8);
+    }
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(Problem::NotANumber { found: quoted(text), expected: "an integer node id" });
     }
@@ -319,34 +331,61 @@ fn chronological(time: &[f64]) -> Vec<u32> {
     order
 }
 
-/// Puts `values[order[i]]` at `i` for all `i`, along the permutation's cycles and without a second copy.
+/// Puts `values[order[i]]` at `i` for all `i`, without a second copy.
 fn permute<T: Copy>(order: &[u32], values: &mut [T]) {
+    let mut held = None;
+    follow_cycles(order, |step| match step {
+        Step::Lift(from) => held = Some(values[from]),
+        Step::Move { from, to } => values[to] = values[from],
+        Step::Lower(to) => values[to] = held.expect("lifted before"),
+    });
+}
+
+/// The same for rows of features.
+fn permuted_rows(order: &[u32], features: Features) -> Result<Features> {
+    let width = features.width();
+    let mut values = features.into_values();
+    let mut held = Vec::with_capacity(width);
+    follow_cycles(order, |step| match step {
+        Step::Lift(from) => held.splice(.., values[from * width..][..width].iter().copied()).for_each(drop),
+        Step::Move { from, to } => values.copy_within(from * width..(from + 1) * width, to * width),
+        Step::Lower(to) => values[to * width..][..width].copy_from_slice(&held),
+    });
+    Features::new(width, values)
+}
+
+/// One step of carrying a permutation out in place.
+enum Step {
+    /// Keep the value at this place aside.
+    Lift(usize),
+    Move {
+        from: usize,
+        to: usize,
+    },
+    /// Put what was kept here.
+    Lower(usize),
+}
+
+/// Tells `apply` the steps that put `order[i]` at `i`, cycle by cycle.
+fn follow_cycles(order: &[u32], mut apply: impl FnMut(Step)) {
     let mut done = vec![false; order.len()];
     for start in 0..order.len() {
         if done[start] {
             continue;
         }
-        let first = values[start];
-        let mut hole = start;
+        apply(Step::Lift(start));
+        let mut to = start;
         loop {
-            done[hole] = true;
-            let from = order[hole] as usize;
+            done[to] = true;
+            let from = order[to] as usize;
             if from == start {
-                values[hole] = first;
+                apply(Step::Lower(to));
                 break;
             }
-            values[hole] = values[from];
-            hole = from;
+            apply(Step::Move { from, to });
+            to = from;
         }
     }
-}
-
-fn permuted_rows(order: &[u32], features: &Features) -> Result<Features> {
-    let mut values = Vec::with_capacity(features.values().len());
-    for &row in order {
-        values.extend_from_slice(features.row(row as usize));
-    }
-    Features::new(features.width(), values)
 }
 
 #[cfg(test)]

@@ -19,6 +19,14 @@ enum Storage<T> {
 }
 
 impl<T: Pod> Column<T> {
+    /// The values, taken over where nobody shares them and copied otherwise.
+    pub(crate) fn into_vec(self) -> Vec<T> {
+        match self.0 {
+            Storage::Owned(values) => Arc::unwrap_or_clone(values),
+            Storage::Mapped(..) => self.to_vec(),
+        }
+    }
+
     /// The values in `bytes` of `file`, or `None` when the range or its alignment does not fit `T`.
     pub(crate) fn mapped(file: &Arc<Mmap>, bytes: Range<usize>) -> Option<Self> {
         bytemuck::try_cast_slice::<u8, T>(file.get(bytes.clone())?).ok()?;

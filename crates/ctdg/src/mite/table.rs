@@ -10,7 +10,6 @@ pub(crate) struct RowTable {
     generation: u32,
     nodes: Vec<NodeId>,
     cursors: Vec<u32>,
-    shift: u32,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -20,15 +19,13 @@ struct Slot {
     row: u32,
 }
 
-impl RowTable {
-    /// Room for `most` distinct nodes.
-    pub(crate) fn new(most: usize) -> Self {
-        // At most half full, so that searches stay short.
-        let size = (2 * most.max(8)).next_power_of_two();
-        let shift = 64 - size.trailing_zeros();
-        Self { slots: vec![Slot::default(); size], generation: 0, nodes: Vec::new(), cursors: Vec::new(), shift }
+impl Default for RowTable {
+    fn default() -> Self {
+        Self { slots: vec![Slot::default(); 128], generation: 0, nodes: Vec::new(), cursors: Vec::new() }
     }
+}
 
+impl RowTable {
     pub(crate) fn clear(&mut self) {
         self.nodes.clear();
         self.generation = self.generation.wrapping_add(1);
@@ -52,22 +49,41 @@ impl RowTable {
     /// The row of `node`, a new one if it has none yet.
     #[inline]
     pub(crate) fn row(&mut self, node: NodeId) -> u32 {
+        let at = self.find(node);
+        if self.slots[at].generation == self.generation {
+            return self.slots[at].row;
+        }
+        let row = u32::try_from(self.nodes.len()).expect("no more rows than tokens of a pair");
+        self.slots[at] = Slot { generation: self.generation, node: node.0, row };
+        self.nodes.push(node);
+        // At most half full, so that searches stay short.
+        if 2 * self.nodes.len() > self.slots.len() {
+            self.grow();
+        }
+        row
+    }
+
+    /// Where `node` is, or the empty slot where it belongs.
+    #[inline]
+    fn find(&self, node: NodeId) -> usize {
         let mask = self.slots.len() - 1;
         // Fibonacci hashing: the high bits of the product are well mixed.
-        let hash = u64::from(node.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift;
+        let hash = u64::from(node.0).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - self.slots.len().trailing_zeros());
         let mut at = usize::try_from(hash).expect("shifted to the size of the table");
-        loop {
-            let slot = &mut self.slots[at];
-            if slot.generation != self.generation {
-                let row = u32::try_from(self.nodes.len()).expect("fewer rows than slots");
-                *slot = Slot { generation: self.generation, node: node.0, row };
-                self.nodes.push(node);
-                return row;
-            }
-            if slot.node == node.0 {
-                return slot.row;
-            }
+        while self.slots[at].generation == self.generation && self.slots[at].node != node.0 {
             at = (at + 1) & mask;
         }
+        at
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.slots = vec![Slot::default(); 2 * self.slots.len()];
+        let nodes = std::mem::take(&mut self.nodes);
+        for (row, &node) in (0..).zip(&nodes) {
+            let at = self.find(node);
+            self.slots[at] = Slot { generation: self.generation, node: node.0, row };
+        }
+        self.nodes = nodes;
     }
 }

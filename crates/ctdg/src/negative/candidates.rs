@@ -33,13 +33,13 @@ pub struct CandidateLists<'s> {
 }
 
 impl<'s> CandidateLists<'s> {
-    /// Destinations of all events of `split`; those of its training events count as past. Event `e` draws from
-    /// `random.fork(e)`, so a list does not depend on the other events.
+    /// Destinations of all events of `split`; those before validation count as past, masked nodes or not, since TGB has
+    /// no masking. Event `e` draws from `random.fork(e)`, so a list does not depend on the other events.
     #[must_use]
     pub fn new(stream: &'s EventStream, split: &Split, count: CandidateCount, random: Stream) -> Self {
         let n_events = split.rule.n_events;
         let destinations = distinct(stream.dst()[..n_events].iter().copied());
-        let train = split.train.iter().map(|&id| stream.event(id));
+        let train = split.for_nodes().train.into_iter().map(|id| stream.event(id));
         let mut pairs: Vec<_> = train.map(|event| (event.src, event.dst)).collect();
         pairs.sort_unstable();
         pairs.dedup();

@@ -50,7 +50,9 @@ impl Estimate {
             // The matrix of sequences, once for the first round's types and once for the rule.
             (terms, sum(nodes().map(|n| n.saturating_mul(n).saturating_mul(8))))
         };
-        let memory = tuples.saturating_mul(BYTES_A_TUPLE).saturating_add(links);
+        // Interaction sequences, seen from both sides.
+        let sequences = sum(graphs.iter().map(|graph| graph.n_events() as u128 * 16));
+        let memory = tuples.saturating_mul(BYTES_A_TUPLE).saturating_add(links).saturating_add(sequences);
         let seconds_a_round = terms_a_round as f64 * (k * k) as f64 / (TERMS_A_SECOND * current_num_threads() as f64);
         Self { tuples, terms_a_round, memory, seconds_a_round }
     }

@@ -176,10 +176,20 @@ impl Graph {
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sequence {
     /// Times of all meetings; with [`Direction::Directed`] of those that point away from the first node. With
-    /// [`Times::Dropped`] a single infinity for "met, some time".
+    /// [`Times::Dropped`] a single infinity for "met, some time", which JSON calls `"met"`.
+    #[serde(serialize_with = "serialize_times")]
     pub forth: Vec<f64>,
     /// With [`Direction::Directed`], times of the meetings that point to the first node.
+    #[serde(serialize_with = "serialize_times")]
     pub back: Vec<f64>,
+}
+
+/// JSON has no infinity.
+fn serialize_times<S: serde::Serializer>(times: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    if times.iter().any(|time| time.is_infinite()) {
+        return serializer.collect_seq(["met"]);
+    }
+    serializer.collect_seq(times)
 }
 
 impl Sequence {
@@ -244,6 +254,10 @@ fn half_links(
                 Times::Dropped if times.is_empty() => times.push(SOME_TIME.to_bits()),
                 Times::Dropped => {}
             }
+        }
+        if lo == hi && reading.direction == Direction::Directed {
+            // A loop leads from the node to itself and back.
+            back.clone_from(&forth);
         }
         half_links.push((lo, hi, LinkId(links.number(&row(&forth, &back)))));
         if lo != hi {

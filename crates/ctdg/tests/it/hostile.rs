@@ -97,15 +97,18 @@ proptest! {
 }
 
 #[test]
-fn a_line_without_end_is_given_up() {
-    // 40 MiB of digits pack into 40 kB.
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    for _ in 0..40 {
-        std::io::Write::write_all(&mut packed, &vec![b'7'; 1 << 20]).unwrap();
+fn a_row_without_end_is_given_up() {
+    // 40 MiB pack into 40 kB: one line, or many lines in a quote that is never closed.
+    for (start, filler) in [("", b'7'), ("src,dst,time\n1,2,3\n\"", b'\n')] {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, start.as_bytes()).unwrap();
+        for _ in 0..40 {
+            std::io::Write::write_all(&mut packed, &vec![filler; 1 << 20]).unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bomb.csv.gz");
+        std::fs::write(&path, packed.finish().unwrap()).unwrap();
+        let error = read(&path, &ReadOptions::default()).unwrap_err();
+        assert!(error.to_string().contains("a row of more than 16 MiB"), "{error}");
     }
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("bomb.csv.gz");
-    std::fs::write(&path, packed.finish().unwrap()).unwrap();
-    let error = read(&path, &ReadOptions::default()).unwrap_err();
-    assert!(error.to_string().contains("a line of more than 16 MiB"), "{error}");
 }

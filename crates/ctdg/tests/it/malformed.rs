@@ -29,7 +29,7 @@ fn a_table_without_its_columns_is_refused() {
         "duplicate-column.csv",
         r#"duplicate-column.csv, line 1: found the column "time" twice, expected it once; rename one, or choose columns by position with --src, --dst and --time"#,
     );
-    check("short-row.csv", "short-row.csv, line 3: found 2 fields, expected at least 3; make every row equally long");
+    check("short-row.csv", "short-row.csv, line 3: found 2 fields, expected 3; make every row equally long");
     check(
         "empty.csv",
         "empty.csv: found no events, expected at least one; check that the right file and columns were given",

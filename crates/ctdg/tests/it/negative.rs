@@ -82,7 +82,7 @@ proptest! {
             let set: BTreeSet<NodeId> = list.iter().copied().collect();
             prop_assert_eq!(set.len(), list.len(), "no repeats");
             prop_assert!(set.is_subset(&negatives));
-            let trained = split.train.iter().map(|&id| stream.event(id)).filter(|other| other.src == event.src);
+            let trained = split.for_nodes().train.into_iter().map(|id| stream.event(id)).filter(|other| other.src == event.src);
             let past: BTreeSet<NodeId> = trained.map(|other| other.dst).collect();
             let past_left = past.intersection(&negatives).count();
             let n_past = set.intersection(&past).count();

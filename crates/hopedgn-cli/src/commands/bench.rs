@@ -52,8 +52,8 @@ struct OnData {
 
 impl OnData {
     fn load(&self, output: &Output) -> anyhow::Result<EventStream> {
-        anyhow::ensure!(self.repeats > 0, "found --repeats 0, expected at least 1");
-        anyhow::ensure!(self.batch > 0, "found --batch 0, expected at least 1");
+        within("--repeats", self.repeats, 1_000_000)?;
+        within("--batch", self.batch, 100_000_000)?;
         Ok(self.from.load(&self.data, output)?.stream)
     }
 
@@ -87,6 +87,12 @@ impl OnData {
             median,
         }
     }
+}
+
+/// Refuses a setting outside `1..=most`.
+fn within(name: &str, found: usize, most: usize) -> anyhow::Result<()> {
+    anyhow::ensure!((1..=most).contains(&found), "found {name} {found}, expected 1 to {most}");
+    Ok(())
 }
 
 /// What was measured.

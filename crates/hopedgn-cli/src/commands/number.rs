@@ -13,8 +13,8 @@ pub(crate) fn grouped(number: impl TryInto<u64>) -> String {
     text
 }
 
-/// A time without needless decimals.
+/// A time as short as it can be said.
 pub(crate) fn time(time: f64) -> String {
-    let text = format!("{time:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    let plain = time == 0.0 || (1e-6..1e15).contains(&time.abs());
+    if plain { time.to_string() } else { format!("{time:e}") }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctdg::dataset;
 use ctdg::event::{EventStream, NodeId};
 use ctdg::wl::{self, Dwl, Graph, svg};
@@ -58,7 +58,7 @@ enum Action {
 }
 
 /// How the test is run.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, PartialEq, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 struct TestArgs {
     /// Dimension: 1, 2, 3 or 4
@@ -103,7 +103,7 @@ enum LabelsArg {
     Sides,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 enum VariantArg {
     /// For every w, all k tuples with w put in, together: k-DWL, k-FWL
     Folklore,
@@ -111,7 +111,7 @@ enum VariantArg {
     Oblivious,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 enum InitialArg {
     /// The labels of its nodes
     Labels,
@@ -134,6 +134,12 @@ pub(crate) fn run(args: Wl, output: &Output) -> anyhow::Result<Outcome> {
     }
     let (a, b) = args.a.zip(args.b).context("found no files, expected two")?;
     let test = args.test.dwl()?;
+    if let Some(until) = args.until {
+        anyhow::ensure!(
+            until.is_finite(),
+            "found --until {until}, expected a finite time; leave it out to see all events"
+        );
+    }
     let titles = [a, b];
     let streams = [args.from.load(&titles[0], output)?.stream, args.from.load(&titles[1], output)?.stream];
     let tuples = args.tuple.as_deref().map(|text| parse_tuples(text, &titles, &streams)).transpose()?;
@@ -211,7 +217,19 @@ fn draw(path: &Path, question: &Question, graphs: &[Graph; 2], comparison: &wl::
     Ok(dataset::write_text_file(path, &svg::draw(&[panel(0), panel(1)]))?)
 }
 
+/// The arguments of a test alone, for their defaults.
+#[derive(Debug, Parser)]
+struct OnlyTest {
+    #[command(flatten)]
+    test: TestArgs,
+}
+
 impl TestArgs {
+    /// Whether any was given.
+    fn is_given(&self) -> bool {
+        OnlyTest::try_parse_from(["wl"]).is_ok_and(|default| default.test != *self)
+    }
+
     fn dwl(&self) -> anyhow::Result<Dwl> {
         let variant = match self.variant {
             VariantArg::Folklore => wl::Variant::Folklore,

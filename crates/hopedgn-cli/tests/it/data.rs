@@ -120,13 +120,60 @@ fn bad_input_is_status_two_and_names_place_and_remedy() {
         &["data", "convert", "x.csv", "y.docx", "--sort"],
         &["data", "fetch", "nowhere"],
         &["data", "info", "collegemsg", "--threads", "0"],
+        &["data", "info", "collegemsg", "--threads", "100000"],
+        &["data", "generate", "like-mooc", "y.csv", "--scale", "1e30"],
+        &["data", "generate", "like-mooc", "y.csv", "--scale", "nan"],
         &["bench", "sample", "--repeats", "0"],
+        &["bench", "sample", "--repeats", "1000000000000000"],
+        &["bench", "sample", "--sampling", "uniform", "--k", "99999999999999"],
+        &["bench", "encode", "--length", "18446744073709551615"],
+        &["bench", "encode", "--length", "0"],
+        &["wl", "collegemsg", "collegemsg", "--k", "1", "--until", "nan"],
+        &["wl", "examples", "--k", "7"],
         &["nonsense"],
     ] {
         let (status, stdout, stderr) = run(folder.path(), arguments);
         assert_eq!((status, stdout.as_str()), (Some(2), ""), "{arguments:?}");
         assert!(stderr.starts_with("error: "), "{arguments:?}: {stderr}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_name_that_is_no_text_is_no_trouble() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = folder();
+    let name = std::ffi::OsStr::from_bytes(b"bad\xff.csv");
+    let converted = Command::new(env!("CARGO_BIN_EXE_hopedgn"))
+        .current_dir(folder.path())
+        .args(["data", "convert", "collegemsg", "--json"])
+        .arg(name)
+        .output()
+        .expect("it starts");
+    assert_eq!(converted.status.code(), Some(0));
+    assert!(serde_json::from_slice::<Value>(&converted.stdout).is_ok());
+    assert!(folder.path().join(name).exists());
+}
+
+#[test]
+fn companions_appear_with_their_stream_or_not_at_all() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("taken.csv")).expect("made");
+    let (status, ..) = run(folder.path(), &["data", "generate", "triadic", "taken.csv", "--episodes", "5"]);
+    assert_eq!(status, Some(2));
+    assert!(!folder.path().join("taken_queries.csv").exists());
+    for name in ["t.1.csv", "t.2.csv"] {
+        json(folder.path(), &["data", "generate", "triadic", name, "--episodes", "5", "--json"]);
+    }
+    assert!(folder.path().join("t.1_queries.csv").exists() && folder.path().join("t.2_queries.csv").exists());
+}
+
+#[test]
+fn a_bipartite_stream_stays_one_in_text() {
+    let folder = folder();
+    let made = json(folder.path(), &["data", "generate", "like-lastfm", "g.csv", "--scale", "0.001", "--json"]);
+    let read = json(folder.path(), &["data", "info", "g.csv", "--json"]);
+    assert_eq!((&made["nodes"], &read["bipartite"]), (&read["nodes"], &true.into()));
 }
 
 #[test]
@@ -168,6 +215,9 @@ fn every_command_has_help_with_an_example() {
         &["data", "convert"],
         &["data", "fetch"],
         &["data", "split"],
+        &["data", "generate", "triadic"],
+        &["data", "generate", "like-mooc"],
+        &["wl", "examples"],
         &["bench", "load"],
         &["bench", "sample"],
         &["bench", "encode"],

@@ -215,7 +215,7 @@ fn a_record_that_does_not_come_is_a_remark() {
 #[test]
 fn every_published_form_becomes_the_same_stream() {
     let jodie = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,5,0,0\n1,0,7,0,0\n";
-    let trio = "idx,u,i,ts,label\n0,1,3,5,0\n1,2,3,7,0\n";
+    let trio = ",u,i,ts,label,idx\n0,1,3,5,0,1\n1,2,3,7,0,2\n";
     let npy = |rows: usize| {
         let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, 1), }}");
         let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();

@@ -1,5 +1,5 @@
 """Makes small well-formed files with other programs' writers. Needs numpy, pandas and pyarrow."""
-import os
+import decimal, os
 import numpy as np, pandas as pd, pyarrow as pa, pyarrow.parquet as pq
 
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
@@ -19,3 +19,16 @@ table = pa.table({
     "amount": pa.array([1.5, 2.5], type=pa.float32()),
 })
 pq.write_table(table, "pandas.parquet", compression="snappy")
+
+# Types that a careless reader takes for plain signed integers.
+table = pa.table({
+    "src": pa.array([3_000_000_000, 3_000_000_001], type=pa.uint32()),
+    "dst": pa.array([1, 2], type=pa.int16()),
+    "time": pa.array([1, 2], type=pa.date32()),
+    "unsigned": pa.array([3_000_000_000, 3_000_000_001], type=pa.uint32()),
+    "millis": pa.array([1001, 2000], type=pa.timestamp("ms")),
+    "decimal": pa.array([decimal.Decimal("1.50"), decimal.Decimal("2.75")], type=pa.decimal128(9, 2)),
+})
+pq.write_table(table, "types.parquet", store_decimal_as_integer=True)
+text = pa.table({"src": ["10", "7"], "dst": ["7", "b"], "time": [1.0, 2.0]})
+pq.write_table(text, "text_ids.parquet")

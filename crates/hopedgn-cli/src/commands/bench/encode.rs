@@ -26,10 +26,11 @@ pub(crate) struct Encode {
 }
 
 pub(crate) fn run(args: &Encode, output: &Output) -> anyhow::Result<Outcome> {
+    super::within("--length", args.length, 1 << 24)?;
     let stream = args.on.load(output)?;
     let store = Store::build(&stream)?;
     let scope = if args.full { Scope::Full } else { Scope::Truncated };
-    let encoding = PairEncoding { length: args.length.max(1), k: args.k, scope, ..PairEncoding::default() };
+    let encoding = PairEncoding { length: args.length, k: args.k, scope, ..PairEncoding::default() };
     let mut encoder = PairEncoder::new(&store, encoding);
     let (mut queries, mut tokens) = (Vec::new(), PairTokens::default());
     let events: Vec<_> = stream.ids().collect();

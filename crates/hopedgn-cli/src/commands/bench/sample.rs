@@ -31,6 +31,7 @@ enum SamplingArg {
 }
 
 pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
+    super::within("--k", args.k, 65_536)?;
     let stream = args.on.load(output)?;
     let store = Store::build(&stream)?;
     let sampling = match args.sampling {
@@ -54,7 +55,8 @@ pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
             std::hint::black_box(&histories);
         }
     };
-    let settings = json!({ "k": args.k, "sampling": format!("{:?}", args.sampling) });
+    let settings =
+        json!({ "k": args.k, "sampling": args.sampling.to_possible_value().map(|value| value.get_name().to_owned()) });
     let measured = Measured { bench: "sample", unit: "histories", settings };
     let report = args.on.measure(output, measured, 2 * stream.len(), pass);
     output.answer(&report, &report)?;

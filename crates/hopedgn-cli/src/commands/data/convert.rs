@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
     let (events, nodes) = (loaded.stream.len(), loaded.stream.n_nodes());
     output.answer(
         format_args!("{}: {events} events, {nodes} nodes, {bytes} bytes\n", args.out.display()),
-        &json!({ "out": args.out, "events": events, "nodes": nodes, "bytes": bytes, "peak_memory": memory::peak() }),
+        &json!({ "out": args.out.display().to_string(), "events": events, "nodes": nodes, "bytes": bytes, "peak_memory": memory::peak() }),
     )?;
     Ok(Outcome::Done)
 }

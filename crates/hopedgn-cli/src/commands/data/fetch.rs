@@ -59,7 +59,7 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
         writeln!(text, "{}: {} ({how})", source.name, path.display())?;
         let counts = source.counts;
         facts.push(json!({
-            "name": source.name, "path": path, "nodes": counts.nodes, "events": counts.events,
+            "name": source.name, "path": path.display().to_string(), "nodes": counts.nodes, "events": counts.events,
             "url": url, "checksum": checksum, "was_here": origin.is_none(),
         }));
     }

@@ -27,6 +27,7 @@ enum Kind {
     /// Pairs meet or not depending on common past neighbours and their times; the best possible score is known
     ///
     /// Beside OUT, `STEM_queries.csv` holds the constructed pairs with their labels and their best possible score.
+    #[command(after_help = "Example:\n  hopedgn data generate triadic triads.parquet --episodes 10000 --p-short 0.95")]
     Triadic {
         #[command(flatten)]
         target: Target,
@@ -58,6 +59,7 @@ struct Target {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hopedgn data generate like-lastfm small.parquet --scale 0.01 --seed 1")]
 struct Interactions {
     #[command(flatten)]
     target: Target,
@@ -81,6 +83,7 @@ pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
 
 fn interactions(spec: &InteractionSpec, args: &Interactions, output: &Output) -> anyhow::Result<Outcome> {
     let format = WriteFormat::of_path(&args.target.out)?;
+    anyhow::ensure!(args.scale <= 100.0, "found --scale {}, expected at most 100", args.scale);
     let spec = if args.scale == 1.0 { spec.clone() } else { spec.scaled(args.scale)? };
     let stream = spec.generate(args.target.seed)?;
     dataset::write(&stream, &args.target.out, format)?;
@@ -90,22 +93,22 @@ fn interactions(spec: &InteractionSpec, args: &Interactions, output: &Output) ->
 
 fn triadic(spec: &TriadicSpec, target: &Target, output: &Output) -> anyhow::Result<Outcome> {
     let format = WriteFormat::of_path(&target.out)?;
-    let Triadic { stream, queries, .. } = &spec.generate(target.seed)?;
+    let triadic = spec.generate(target.seed)?;
+    let Triadic { stream, queries, .. } = &triadic;
     let mut table = "src,dst,time,label,optimal\n".to_owned();
     for query in queries {
         let name = |node| stream.names().name(node);
         let (src, dst, label) = (name(query.src), name(query.dst), u8::from(query.label));
         writeln!(table, "{src},{dst},{},{label},{}", query.time, query.optimal)?;
     }
-    let queries_path = beside(&target.out, "_queries.csv");
-    dataset::write_text_file(&queries_path, &table)?;
-    dataset::write(stream, &target.out, format)?;
-    let optimal = spec.generate(target.seed)?.optimal();
+    let queries_path = dataset::beside(&target.out, "_queries.csv");
+    dataset::write_with(stream, &target.out, format, &[(queries_path.clone(), table)])?;
+    let optimal = triadic.optimal();
     let mut facts = facts(target, stream);
-    facts["queries"] = json!({ "out": queries_path, "pairs": queries.len() });
+    facts["queries"] = json!({ "out": queries_path.display().to_string(), "pairs": queries.len() });
     facts["optimal"] = json!({ "ap": optimal.ap, "auc": optimal.auc });
     let text = format!(
-        "{}\n{}: {} pairs; no model can do better than AP {:.4}, AUC {:.4} on them\n",
+        "{}\n{}: {} pairs; a model that knows the rule reaches AP {:.4}, AUC {:.4} on them (equal scores in random order)\n",
         line(&target.out, stream),
         queries_path.display(),
         grouped(queries.len()),
@@ -121,12 +124,5 @@ fn line(out: &Path, stream: &EventStream) -> String {
 }
 
 fn facts(target: &Target, stream: &EventStream) -> Value {
-    json!({ "out": target.out, "seed": target.seed, "events": stream.len(), "nodes": stream.n_nodes() })
-}
-
-/// `DIR/STEM` of `path` with another ending.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.split('.').next().unwrap_or_default();
-    path.with_file_name(format!("{stem}{ending}"))
+    json!({ "out": target.out.display().to_string(), "seed": target.seed, "events": stream.len(), "nodes": stream.n_nodes() })
 }

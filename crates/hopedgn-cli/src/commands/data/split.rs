@@ -15,7 +15,7 @@ use crate::output::{Outcome, Output};
 /// Divide a data set into train, validation and test by time, with nodes hidden from training
 ///
 /// Validation starts at the 0.70 quantile of the event times, test at 0.85. A tenth of the nodes is masked: hidden from
-/// training. Sums and hashes of nodes use DyGLib's numbering, which starts at 1.
+/// training. Sums and hashes use DyGLib's numbering: nodes in the sorted order of their ids, from 1.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn data split collegemsg --mode portable --json")]
 pub(crate) struct SplitArgs {

@@ -16,6 +16,7 @@ use crate::progress;
 
 /// Print the verdicts of k = 1, 2, 3 on built-in pairs, or run one of them
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hopedgn wl examples figure-1 --k 2 --svg figure-1.svg")]
 pub(super) struct Examples {
     /// Run only this one, as `hopedgn wl A B` would; otherwise print the table of all
     name: Option<String>,
@@ -51,6 +52,10 @@ pub(super) fn run(args: &Examples, output: &Output) -> anyhow::Result<Outcome> {
         return write(folder, &chosen, output);
     }
     if args.name.is_none() {
+        anyhow::ensure!(
+            !args.test.is_given(),
+            "found flags of a single test, expected the name of an example with them"
+        );
         return table(&chosen, output);
     }
     let example = chosen.swap_remove(0);
