@@ -1,7 +1,7 @@
 //! Times a training step: blocks over packed sequences, mean pooling, a linear head, forward, backward and Adam.
 //!
 //! `cargo run --release -p hopedgn-tensor --example step -- [SEQUENCES TOKENS CHUNK]`, by default 400 sequences of 64
-//! tokens in chunks of 4; a chunk of 0 runs the whole batch on one tape.
+//! tokens in chunks of 8; a chunk of 0 runs the whole batch on one tape.
 #![expect(clippy::print_stdout, reason = "the result of the program")]
 
 use std::time::Instant;
@@ -108,7 +108,7 @@ fn piece(n_sequences: usize, n_tokens: usize, first: usize) -> Piece {
 fn main() -> Result<()> {
     let numbers: Vec<usize> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
     let number = |at: usize, default: usize| numbers.get(at).copied().unwrap_or(default);
-    let (n_sequences, n_tokens, chunk) = (number(0, 400), number(1, 64), number(2, 4));
+    let (n_sequences, n_tokens, chunk) = (number(0, 400), number(1, 64), number(2, 8));
 
     let mut parameters = Parameters::default();
     let model = Model::new(&mut parameters)?;
