@@ -1,0 +1,156 @@
+//! Adam, with the arithmetic of PyTorch's `torch.optim.Adam`.
+
+use rayon::prelude::*;
+
+use crate::{Gradients, Parameters, Tensor};
+
+/// The settings of [`Adam`]; the defaults are PyTorch's.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdamConfig {
+    /// The learning rate.
+    pub lr: f64,
+    /// How much of the running mean of gradients is kept at each step.
+    pub beta_mean: f64,
+    /// How much of the running mean of squared gradients is kept at each step.
+    pub beta_square: f64,
+    /// Added to the root of the second mean.
+    pub eps: f64,
+    /// Times the weight, added to its gradient.
+    pub weight_decay: f64,
+}
+
+impl Default for AdamConfig {
+    fn default() -> Self {
+        Self { lr: 1e-3, beta_mean: 0.9, beta_square: 0.999, eps: 1e-8, weight_decay: 0.0 }
+    }
+}
+
+/// The running means of each parameter's gradient and the number of steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adam {
+    config: AdamConfig,
+    pub(crate) n_steps: u64,
+    pub(crate) means: Vec<Tensor>,
+    pub(crate) squares: Vec<Tensor>,
+}
+
+impl Adam {
+    /// No step taken yet.
+    #[must_use]
+    pub fn new(config: AdamConfig, parameters: &Parameters) -> Self {
+        let zeros = || parameters.iter().map(|(_, _, tensor)| Tensor::zeros(tensor.shape())).collect();
+        Self { config, n_steps: 0, means: zeros(), squares: zeros() }
+    }
+
+    /// The number of steps taken.
+    #[must_use]
+    pub fn n_steps(&self) -> u64 {
+        self.n_steps
+    }
+
+    /// Moves every parameter against its gradient.
+    ///
+    /// # Panics
+    /// If the parameters or gradients are not those this was made for.
+    pub fn step(&mut self, parameters: &mut Parameters, gradients: &Gradients) {
+        assert_eq!(self.means.len(), parameters.len(), "the parameters Adam was made for");
+        self.n_steps += 1;
+        let update = Update::new(&self.config, self.n_steps);
+        let ids: Vec<_> = parameters.iter().map(|(id, _, _)| id).collect();
+        for (id, (mean, square)) in ids.into_iter().zip(self.means.iter_mut().zip(&mut self.squares)) {
+            let (weight, grad) = (parameters.get_mut(id), gradients.parameter(id));
+            assert_eq!(weight.shape(), mean.shape(), "the parameters Adam was made for");
+            assert_eq!(weight.shape(), grad.shape(), "gradients of the same parameters");
+            update.apply(weight.values_mut(), grad.values(), mean.values_mut(), square.values_mut());
+        }
+    }
+}
+
+/// The scalars of one step: computed in `f64`, rounded once.
+#[derive(Clone, Copy)]
+struct Update {
+    grad_share: f32,
+    keep_square: f32,
+    square_share: f32,
+    root_correction: f32,
+    eps: f32,
+    step_size: f32,
+    weight_decay: f32,
+}
+
+impl Update {
+    #[expect(clippy::cast_possible_truncation, reason = "the rounding is the point")]
+    fn new(config: &AdamConfig, n_steps: u64) -> Self {
+        let exponent = i32::try_from(n_steps).unwrap_or(i32::MAX);
+        Self {
+            grad_share: (1.0 - config.beta_mean) as f32,
+            keep_square: config.beta_square as f32,
+            square_share: (1.0 - config.beta_square) as f32,
+            root_correction: (1.0 - config.beta_square.powi(exponent)).sqrt() as f32,
+            eps: config.eps as f32,
+            step_size: (config.lr / (1.0 - config.beta_mean.powi(exponent))) as f32,
+            weight_decay: config.weight_decay as f32,
+        }
+    }
+
+    /// Values do not depend on each other: any split over threads gives the same result.
+    fn apply(self, weights: &mut [f32], grads: &[f32], means: &mut [f32], squares: &mut [f32]) {
+        const CHUNK: usize = 1 << 14;
+        let chunks = weights.par_chunks_mut(CHUNK).zip(grads.par_chunks(CHUNK));
+        let chunks = chunks.zip(means.par_chunks_mut(CHUNK).zip(squares.par_chunks_mut(CHUNK)));
+        chunks.for_each(|((weights, grads), (means, squares))| {
+            for ((weight, grad), (mean, square)) in weights.iter_mut().zip(grads).zip(means.iter_mut().zip(squares)) {
+                let grad = grad + self.weight_decay * *weight;
+                *mean += self.grad_share * (grad - *mean);
+                *square = self.keep_square * *square + self.square_share * grad * grad;
+                let root = square.sqrt() / self.root_correction + self.eps;
+                *weight -= self.step_size * (*mean / root);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tape;
+    use crate::testkit::{fixture, tensor};
+
+    /// PyTorch may fuse or reorder a multiplication here and there: a few roundings of a value of size 1.
+    const TOLERANCE: f32 = 1e-6;
+
+    #[test]
+    fn ten_steps_are_those_of_pytorch() {
+        for run in fixture("adam.json").as_array().unwrap() {
+            let setting = |name: &str, default: f64| run["settings"][name].as_f64().unwrap_or(default);
+            let beta = |at: usize, default: f64| run["settings"]["betas"][at].as_f64().unwrap_or(default);
+            let config = AdamConfig {
+                lr: setting("lr", 1e-3),
+                beta_mean: beta(0, 0.9),
+                beta_square: beta(1, 0.999),
+                eps: setting("eps", 1e-8),
+                weight_decay: setting("weight_decay", 0.0),
+            };
+            let mut parameters = Parameters::default();
+            let id = parameters.add("w", tensor(&run["start"])).unwrap();
+            let mut adam = Adam::new(config, &parameters);
+            let steps = run["gradients"].as_array().unwrap().iter().zip(run["after"].as_array().unwrap());
+            for (gradient, after) in steps {
+                let gradients = {
+                    // The gradient of a sum weighted by g is g.
+                    let mut tape = Tape::new(&parameters);
+                    let w = tape.parameter(id);
+                    let mut gradients = Gradients::zeros(&parameters);
+                    tape.backward_from(w, tensor(gradient), &mut gradients).unwrap();
+                    gradients
+                };
+                adam.step(&mut parameters, &gradients);
+                let pairs = parameters.get(id).values().iter().zip(tensor(after).into_values());
+                for (got, expected) in pairs {
+                    assert!((got - expected).abs() < TOLERANCE, "step {}: {got} {expected}", adam.n_steps());
+                }
+            }
+            assert_eq!(adam.n_steps(), 10);
+        }
+    }
+}

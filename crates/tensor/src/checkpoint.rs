@@ -1,0 +1,196 @@
+//! Parameters and optimiser state as a safetensors file.
+//!
+//! Parameters lie under their own names, so that any reader of safetensors finds them. The state of [`Adam`] lies beside
+//! them under `adam/mean/NAME`, `adam/square/NAME` and `adam/n-steps`.
+
+use std::collections::BTreeSet;
+
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+
+use crate::{Adam, Error, Parameters, Result, Tensor};
+
+const ADAM: &str = "adam/";
+const N_STEPS: &str = "adam/n-steps";
+
+fn mean_name(name: &str) -> String {
+    format!("{ADAM}mean/{name}")
+}
+
+fn square_name(name: &str) -> String {
+    format!("{ADAM}square/{name}")
+}
+
+/// The bytes of a safetensors file with `parameters` and, if given, the state of the optimiser.
+pub fn save(parameters: &Parameters, adam: Option<&Adam>) -> Result<Vec<u8>> {
+    let mut tensors: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
+    let mut put = |name: String, tensor: &Tensor| {
+        let bytes = tensor.values().iter().flat_map(|value| value.to_le_bytes()).collect();
+        tensors.push((name, Dtype::F32, tensor.shape().sizes(), bytes));
+    };
+    for (id, name, tensor) in parameters.iter() {
+        put(name.to_owned(), tensor);
+        if let Some(adam) = adam {
+            put(mean_name(name), &adam.means[id.0]);
+            put(square_name(name), &adam.squares[id.0]);
+        }
+    }
+    if let Some(adam) = adam {
+        tensors.push((N_STEPS.to_owned(), Dtype::U64, vec![1], adam.n_steps.to_le_bytes().to_vec()));
+    }
+    let mut views = Vec::with_capacity(tensors.len());
+    for (name, dtype, shape, bytes) in &tensors {
+        views.push((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?));
+    }
+    Ok(safetensors::serialize(views, None)?)
+}
+
+/// Reads `bytes` into `parameters` and, if given, into the optimiser.
+///
+/// The file must hold exactly these tensors with exactly these shapes; the state of an optimiser may be left unread. On
+/// an error nothing has been changed.
+pub fn load(bytes: &[u8], parameters: &mut Parameters, adam: Option<&mut Adam>) -> Result<()> {
+    let mut file = File { tensors: SafeTensors::deserialize(bytes)?, seen: BTreeSet::new() };
+    let mut loaded = Vec::new();
+    let mut state = Vec::new();
+    for (id, name, tensor) in parameters.iter() {
+        loaded.push((id, file.tensor(name, tensor)?));
+        if adam.is_some() {
+            state.push((file.tensor(&mean_name(name), tensor)?, file.tensor(&square_name(name), tensor)?));
+        }
+    }
+    let n_steps = if adam.is_some() { file.n_steps()? } else { 0 };
+    file.check_extra(adam.is_some())?;
+
+    for (id, tensor) in loaded {
+        *parameters.get_mut(id) = tensor;
+    }
+    if let Some(adam) = adam {
+        adam.n_steps = n_steps;
+        (adam.means, adam.squares) = state.into_iter().unzip();
+    }
+    Ok(())
+}
+
+struct File<'a> {
+    tensors: SafeTensors<'a>,
+    /// The names that were asked for.
+    seen: BTreeSet<String>,
+}
+
+impl File<'_> {
+    fn bytes(&mut self, name: &str, dtype: Dtype, needed: &'static str) -> Result<(Vec<usize>, &[u8])> {
+        let missing = |_| Error::Missing { name: name.to_owned() };
+        self.seen.insert(name.to_owned());
+        let view = self.tensors.tensor(name).map_err(missing)?;
+        if view.dtype() != dtype {
+            let got = format!("{:?}", view.dtype());
+            return Err(Error::CheckpointKind { name: name.to_owned(), got, needed });
+        }
+        Ok((view.shape().to_vec(), view.data()))
+    }
+
+    /// The tensor called `name`, of the shape of `like`.
+    fn tensor(&mut self, name: &str, like: &Tensor) -> Result<Tensor> {
+        let (got, bytes) = self.bytes(name, Dtype::F32, "F32")?;
+        if got != like.shape().sizes() {
+            return Err(Error::CheckpointShape { name: name.to_owned(), got, needed: like.shape() });
+        }
+        let (words, _) = bytes.as_chunks::<4>();
+        Tensor::new(like.shape(), words.iter().map(|word| f32::from_le_bytes(*word)).collect())
+    }
+
+    fn n_steps(&mut self) -> Result<u64> {
+        let (got, bytes) = self.bytes(N_STEPS, Dtype::U64, "U64")?;
+        let word = bytes.as_array::<8>().copied();
+        let wrong = || Error::CheckpointShape { name: N_STEPS.to_owned(), got, needed: crate::Shape::Vector(1) };
+        word.map(u64::from_le_bytes).ok_or_else(wrong)
+    }
+
+    /// Fails at a tensor nobody asked for; the state of an optimiser counts only where one was given.
+    fn check_extra(&self, with_adam: bool) -> Result<()> {
+        let mut names = self.tensors.names();
+        names.sort_unstable();
+        let extra = names.into_iter().find(|&name| !self.seen.contains(name) && (with_adam || !name.starts_with(ADAM)));
+        extra.map_or(Ok(()), |name| Err(Error::Extra { name: name.to_owned() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{matrix, vector};
+    use crate::{AdamConfig, Gradients, Shape, Tape};
+
+    fn model(seed: u64) -> Parameters {
+        let mut parameters = Parameters::default();
+        parameters.add("head.weight", matrix(seed, 2, 3)).unwrap();
+        parameters.add("head.bias", vector(seed + 1, 2)).unwrap();
+        parameters
+    }
+
+    /// A model after one step.
+    fn trained() -> (Parameters, Adam) {
+        let mut parameters = model(1);
+        let mut adam = Adam::new(AdamConfig::default(), &parameters);
+        let mut gradients = Gradients::zeros(&parameters);
+        let mut tape = Tape::new(&parameters);
+        let weight = tape.parameter(parameters.id("head.weight").unwrap());
+        tape.backward_from(weight, matrix(9, 2, 3), &mut gradients).unwrap();
+        adam.step(&mut parameters, &gradients);
+        (parameters, adam)
+    }
+
+    #[test]
+    fn what_was_saved_is_loaded_bit_for_bit() {
+        let (parameters, adam) = trained();
+        let bytes = save(&parameters, Some(&adam)).unwrap();
+        let mut other = model(5);
+        let mut other_adam = Adam::new(AdamConfig::default(), &other);
+        load(&bytes, &mut other, Some(&mut other_adam)).unwrap();
+        assert_eq!((&other, &other_adam), (&parameters, &adam));
+        assert_eq!(save(&other, Some(&other_adam)).unwrap(), bytes);
+
+        let mut alone = model(5);
+        load(&bytes, &mut alone, None).unwrap();
+        assert_eq!(alone, parameters);
+    }
+
+    /// Loading a file of `saved` into `model` fails with `message` and changes nothing.
+    fn check(saved: &Parameters, mut model: Parameters, message: &str) {
+        let before = model.clone();
+        let error = load(&save(saved, None).unwrap(), &mut model, None).unwrap_err();
+        assert!(error.to_string().starts_with(message), "{error}");
+        assert_eq!(model, before);
+    }
+
+    #[test]
+    fn a_file_of_another_model_is_refused() {
+        let mut larger = model(1);
+        larger.add("tail", vector(1, 2)).unwrap();
+        check(&model(1), larger.clone(), "the checkpoint has no tensor `tail`");
+        check(&larger, model(1), "the checkpoint holds `tail`, which this model does not have");
+        let mut wider = Parameters::default();
+        wider.add("head.weight", Tensor::zeros(Shape::Matrix(2, 4))).unwrap();
+        wider.add("head.bias", vector(1, 2)).unwrap();
+        check(&wider, model(1), "`head.weight` has shape [2, 4] in the checkpoint, but [2, 3] in the model");
+    }
+
+    #[test]
+    fn a_file_without_optimiser_state_cannot_restore_one() {
+        let mut parameters = model(1);
+        let bytes = save(&parameters, None).unwrap();
+        let mut adam = Adam::new(AdamConfig::default(), &parameters);
+        let error = load(&bytes, &mut parameters, Some(&mut adam)).unwrap_err();
+        assert!(error.to_string().contains("no tensor `adam/mean/head.weight`"), "{error}");
+    }
+
+    #[test]
+    fn cut_or_foreign_bytes_are_an_error() {
+        let (parameters, _) = trained();
+        let bytes = save(&parameters, None).unwrap();
+        for length in 0..bytes.len() {
+            assert!(matches!(load(&bytes[..length], &mut model(1), None), Err(Error::Safetensors(_))));
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! PyTorch's default initialisations.
+//!
+//! Where the numbers come from is the caller's affair: anything that draws uniformly from `[0, 1)`.
+
+use crate::{Shape, Tensor};
+
+/// A source of random numbers.
+pub trait Uniform {
+    /// The next number in `[0, 1)`.
+    fn unit(&mut self) -> f64;
+}
+
+impl<F: FnMut() -> f64> Uniform for F {
+    fn unit(&mut self) -> f64 {
+        self()
+    }
+}
+
+/// Values uniform in `[−bound, bound)`.
+#[must_use]
+pub fn uniform(random: &mut impl Uniform, shape: Shape, bound: f64) -> Tensor {
+    #[expect(clippy::cast_possible_truncation, reason = "drawn in f64, kept in f32")]
+    let values = (0..shape.len()).map(|_| (bound * (2.0 * random.unit() - 1.0)) as f32).collect();
+    Tensor::from_parts(shape, values)
+}
+
+/// Weight `[n_out, n_in]` and bias `[n_out]` of a linear layer, drawn in this order from ±1/√`n_in`.
+#[must_use]
+pub fn linear(random: &mut impl Uniform, n_in: usize, n_out: usize) -> (Tensor, Tensor) {
+    let bound = 1.0 / (n_in.max(1) as f64).sqrt();
+    (uniform(random, Shape::Matrix(n_out, n_in), bound), uniform(random, Shape::Vector(n_out), bound))
+}
+
+/// A weight `[n_out, n_in]` of Xavier's uniform rule, ±√(6 / (`n_in` + `n_out`)).
+#[must_use]
+pub fn xavier_uniform(random: &mut impl Uniform, n_in: usize, n_out: usize) -> Tensor {
+    let bound = (6.0 / ((n_in + n_out).max(1) as f64)).sqrt();
+    uniform(random, Shape::Matrix(n_out, n_in), bound)
+}
+
+/// Weight `[3D, D]` and zero bias `[3D]` of an attention's input projection: Xavier's rule over the packed matrix, as
+/// `torch.nn.MultiheadAttention` has it.
+#[must_use]
+pub fn attention_in(random: &mut impl Uniform, width: usize) -> (Tensor, Tensor) {
+    (xavier_uniform(random, width, 3 * width), Tensor::zeros(Shape::Vector(3 * width)))
+}
+
+/// Weight `[D, D]` of a linear layer and zero bias `[D]` of an attention's output projection.
+#[must_use]
+pub fn attention_out(random: &mut impl Uniform, width: usize) -> (Tensor, Tensor) {
+    let bound = 1.0 / (width.max(1) as f64).sqrt();
+    (uniform(random, Shape::Matrix(width, width), bound), Tensor::zeros(Shape::Vector(width)))
+}
+
+/// Scale (ones) and shift (zeros) of a layer norm, `[D]` each.
+#[must_use]
+pub fn layer_norm(width: usize) -> (Tensor, Tensor) {
+    (Tensor::full(Shape::Vector(width), 1.0), Tensor::zeros(Shape::Vector(width)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Multiples of the golden ratio: evenly spread over `[0, 1)`.
+    fn spread() -> impl FnMut() -> f64 {
+        let mut x = 0.0_f64;
+        move || {
+            x = (x + 0.618_033_988_749_895).fract();
+            x
+        }
+    }
+
+    /// The values fill ±`bound` and no more.
+    fn check(tensor: &Tensor, shape: Shape, bound: f32) {
+        assert_eq!(tensor.shape(), shape);
+        let top = tensor.values().iter().fold(0.0_f32, |max, x| max.max(x.abs()));
+        assert!(top <= bound && top > 0.97 * bound, "{top} {bound}");
+        let mean = tensor.values().iter().sum::<f32>() / shape.len() as f32;
+        assert!(mean.abs() < 0.05 * bound, "{mean}");
+    }
+
+    #[test]
+    fn bounds_are_those_of_pytorch() {
+        let (weight, bias) = linear(&mut spread(), 25, 64);
+        check(&weight, Shape::Matrix(64, 25), 0.2);
+        check(&bias, Shape::Vector(64), 0.2);
+        // √(6 / (24 + 72)) = 1/4.
+        let (weight, bias) = attention_in(&mut spread(), 24);
+        check(&weight, Shape::Matrix(72, 24), 0.25);
+        assert_eq!(bias, Tensor::zeros(Shape::Vector(72)));
+        let (weight, bias) = attention_out(&mut spread(), 16);
+        check(&weight, Shape::Matrix(16, 16), 0.25);
+        assert_eq!(bias, Tensor::zeros(Shape::Vector(16)));
+    }
+}

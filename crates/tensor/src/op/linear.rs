@@ -1,0 +1,129 @@
+//! The linear layer: x·Wᵀ + b, with an activation in the same pass.
+
+use super::activation::times_slope;
+use crate::parallel::add_to;
+use crate::product::{Into, View, product};
+use crate::tape::{At, Sink};
+use crate::{Activation, Result, Shape, Tape, Tensor, Threads, Var};
+
+impl Tape<'_> {
+    /// `activation(x · weightᵀ + bias)`, `[M, N]`.
+    ///
+    /// `x` is `[M, K]`, `weight` `[N, K]` as PyTorch keeps it, `bias` `[N]`.
+    pub fn linear(&mut self, x: Var, weight: Var, bias: Option<Var>, activation: Option<Activation>) -> Result<Var> {
+        let (x_shape, w_shape) = (self.shape(x), self.shape(weight));
+        let sizes = Sizes { m: x_shape.rows(), k: x_shape.cols(), n: w_shape.rows() };
+        if w_shape.cols() != sizes.k {
+            return Err(self.misfit("linear", "the weight", weight, format_args!("[N, {}]", sizes.k)));
+        }
+        if let Some(bias) = bias.filter(|&bias| self.shape(bias) != Shape::Vector(sizes.n)) {
+            return Err(self.misfit("linear", "the bias", bias, Shape::Vector(sizes.n)));
+        }
+        let bias_values = bias.map(|bias| self.value(bias).values());
+        let mut values = sizes.forward(self.value(x), self.value(weight), bias_values, self.threads());
+
+        let operands: Vec<Var> = [x, weight].into_iter().chain(bias).collect();
+        let wanted = operands.iter().any(|&var| self.wants_gradient(var));
+        let slopes = activation.map(|function| function.apply_to(&mut values, sizes.n, wanted, self.threads()));
+
+        let backward = move |mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+            if let Some(slopes) = &slopes {
+                times_slope(&mut grad, slopes, sizes.n, at.threads);
+            }
+            sink.add(x, |dx| sizes.add_to_dx(&grad, at.value(weight), dx, at.threads));
+            sink.add(weight, |dw| sizes.add_to_dw(&grad, at.value(x), dw, at.threads));
+            if let Some(bias) = bias {
+                let row = |row: usize| &grad[row * sizes.n..(row + 1) * sizes.n];
+                sink.add(bias, |db| at.threads.sum_rows(sizes.m, db, |i, sums| add_to(sums, row(i))));
+            }
+        };
+        Ok(self.push(&operands, Tensor::from_parts(Shape::Matrix(sizes.m, sizes.n), values), backward))
+    }
+}
+
+/// `x` is `[m, k]`, the weight `[n, k]`, the result `[m, n]`.
+#[derive(Clone, Copy)]
+struct Sizes {
+    m: usize,
+    k: usize,
+    n: usize,
+}
+
+impl Sizes {
+    fn forward(self, x: &Tensor, weight: &Tensor, bias: Option<&[f32]>, threads: Threads) -> Vec<f32> {
+        let Self { m, k, n } = self;
+        let mut out = vec![0.0; m * n];
+        threads.rows(&mut out, n, |first, rows| {
+            let x = View::new(&x.values()[first * k..], rows.len() / n, k);
+            product(x, View::new(weight.values(), n, k).t(), 1.0, Into::Replace, rows, n);
+            if let Some(bias) = bias {
+                rows.chunks_exact_mut(n).for_each(|row| add_to(row, bias));
+            }
+        });
+        out
+    }
+
+    /// dx += dy · W.
+    fn add_to_dx(self, dy: &[f32], weight: &Tensor, dx: &mut [f32], threads: Threads) {
+        let Self { k, n, .. } = self;
+        threads.rows(dx, k, |first, rows| {
+            let dy = View::new(&dy[first * n..], rows.len() / k, n);
+            product(dy, View::new(weight.values(), n, k), 1.0, Into::Add, rows, k);
+        });
+    }
+
+    /// dW += dyᵀ · x. The rows of dW are handed out, each a sum over all rows of x in one order.
+    fn add_to_dw(self, dy: &[f32], x: &Tensor, dw: &mut [f32], threads: Threads) {
+        let Self { m, k, n } = self;
+        if m == 0 {
+            return;
+        }
+        threads.rows(dw, k, |first, rows| {
+            let dy = View::within(&dy[first..], m, rows.len() / k, n).t();
+            product(dy, View::new(x.values(), m, k), 1.0, Into::Add, rows, k);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Parameters;
+    use crate::testkit::{Case, check_gradients, matrix, vector};
+
+    #[test]
+    fn gradients_match_differences() {
+        for activation in [None, Some(Activation::Gelu)] {
+            let inputs = [matrix(1, 5, 4), matrix(2, 3, 4), vector(3, 3)];
+            check_gradients(&inputs, |tape, x| tape.linear(x[0], x[1], Some(x[2]), activation));
+        }
+        // More rows and more outputs than a chunk.
+        check_gradients(&[matrix(1, 70, 2), matrix(2, 66, 2)], |tape, x| tape.linear(x[0], x[1], None, None));
+    }
+
+    #[test]
+    fn values_and_gradients_are_those_of_pytorch() {
+        let names = ["x", "weight", "bias"];
+        Case::load("linear").check(&names, |tape, x| tape.linear(x[0], x[1], Some(x[2]), None));
+        Case::load("linear_gelu").check(&names, |tape, x| tape.linear(x[0], x[1], Some(x[2]), Some(Activation::Gelu)));
+        Case::load("linear_plain").check(&names[..2], |tape, x| tape.linear(x[0], x[1], None, None));
+    }
+
+    #[test]
+    fn no_rows_give_no_rows() {
+        check_gradients(&[matrix(1, 0, 4), matrix(2, 3, 4)], |tape, x| tape.linear(x[0], x[1], None, None));
+    }
+
+    #[test]
+    fn operands_that_do_not_fit_are_named() {
+        let parameters = Parameters::default();
+        let mut tape = Tape::new(&parameters);
+        let (x, weight) = (tape.input(matrix(1, 5, 4)), tape.input(matrix(2, 3, 6)));
+        let error = tape.linear(x, weight, None, None).unwrap_err();
+        assert_eq!(error.to_string(), "linear: the weight has shape [3, 6], but [N, 4] is needed");
+        let weight = tape.input(matrix(2, 3, 4));
+        let bias = tape.input(vector(1, 4));
+        let error = tape.linear(x, weight, Some(bias), None).unwrap_err();
+        assert_eq!(error.to_string(), "linear: the bias has shape [4], but [3] is needed");
+    }
+}

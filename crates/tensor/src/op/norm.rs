@@ -1,0 +1,109 @@
+//! LayerNorm: each row to mean 0 and variance 1, then scaled and shifted.
+
+use crate::math::{dot, sum};
+use crate::tape::{At, Sink};
+use crate::{Result, Shape, Tape, Tensor, Threads, Var};
+
+/// Added to the variance, as PyTorch does by default.
+const EPS: f32 = 1e-5;
+
+impl Tape<'_> {
+    /// Rows of `x` `[M, D]`, normalised, times `scale` `[D]` plus `shift` `[D]`.
+    pub fn layer_norm(&mut self, x: Var, scale: Var, shift: Var) -> Result<Var> {
+        let shape = self.shape(x);
+        let cols = shape.cols();
+        for (what, var) in [("the scale", scale), ("the shift", shift)] {
+            if self.shape(var) != Shape::Vector(cols) {
+                return Err(self.misfit("layer norm", what, var, Shape::Vector(cols)));
+            }
+        }
+        let (normal, inv_std) = normalise(self.value(x), self.threads());
+        let mut values = normal.clone();
+        let (scale_values, shift_values) = (self.value(scale).values(), self.value(shift).values());
+        self.threads().rows(&mut values, cols, |_, rows| {
+            for row in rows.chunks_exact_mut(cols) {
+                for ((x, scale), shift) in row.iter_mut().zip(scale_values).zip(shift_values) {
+                    *x = *x * scale + shift;
+                }
+            }
+        });
+        let backward = move |mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+            let n_rows = inv_std.len();
+            let row = |values: &[f32], i: usize| -> std::ops::Range<usize> {
+                debug_assert_eq!(values.len(), n_rows * cols);
+                i * cols..(i + 1) * cols
+            };
+            sink.add(scale, |sums| {
+                at.threads.sum_rows(n_rows, sums, |i, sums| {
+                    let (grad, normal) = (&grad[row(&grad, i)], &normal[row(&normal, i)]);
+                    for ((sum, grad), normal) in sums.iter_mut().zip(grad).zip(normal) {
+                        *sum += grad * normal;
+                    }
+                });
+            });
+            sink.add(shift, |sums| {
+                at.threads.sum_rows(n_rows, sums, |i, sums| crate::parallel::add_to(sums, &grad[row(&grad, i)]));
+            });
+            if sink.wants(x) {
+                turn_into_dx(&mut grad, &normal, &inv_std, at.value(scale).values(), at.threads);
+                sink.give(x, grad);
+            }
+        };
+        Ok(self.push(&[x, scale, shift], Tensor::from_parts(shape, values), backward))
+    }
+}
+
+/// The normalised rows and 1/σ of each.
+fn normalise(x: &Tensor, threads: Threads) -> (Vec<f32>, Vec<f32>) {
+    let cols = x.cols();
+    let mut normal = x.values().to_vec();
+    let mut inv_std = vec![0.0; if cols == 0 { 0 } else { x.rows() }];
+    threads.rows_of_two((&mut normal, cols), (&mut inv_std, 1), |_, rows, inv_std| {
+        for (row, inv_std) in rows.chunks_exact_mut(cols).zip(inv_std) {
+            let mean = sum(row) / cols as f32;
+            for x in row.iter_mut() {
+                *x -= mean;
+            }
+            *inv_std = 1.0 / (dot(row, row) / cols as f32 + EPS).sqrt();
+            for x in row.iter_mut() {
+                *x *= *inv_std;
+            }
+        }
+    });
+    (normal, inv_std)
+}
+
+/// With g = dy·scale: dx = (g − mean(g) − x̂·mean(g·x̂)) / σ.
+fn turn_into_dx(grad: &mut [f32], normal: &[f32], inv_std: &[f32], scale: &[f32], threads: Threads) {
+    let cols = scale.len();
+    threads.rows(grad, cols, |first, rows| {
+        let beside = normal[first * cols..].chunks_exact(cols).zip(&inv_std[first..]);
+        for (grad, (normal, inv_std)) in rows.chunks_exact_mut(cols).zip(beside) {
+            grad.iter_mut().zip(scale).for_each(|(grad, scale)| *grad *= scale);
+            let mean = sum(grad) / cols as f32;
+            let along = dot(grad, normal) / cols as f32;
+            for (grad, normal) in grad.iter_mut().zip(normal) {
+                *grad = (*grad - mean - normal * along) * inv_std;
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::{Case, check_gradients, matrix, vector};
+
+    #[test]
+    fn gradients_match_differences() {
+        // Rows wide enough that none is nearly constant: 1/σ would bend inside the step of a difference.
+        for (rows, cols) in [(4, 11), (70, 8)] {
+            let inputs = [matrix(1, rows, cols), vector(2, cols), vector(3, cols)];
+            check_gradients(&inputs, |tape, x| tape.layer_norm(x[0], x[1], x[2]));
+        }
+    }
+
+    #[test]
+    fn values_and_gradients_are_those_of_pytorch() {
+        Case::load("layer_norm").check(&["x", "scale", "shift"], |tape, x| tape.layer_norm(x[0], x[1], x[2]));
+    }
+}

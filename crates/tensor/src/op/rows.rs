@@ -1,0 +1,142 @@
+//! Rows picked, put down and averaged: gather, scatter, segment mean.
+
+use std::sync::Arc;
+
+use crate::parallel::{add_to, split};
+use crate::tape::{At, Sink};
+use crate::{Error, Ragged, Result, Shape, Tape, Tensor, Var};
+
+impl Tape<'_> {
+    /// Row `indices[i]` of `x` `[M, D]` as row `i`, `[indices, D]`.
+    pub fn gather(&mut self, x: Var, indices: impl Into<Arc<[u32]>>) -> Result<Var> {
+        let indices = indices.into();
+        let Shape::Matrix(rows, cols) = self.shape(x) else { return Err(self.misfit("gather", "x", x, "[M, D]")) };
+        check_indices("gather", &indices, rows)?;
+        let mut values = vec![0.0; indices.len() * cols];
+        pick(self.value(x).values(), &indices, cols, &mut values);
+        let shape = Shape::Matrix(indices.len(), cols);
+        // Rows that share an index are added in their order: on one thread, so that the sum is always the same.
+        let backward = move |grad: Vec<f32>, _: &At<'_>, sink: &mut Sink<'_>| {
+            sink.add(x, |sum| put(&grad, &indices, cols, sum));
+        };
+        Ok(self.push(&[x], Tensor::from_parts(shape, values), backward))
+    }
+
+    /// Row `i` of `x` `[indices, D]` added to row `indices[i]` of zeros, `[n_rows, D]`.
+    pub fn scatter(&mut self, x: Var, indices: impl Into<Arc<[u32]>>, n_rows: usize) -> Result<Var> {
+        let indices = indices.into();
+        let cols = self.shape(x).cols();
+        if self.shape(x) != Shape::Matrix(indices.len(), cols) {
+            return Err(self.misfit("scatter", "x", x, format_args!("[{}, D]", indices.len())));
+        }
+        check_indices("scatter", &indices, n_rows)?;
+        let mut values = vec![0.0; n_rows * cols];
+        put(self.value(x).values(), &indices, cols, &mut values);
+        let backward = move |grad: Vec<f32>, _: &At<'_>, sink: &mut Sink<'_>| {
+            sink.add(x, |sum| pick(&grad, &indices, cols, sum));
+        };
+        Ok(self.push(&[x], Tensor::from_parts(Shape::Matrix(n_rows, cols), values), backward))
+    }
+
+    /// The mean row of each sequence of `x` `[T, D]`, `[sequences, D]`; zeros for an empty one.
+    pub fn segment_mean(&mut self, x: Var, batch: &Ragged) -> Result<Var> {
+        let cols = self.shape(x).cols();
+        if self.shape(x) != Shape::Matrix(batch.total(), cols) {
+            return Err(self.misfit("segment mean", "x", x, format_args!("[{}, D]", batch.total())));
+        }
+        let mut values = vec![0.0; batch.len() * cols];
+        let x_values = self.value(x).values();
+        for (index, range) in batch.ranges().enumerate() {
+            let mean = &mut values[index * cols..(index + 1) * cols];
+            for row in range.clone() {
+                add_to(mean, &x_values[row * cols..(row + 1) * cols]);
+            }
+            let share = 1.0 / range.len().max(1) as f32;
+            for mean in mean.iter_mut() {
+                *mean *= share;
+            }
+        }
+        let shape = Shape::Matrix(batch.len(), cols);
+        let batch = batch.clone();
+        let backward = move |grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+            sink.add(x, |sum| {
+                let parts = split(sum, batch.ranges().map(|range| range.len() * cols));
+                at.threads.each(parts.enumerate().collect(), |(index, part)| {
+                    let share = 1.0 / batch.range(index).len() as f32;
+                    let grad = &grad[index * cols..(index + 1) * cols];
+                    for row in part.chunks_exact_mut(cols.max(1)) {
+                        row.iter_mut().zip(grad).for_each(|(sum, grad)| *sum += grad * share);
+                    }
+                });
+            });
+        };
+        Ok(self.push(&[x], Tensor::from_parts(shape, values), backward))
+    }
+}
+
+fn check_indices(operation: &'static str, indices: &[u32], rows: usize) -> Result<()> {
+    match indices.iter().position(|&index| index as usize >= rows) {
+        None => Ok(()),
+        Some(position) => Err(Error::Index { operation, position, index: indices[position], rows }),
+    }
+}
+
+/// `to[i] += from[indices[i]]`, row by row.
+fn pick(from: &[f32], indices: &[u32], cols: usize, to: &mut [f32]) {
+    for (i, &index) in indices.iter().enumerate() {
+        let index = index as usize;
+        add_to(&mut to[i * cols..(i + 1) * cols], &from[index * cols..(index + 1) * cols]);
+    }
+}
+
+/// `to[indices[i]] += from[i]`, row by row.
+fn put(from: &[f32], indices: &[u32], cols: usize, to: &mut [f32]) {
+    for (i, &index) in indices.iter().enumerate() {
+        let index = index as usize;
+        add_to(&mut to[index * cols..(index + 1) * cols], &from[i * cols..(i + 1) * cols]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Parameters;
+    use crate::testkit::{Case, check_gradients, matrix};
+
+    const INDICES: [u32; 6] = [2, 0, 2, 3, 2, 0];
+
+    #[test]
+    fn gradients_match_differences() {
+        check_gradients(&[matrix(1, 5, 3)], |tape, x| tape.gather(x[0], INDICES));
+        check_gradients(&[matrix(1, 6, 3)], |tape, x| tape.scatter(x[0], INDICES, 5));
+        let batch = Ragged::from_lengths([2, 0, 3, 1]);
+        check_gradients(&[matrix(1, 6, 3)], |tape, x| tape.segment_mean(x[0], &batch));
+    }
+
+    #[test]
+    fn values_and_gradients_are_those_of_pytorch() {
+        Case::load("gather").check(&["x"], |tape, x| tape.gather(x[0], INDICES));
+        Case::load("scatter").check(&["x"], |tape, x| tape.scatter(x[0], INDICES, 5));
+        let batch = Ragged::from_lengths([2, 1, 3]);
+        Case::load("segment_mean").check(&["x"], |tape, x| tape.segment_mean(x[0], &batch));
+    }
+
+    #[test]
+    fn an_index_past_the_end_is_refused() {
+        let parameters = Parameters::default();
+        let mut tape = Tape::new(&parameters);
+        let x = tape.input(matrix(1, 3, 2));
+        let error = tape.gather(x, [0, 3]).unwrap_err();
+        assert_eq!(error.to_string(), "gather: index 3 at position 1 is past the last of 3 rows");
+        assert!(tape.scatter(x, [0, 1, 2], 2).is_err());
+    }
+
+    #[test]
+    fn an_empty_sequence_has_mean_zero() {
+        let parameters = Parameters::default();
+        let mut tape = Tape::new(&parameters);
+        let x = tape.input(Tensor::matrix(2, 1, vec![1.0, 3.0]).unwrap());
+        let mean = tape.segment_mean(x, &Ragged::from_lengths([0, 2])).unwrap();
+        assert_eq!(tape.value(mean).values(), [0.0, 2.0]);
+    }
+}

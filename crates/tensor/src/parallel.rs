@@ -1,0 +1,135 @@
+//! Work split over threads so that the result does not depend on their number.
+//!
+//! The rule: what is computed together is fixed by the shapes alone. Rows that do not depend on each other are handed
+//! out in chunks; sums over rows are taken in groups of fixed size whose partial sums are added in order.
+
+use rayon::prelude::*;
+
+/// Rows of a chunk and of a group of partial sums.
+const CHUNK: usize = 64;
+
+/// Who computes an operation. The result is the same, bit for bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Threads {
+    /// The threads of the current `rayon` pool, for large operations one after another.
+    #[default]
+    Pool,
+    /// The calling thread alone, where the caller is itself one of many ([`chunks`](crate::chunks)).
+    Caller,
+}
+
+impl Threads {
+    fn is_worth_splitting(self, rows: usize) -> bool {
+        self == Self::Pool && rows > CHUNK
+    }
+
+    /// Calls `work(first_row, rows)` for chunks of `out`, whose rows are `cols` wide.
+    pub(crate) fn rows(self, out: &mut [f32], cols: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
+        if out.is_empty() {
+            return;
+        }
+        if self.is_worth_splitting(out.len() / cols) {
+            out.par_chunks_mut(CHUNK * cols).enumerate().for_each(|(chunk, rows)| work(chunk * CHUNK, rows));
+        } else {
+            work(0, out);
+        }
+    }
+
+    /// The same for two outputs with the same number of rows.
+    pub(crate) fn rows_of_two(
+        self,
+        (a, a_cols): (&mut [f32], usize),
+        (b, b_cols): (&mut [f32], usize),
+        work: impl Fn(usize, &mut [f32], &mut [f32]) + Sync,
+    ) {
+        if a.is_empty() || b.is_empty() {
+            return;
+        }
+        if self.is_worth_splitting(a.len() / a_cols) {
+            let pairs = a.par_chunks_mut(CHUNK * a_cols).zip(b.par_chunks_mut(CHUNK * b_cols));
+            pairs.enumerate().for_each(|(chunk, (a, b))| work(chunk * CHUNK, a, b));
+        } else {
+            work(0, a, b);
+        }
+    }
+
+    /// Calls `work` for each item, in any order.
+    pub(crate) fn each<T: Send>(self, items: Vec<T>, work: impl Fn(T) + Sync) {
+        if self == Self::Pool && items.len() > 1 {
+            items.into_par_iter().for_each(&work);
+        } else {
+            items.into_iter().for_each(work);
+        }
+    }
+
+    /// Adds to `sums` what `add(row, sums)` adds for each of `rows`, group by group and the groups in order.
+    pub(crate) fn sum_rows(self, rows: usize, sums: &mut [f32], add: impl Fn(usize, &mut [f32]) + Sync) {
+        let partial = |group: usize| {
+            let mut partial = vec![0.0; sums.len()];
+            for row in group * CHUNK..rows.min((group + 1) * CHUNK) {
+                add(row, &mut partial);
+            }
+            partial
+        };
+        let n_groups = rows.div_ceil(CHUNK);
+        let partials: Vec<_> = if self.is_worth_splitting(rows) {
+            (0..n_groups).into_par_iter().map(partial).collect()
+        } else {
+            (0..n_groups).map(partial).collect()
+        };
+        for partial in partials {
+            add_to(sums, &partial);
+        }
+    }
+}
+
+/// `sum += term`, value by value.
+pub(crate) fn add_to(sum: &mut [f32], term: &[f32]) {
+    for (sum, term) in sum.iter_mut().zip(term) {
+        *sum += term;
+    }
+}
+
+/// `values` cut into consecutive parts of the given lengths.
+pub(crate) fn split(
+    mut values: &mut [f32],
+    lengths: impl IntoIterator<Item = usize>,
+) -> impl Iterator<Item = &mut [f32]> {
+    lengths.into_iter().map(move |length| {
+        let (part, rest) = std::mem::take(&mut values).split_at_mut(length);
+        values = rest;
+        part
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_over_rows_do_not_depend_on_who_adds() {
+        let term = |row: usize| (row as f32).sin() * 1e3;
+        let sum = |threads: Threads| {
+            let mut sums = [0.5, 0.25];
+            threads.sum_rows(1000, &mut sums, |row, sums| {
+                sums[0] += term(row);
+                sums[1] -= term(row + 7);
+            });
+            sums.map(f32::to_bits)
+        };
+        assert_eq!(sum(Threads::Pool), sum(Threads::Caller));
+    }
+
+    #[test]
+    fn every_row_is_visited_once_and_knows_its_number() {
+        for threads in [Threads::Pool, Threads::Caller] {
+            let mut out = vec![0.0; 3 * 150];
+            threads.rows(&mut out, 3, |first, rows| {
+                for (i, row) in rows.chunks_mut(3).enumerate() {
+                    row.fill((first + i) as f32 + row[0]);
+                }
+            });
+            assert!(out.chunks(3).enumerate().all(|(i, row)| row == [i as f32; 3]));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Matrix products: the one place that calls the GEMM library.
+//!
+//! The library is `matrixmultiply`, used on one thread per product. It keeps the order of summation of each element
+//! fixed by the inner size alone, so that a row of a product does not depend on the rows around it: that is what makes a
+//! sequence's result independent of its batch (`a_row_does_not_depend_on_the_rows_around_it`).
+
+/// A matrix somewhere in a slice, possibly transposed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    values: &'a [f32],
+    rows: usize,
+    cols: usize,
+    row_step: usize,
+    col_step: usize,
+}
+
+impl<'a> View<'a> {
+    /// Rows of `cols` values, one after another.
+    pub(crate) fn new(values: &'a [f32], rows: usize, cols: usize) -> Self {
+        Self::within(values, rows, cols, cols)
+    }
+
+    /// Rows of `cols` values, the beginnings of which lie `row_step` apart.
+    pub(crate) fn within(values: &'a [f32], rows: usize, cols: usize, row_step: usize) -> Self {
+        assert!(fits(values.len(), rows, cols, row_step), "a view stays inside its slice");
+        Self { values, rows, cols, row_step, col_step: 1 }
+    }
+
+    /// The transpose.
+    pub(crate) fn t(self) -> Self {
+        let Self { values, rows, cols, row_step, col_step } = self;
+        Self { values, rows: cols, cols: rows, row_step: col_step, col_step: row_step }
+    }
+}
+
+fn fits(len: usize, rows: usize, cols: usize, row_step: usize) -> bool {
+    rows == 0 || cols == 0 || (rows - 1) * row_step + cols <= len
+}
+
+/// What happens to the values that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Into {
+    /// They are replaced.
+    Replace,
+    /// The product is added to them.
+    Add,
+}
+
+/// `out = scale · a · b`, or that added to `out`. The rows of `out` lie `row_step` apart.
+pub(crate) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], row_step: usize) {
+    assert_eq!(a.cols, b.rows, "the inner sizes of a product agree");
+    let (rows, cols) = (a.rows, b.cols);
+    assert!(cols <= row_step && fits(out.len(), rows, cols, row_step), "a product stays inside its slice");
+    if rows == 0 || cols == 0 {
+        return;
+    }
+    let beta = if into == Into::Add { 1.0 } else { 0.0 };
+    let step = usize::cast_signed;
+    #[expect(unsafe_code, reason = "the GEMM library takes pointers; the sizes were checked just above and in `View`")]
+    // SAFETY: every element (i, j) of `a` and `b` lies inside its slice (`View::within` checked the last one, and a
+    // transpose only swaps the axes); those of `out` do by the assertion above, and they are distinct because
+    // `cols <= row_step`. `out` is borrowed mutably, so it overlaps neither.
+    unsafe {
+        matrixmultiply::sgemm(
+            rows,
+            a.cols,
+            cols,
+            scale,
+            a.values.as_ptr(),
+            step(a.row_step),
+            step(a.col_step),
+            b.values.as_ptr(),
+            step(b.row_step),
+            step(b.col_step),
+            beta,
+            out.as_mut_ptr(),
+            step(row_step),
+            1,
+        );
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::many_single_char_names, reason = "the letters of every text on products")]
+mod tests {
+    use super::*;
+    use crate::testkit::noise;
+
+    fn naive(a: &[f32], b: &[f32], (m, k, n): (usize, usize, usize)) -> Vec<f32> {
+        let cell = |i: usize, j: usize| (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum::<f64>();
+        #[expect(clippy::cast_possible_truncation, reason = "the reference is rounded once, at the end")]
+        (0..m * n).map(|at| cell(at / n, at % n) as f32).collect()
+    }
+
+    #[test]
+    fn products_of_all_orientations_agree_with_the_definition() {
+        let (m, k, n) = (5, 7, 3);
+        let (a, b) = (noise(1, m * k), noise(2, k * n));
+        let transposed = |x: &[f32], rows: usize, cols: usize| -> Vec<f32> {
+            (0..rows * cols).map(|at| x[(at % rows) * cols + at / rows]).collect()
+        };
+        let (at, bt) = (transposed(&a, m, k), transposed(&b, k, n));
+        let expected = naive(&a, &b, (m, k, n));
+        let views = [
+            (View::new(&a, m, k), View::new(&b, k, n)),
+            (View::new(&at, k, m).t(), View::new(&b, k, n)),
+            (View::new(&a, m, k), View::new(&bt, n, k).t()),
+        ];
+        for (a, b) in views {
+            let mut out = vec![1.0; m * n];
+            product(a, b, 1.0, Into::Replace, &mut out, n);
+            product(a, b, 1.0, Into::Add, &mut out, n);
+            let close = |(got, expected): (&f32, &f32)| (got - 2.0 * expected).abs() < 1e-5;
+            assert!(out.iter().zip(&expected).all(close));
+        }
+    }
+
+    #[test]
+    fn a_row_does_not_depend_on_the_rows_around_it() {
+        // Inner sizes below and above the library's block of the inner axis.
+        for k in [3, 200, 800] {
+            let (m, n) = (150, 37);
+            let (a, b) = (noise(3, m * k), noise(4, k * n));
+            let mut whole = vec![0.0; m * n];
+            product(View::new(&a, m, k), View::new(&b, n, k).t(), 1.0, Into::Replace, &mut whole, n);
+            for (first, count) in [(0, 1), (17, 1), (60, 7), (149, 1), (64, 64)] {
+                let mut part = vec![0.0; count * n];
+                let rows = View::new(&a[first * k..], count, k);
+                product(rows, View::new(&b, n, k).t(), 1.0, Into::Replace, &mut part, n);
+                assert!(part.iter().zip(&whole[first * n..]).all(|(a, b)| a.to_bits() == b.to_bits()));
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Sequences of any lengths, packed one after another without padding.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::{Error, Result};
+
+/// Where each sequence of a packed batch begins and ends.
+///
+/// Sequence `i` is made of the rows `offsets[i]..offsets[i + 1]` of a matrix. A clone shares the offsets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ragged {
+    offsets: Arc<[usize]>,
+}
+
+impl Ragged {
+    /// A batch of `offsets.len() - 1` sequences.
+    pub fn new(offsets: Vec<usize>) -> Result<Self> {
+        if offsets.first() != Some(&0) {
+            return Err(Error::Offsets { position: 0, offset: offsets.first().copied().unwrap_or_default() });
+        }
+        if let Some(at) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
+            return Err(Error::Offsets { position: at + 1, offset: offsets[at + 1] });
+        }
+        Ok(Self { offsets: offsets.into() })
+    }
+
+    /// A batch of sequences of these lengths.
+    #[must_use]
+    pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Self {
+        let mut offsets = vec![0];
+        let mut end = 0;
+        for length in lengths {
+            end += length;
+            offsets.push(end);
+        }
+        Self { offsets: offsets.into() }
+    }
+
+    /// The number of sequences.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there is no sequence.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of rows of all sequences together.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.offsets[self.len()]
+    }
+
+    /// The rows of sequence `index`.
+    ///
+    /// # Panics
+    /// If there is no such sequence.
+    #[must_use]
+    pub fn range(&self, index: usize) -> Range<usize> {
+        self.offsets[index]..self.offsets[index + 1]
+    }
+
+    /// The rows of each sequence in turn.
+    #[must_use]
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + '_ {
+        (0..self.len()).map(|index| self.range(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_must_start_at_zero_and_never_fall() {
+        assert!(Ragged::new(vec![]).is_err());
+        assert!(Ragged::new(vec![1, 2]).is_err());
+        let error = Ragged::new(vec![0, 3, 2]).unwrap_err();
+        assert!(error.to_string().ends_with("offset 2 is 2"), "{error}");
+    }
+
+    #[test]
+    fn lengths_and_offsets_say_the_same() {
+        let batch = Ragged::from_lengths([2, 0, 3]);
+        assert_eq!(batch, Ragged::new(vec![0, 2, 2, 5]).unwrap());
+        assert_eq!((batch.len(), batch.total()), (3, 5));
+        assert_eq!(batch.ranges().collect::<Vec<_>>(), [0..2, 2..2, 2..5]);
+    }
+}
