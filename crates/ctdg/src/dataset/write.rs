@@ -58,7 +58,7 @@ pub fn write(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<(
     write_with(stream, path, format, &[])
 }
 
-/// As [`write`], together with small text files: all appear, or none does.
+/// As [`write()`], together with small text files: all appear, or none does.
 pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts: &[(PathBuf, String)]) -> Result<()> {
     refuse_false_companions(stream, path, format)?;
     let names = match format {
