@@ -15,6 +15,7 @@
 mod atomic;
 mod binary;
 mod bundled;
+mod companion;
 mod dyglib;
 mod layout;
 mod npy;
@@ -27,9 +28,10 @@ use std::path::Path;
 use std::str::FromStr;
 
 pub use bundled::{COLLEGEMSG, collegemsg};
+pub use companion::beside;
 pub use source::Progress;
 use source::Source;
-pub use write::{WriteFormat, beside, write, write_text_file, write_with};
+pub use write::{WriteFormat, write, write_text_file, write_with};
 
 use crate::error::{Error, Problem, Result};
 use crate::event::{EventStream, IdKind};

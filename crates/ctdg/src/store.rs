@@ -6,7 +6,7 @@
 //!
 //! # Memory
 //! 32 bytes an event and 4 a node for the adjacency and its times ([`Store::adjacency_bytes`]); the pair index takes
-//! 4 bytes an event and about 24 per distinct pair besides.
+//! 4 bytes an event and about 30 per distinct pair besides ([`Store::pair_index_bytes`]).
 
 mod pairs;
 

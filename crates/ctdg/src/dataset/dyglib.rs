@@ -8,8 +8,7 @@ use std::path::Path;
 
 use crate::dataset::npy::{self, Matrix};
 use crate::dataset::source::Source;
-use crate::dataset::text::{self, sibling};
-use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions};
+use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, companion, text};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventStream, Features, NodeId};
 
@@ -27,7 +26,7 @@ pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream
     };
     let mut rows = text::read_rows(Source::open(path, options.progress)?, Format::Text, &options)?;
     let places = rows.builder.take_features();
-    let edges = match sibling(path, ".npy") {
+    let edges = match companion::find(path, ".npy") {
         Some(file) => {
             let matrix = read_padded(&file, places.len() + 1, "events and the padding row")?;
             features_at(matrix, &file, places.iter().map(|&place| place_of(place)))?
@@ -35,7 +34,7 @@ pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream
         None => None,
     };
     let mut columns = rows.builder.finish(edges)?.into_columns();
-    if let Some(file) = sibling(path, "_node.npy") {
+    if let Some(file) = companion::find(path, "_node.npy") {
         let names = &columns.names;
         let ids = (0..names.len()).map(|index| {
             let id = NodeId::from_index(index).and_then(|node| names.integer(node))?;

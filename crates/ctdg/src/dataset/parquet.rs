@@ -17,8 +17,7 @@ pub(crate) use write::write;
 
 use crate::dataset::layout::{FeatureSpan, Layout};
 use crate::dataset::source::Source;
-use crate::dataset::text::sibling;
-use crate::dataset::{Format, ReadOptions, npy};
+use crate::dataset::{Format, ReadOptions, companion};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventStream, IdKind, RejectedRow, StreamBuilder};
 
@@ -29,10 +28,7 @@ const BLOCK: usize = 1 << 16;
 
 pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream> {
     let stream = read_bytes(Bytes::from_owner(Source::map(path)?), options)?;
-    let Some(beside) = sibling(path, "_node_features.npy") else { return Ok(stream) };
-    let mut columns = stream.into_columns();
-    columns.node_features = npy::read(&beside, None)?.into_features()?;
-    EventStream::new(columns).map_err(|error| error.in_file(beside))
+    companion::with_node_features(path, stream)
 }
 
 /// Reads a Parquet file that lies in memory.

@@ -10,7 +10,7 @@ use csv::ByteRecord;
 use crate::dataset::dyglib::all_zero;
 use crate::dataset::layout::{FeatureSpan, Layout, format_of_header, looks_like_header};
 use crate::dataset::source::{Compression, Source};
-use crate::dataset::{ColumnRef, Format, ReadOptions, npy};
+use crate::dataset::{ColumnRef, Format, ReadOptions, companion, npy};
 use crate::error::{Error, Place, Problem, Result, quoted};
 use crate::event::{Columns, EventStream, RejectedRow, Role, StreamBuilder};
 
@@ -20,20 +20,8 @@ const LONGEST_ROW: usize = 16 << 20;
 const HEAD: u64 = 1 << 16;
 
 pub(crate) fn read(path: &Path, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
-    let source = Source::open(path, options.progress)?;
-    let mut stream = read_from(source, format, options)?;
-    if let Some(features) = sibling(path, "_node_features.npy") {
-        let matrix = npy::read(&features, None)?;
-        let rows = matrix.rows;
-        let mut columns = stream.into_columns();
-        if rows != columns.names.len() {
-            let (found, expected) = (rows as u64, columns.names.len() as u64);
-            return Err(Error::at(Place::file(features), Problem::FeatureRows { found, expected, of: "nodes" }));
-        }
-        columns.node_features = matrix.into_features()?;
-        stream = EventStream::new(columns)?;
-    }
-    Ok(stream)
+    let stream = read_from(Source::open(path, options.progress)?, format, options)?;
+    companion::with_node_features(path, stream)
 }
 
 /// The rows of a table, and what is known of it besides.
@@ -61,7 +49,7 @@ pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOption
 fn read_from(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
     let path = source.path().to_path_buf();
     let Rows { builder, format, has_features } = read_rows(source, format, options)?;
-    let beside = if has_features { None } else { sibling(&path, "_features.npy") };
+    let beside = if has_features { None } else { companion::find(&path, companion::EDGE_FEATURES) };
     let Some(beside) = beside else {
         let stream = builder.finish(None).map_err(|error| error.in_file(&path))?;
         let silent = stream.edge_features().is_some_and(|features| all_zero(features.values()));
@@ -77,15 +65,6 @@ fn read_from(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> R
 
 fn without_edge_features(stream: EventStream) -> Result<EventStream> {
     EventStream::new(Columns { edge_features: None, ..stream.into_columns() })
-}
-
-/// `DIR/NAME_features.npy` and the like for `DIR/NAME.csv`, in whichever packing exists.
-pub(crate) fn sibling(path: &Path, ending: &str) -> Option<PathBuf> {
-    let name = path.file_name()?.to_str()?;
-    let (_, name) = Compression::of_name(name);
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let found = ["", ".gz", ".zst"].map(|packing| path.with_file_name(format!("{stem}{ending}{packing}")));
-    found.into_iter().find(|file| file.is_file())
 }
 
 /// A text file whose layout is known, positioned after its first row of data.

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::atomic::PendingFile;
 use crate::dataset::source::Compression;
-use crate::dataset::text::sibling;
-use crate::dataset::{binary, npy, parquet};
+use crate::dataset::{binary, companion, npy, parquet};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventId, EventStream, Features, NodeId};
 
@@ -41,15 +40,6 @@ impl WriteFormat {
     }
 }
 
-/// Where a companion of the data file `path` lies: `DIR/STEM` and then `ending`.
-#[must_use]
-pub fn beside(path: &Path, ending: &str) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let (_, name) = Compression::of_name(&name);
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    path.with_file_name(format!("{stem}{ending}"))
-}
-
 /// Writes `stream` to `path`. Text and Parquet keep node features in `STEM_node_features.npy` beside the file.
 ///
 /// Text has no place for two kinds of names: destinations of a bipartite stream are numbered on behind its sources, and
@@ -71,7 +61,7 @@ pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts:
         WriteFormat::Binary => binary::write(out, stream),
     })?];
     if let Some(features) = stream.node_features().filter(|_| format != WriteFormat::Binary) {
-        let path = beside(path, "_node_features.npy");
+        let path = companion::beside(path, companion::NODE_FEATURES);
         pending.push(PendingFile::write(&path, |out| npy::write(out, features))?);
     }
     for (path, text) in texts {
@@ -84,9 +74,9 @@ pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts:
 fn refuse_false_companions(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<()> {
     let edges = matches!(format, WriteFormat::Text(_)) && stream.edge_features().is_none();
     let nodes = format != WriteFormat::Binary && stream.node_features().is_none();
-    for (taken, ending) in [(edges, "_features.npy"), (nodes, "_node_features.npy")] {
-        if taken && let Some(companion) = sibling(path, ending) {
-            return Err(Error::at(Place::file(companion), Problem::FalseCompanion));
+    for (taken, ending) in [(edges, companion::EDGE_FEATURES), (nodes, companion::NODE_FEATURES)] {
+        if taken && let Some(file) = companion::find(path, ending) {
+            return Err(Error::at(Place::file(file), Problem::FalseCompanion));
         }
     }
     Ok(())
