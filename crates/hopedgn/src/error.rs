@@ -1,0 +1,78 @@
+//! The crate's one error: what was found, what was expected, and the way out.
+
+use std::path::PathBuf;
+
+/// Result of every fallible function of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Events, files, splits, metrics.
+    #[error(transparent)]
+    Data(#[from] ctdg::Error),
+    /// Tensors and checkpoints.
+    #[error(transparent)]
+    Tensor(#[from] hopedgn_tensor::Error),
+    /// A checkpoint that does not fit.
+    #[error("{}: {source}", file.display())]
+    Checkpoint {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        source: hopedgn_tensor::Error,
+    },
+    /// A setting that cannot be read, is not known, or has the wrong type.
+    #[error("{place}: {detail}; `hopedgn train --show-config` lists every setting")]
+    Config {
+        /// A file, a preset, or the flag.
+        place: String,
+        /// What the parser said.
+        detail: String,
+    },
+    /// A setting outside its bounds.
+    #[error("found {name} = {found}, expected {expected}")]
+    Setting {
+        /// e.g. `model.patch`.
+        name: &'static str,
+        /// Its value.
+        found: String,
+        /// The bounds.
+        expected: String,
+    },
+    /// The loss is no number any more.
+    #[error(
+        "the loss became {loss} at step {step} (epoch {epoch}, batch {batch}, seed {seed}); \
+         lower train.lr, or look for huge values among the features"
+    )]
+    Diverged {
+        /// NaN or an infinity.
+        loss: f64,
+        /// Steps taken since the beginning.
+        step: u64,
+        /// From 1.
+        epoch: usize,
+        /// Within the epoch, from 1.
+        batch: usize,
+        /// Of the run.
+        seed: u64,
+    },
+    /// The model was made for features that its input does not have.
+    #[error("the input lacks features that the model was made for; use the data set it was trained on")]
+    MissingInput,
+    /// A part of the split that learning needs is empty.
+    #[error("found no {what} events, expected some; the data set has too few events to split it into three parts")]
+    EmptyPart {
+        /// e.g. `training`.
+        what: &'static str,
+    },
+    /// A run folder that is not one, or not in the state asked for.
+    #[error("{}: {detail}", folder.display())]
+    Run {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong and what to do.
+        detail: String,
+    },
+}

@@ -1,0 +1,7 @@
+//! HopeDGN: learn from a stream of timestamped interactions which pair meets next.
+
+pub mod config;
+mod error;
+pub mod record;
+
+pub use error::{Error, Result};
