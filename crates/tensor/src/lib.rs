@@ -57,6 +57,7 @@ pub use error::{Error, Result};
 pub use op::activation::Activation;
 pub use op::attention::Heads;
 pub use op::dropout::{Dropout, Mode};
+pub use op::encoder::{BlockVars, EncoderForm};
 pub use parallel::Threads;
 pub use parameters::{ParameterId, Parameters};
 pub use ragged::Ragged;
