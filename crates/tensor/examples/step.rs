@@ -122,7 +122,7 @@ fn main() -> Result<()> {
     let forward = |tape: &mut Tape<'_>, piece: &Piece| {
         let x = tape.input(piece.tokens.clone());
         let logits = model.logits(tape, x, &piece.batch)?;
-        let loss = tape.bce_with_logits(logits, &piece.targets)?;
+        let loss = tape.bce_with_logits(logits, &piece.targets, n_sequences)?;
         Ok((loss, tape.value(loss).values()[0]))
     };
     let mut best = f64::INFINITY;

@@ -1,9 +1,10 @@
 //! Parameters and optimiser state as a safetensors file.
 //!
 //! Parameters lie under their own names, so that any reader of safetensors finds them. The state of [`Adam`] lies beside
-//! them under `adam/mean/NAME`, `adam/square/NAME` and `adam/n-steps`.
+//! them under `adam/mean/NAME`, `adam/square/NAME` and `adam/n-steps`. Strings under the caller's own keys lie in the
+//! file's `__metadata__`, so that how far a training has come is written with its weights or not at all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -21,8 +22,10 @@ fn square_name(name: &str) -> String {
     format!("{ADAM}square/{name}")
 }
 
-/// The bytes of a safetensors file with `parameters` and, if given, the state of the optimiser.
-pub fn save(parameters: &Parameters, adam: Option<&Adam>) -> Result<Vec<u8>> {
+/// The bytes of a safetensors file with `parameters`, the state of the optimiser, if given, and `metadata`.
+///
+/// The same values give the same bytes.
+pub fn save(parameters: &Parameters, adam: Option<&Adam>, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
     let mut tensors: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
     let mut put = |name: String, tensor: &Tensor| {
         let bytes = tensor.values().iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -42,14 +45,39 @@ pub fn save(parameters: &Parameters, adam: Option<&Adam>) -> Result<Vec<u8>> {
     for (name, dtype, shape, bytes) in &tensors {
         views.push((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?));
     }
-    Ok(safetensors::serialize(views, None)?)
+    Ok(with_metadata(safetensors::serialize(views, None)?, metadata))
 }
 
-/// Reads `bytes` into `parameters` and, if given, into the optimiser.
+/// A safetensors file with `metadata` in its header, keys in order: the library takes a hash map, whose order varies.
+fn with_metadata(file: Vec<u8>, metadata: &BTreeMap<String, String>) -> Vec<u8> {
+    if metadata.is_empty() {
+        return file;
+    }
+    let (header, data) = header_and_data(&file);
+    let entries: serde_json::Value = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let begin = format!("{{\"__metadata__\":{entries}");
+    // `{` of an empty header is followed by `}`, of any other by an entry.
+    let rest = header.trim_ascii().strip_prefix(b"{").unwrap_or_default();
+    let comma: &[u8] = if rest == b"}" { b"" } else { b"," };
+    let mut header = [begin.as_bytes(), comma, rest].concat();
+    header.resize(header.len().next_multiple_of(8), b' ');
+    [&(header.len() as u64).to_le_bytes()[..], &header, data].concat()
+}
+
+/// The parts of a safetensors file: the length of the header in eight bytes, the header, the values.
+fn header_and_data(file: &[u8]) -> (&[u8], &[u8]) {
+    let (length, rest) = file.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    rest.split_at(length.min(rest.len()))
+}
+
+/// Reads `bytes` into `parameters` and, if given, into the optimiser, and returns the metadata.
 ///
 /// The file must hold exactly these tensors with exactly these shapes; the state of an optimiser may be left unread. On
 /// an error nothing has been changed.
-pub fn load(bytes: &[u8], parameters: &mut Parameters, adam: Option<&mut Adam>) -> Result<()> {
+pub fn load(bytes: &[u8], parameters: &mut Parameters, adam: Option<&mut Adam>) -> Result<BTreeMap<String, String>> {
+    let (_, header) = SafeTensors::read_metadata(bytes)?;
+    let metadata = header.metadata().clone().unwrap_or_default();
     let mut file = File { tensors: SafeTensors::deserialize(bytes)?, seen: BTreeSet::new() };
     let mut loaded = Vec::new();
     let mut state = Vec::new();
@@ -69,7 +97,7 @@ pub fn load(bytes: &[u8], parameters: &mut Parameters, adam: Option<&mut Adam>) 
         adam.n_steps = n_steps;
         (adam.means, adam.squares) = state.into_iter().unzip();
     }
-    Ok(())
+    Ok(metadata.into_iter().collect())
 }
 
 struct File<'a> {
@@ -144,12 +172,12 @@ mod tests {
     #[test]
     fn what_was_saved_is_loaded_bit_for_bit() {
         let (parameters, adam) = trained();
-        let bytes = save(&parameters, Some(&adam)).unwrap();
+        let bytes = save(&parameters, Some(&adam), &BTreeMap::new()).unwrap();
         let mut other = model(5);
         let mut other_adam = Adam::new(AdamConfig::default(), &other);
         load(&bytes, &mut other, Some(&mut other_adam)).unwrap();
         assert_eq!((&other, &other_adam), (&parameters, &adam));
-        assert_eq!(save(&other, Some(&other_adam)).unwrap(), bytes);
+        assert_eq!(save(&other, Some(&other_adam), &BTreeMap::new()).unwrap(), bytes);
 
         let mut alone = model(5);
         load(&bytes, &mut alone, None).unwrap();
@@ -159,7 +187,7 @@ mod tests {
     /// Loading a file of `saved` into `model` fails with `message` and changes nothing.
     fn check(saved: &Parameters, mut model: Parameters, message: &str) {
         let before = model.clone();
-        let error = load(&save(saved, None).unwrap(), &mut model, None).unwrap_err();
+        let error = load(&save(saved, None, &BTreeMap::new()).unwrap(), &mut model, None).unwrap_err();
         assert!(error.to_string().starts_with(message), "{error}");
         assert_eq!(model, before);
     }
@@ -177,9 +205,27 @@ mod tests {
     }
 
     #[test]
+    fn metadata_lies_beside_the_weights_in_the_same_bytes_every_time() {
+        let (parameters, adam) = trained();
+        let strings = [("epoch", "7"), ("best", "0.9 \"so far\"\n"), ("ключ", "{\\}"), ("", "")];
+        let metadata: BTreeMap<String, String> =
+            strings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        let bytes = save(&parameters, Some(&adam), &metadata).unwrap();
+        assert_eq!(save(&parameters, Some(&adam), &metadata).unwrap(), bytes);
+        let mut other = model(5);
+        assert_eq!(load(&bytes, &mut other, None).unwrap(), metadata);
+        assert_eq!(other, parameters);
+        let plain = save(&parameters, Some(&adam), &BTreeMap::new()).unwrap();
+        assert_eq!(load(&plain, &mut other, None).unwrap(), BTreeMap::new());
+        let mut nothing = Parameters::default();
+        let bytes = save(&nothing, None, &metadata).unwrap();
+        assert_eq!(load(&bytes, &mut nothing, None).unwrap(), metadata);
+    }
+
+    #[test]
     fn a_file_without_optimiser_state_cannot_restore_one() {
         let mut parameters = model(1);
-        let bytes = save(&parameters, None).unwrap();
+        let bytes = save(&parameters, None, &BTreeMap::new()).unwrap();
         let mut adam = Adam::new(AdamConfig::default(), &parameters);
         let error = load(&bytes, &mut parameters, Some(&mut adam)).unwrap_err();
         assert!(error.to_string().contains("no tensor `adam/mean/head.weight`"), "{error}");
@@ -188,7 +234,7 @@ mod tests {
     #[test]
     fn cut_or_foreign_bytes_are_an_error() {
         let (parameters, _) = trained();
-        let bytes = save(&parameters, None).unwrap();
+        let bytes = save(&parameters, None, &BTreeMap::new()).unwrap();
         for length in 0..bytes.len() {
             assert!(matches!(load(&bytes[..length], &mut model(1), None), Err(Error::Safetensors(_))));
         }

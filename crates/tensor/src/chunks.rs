@@ -61,12 +61,12 @@ impl Chunks {
     }
 }
 
-/// Runs `forward` for every chunk without going back, and returns what it returned, in order.
+/// Runs `forward` for every chunk on a tape that keeps nothing for a way back, and returns what it returned, in order.
 pub fn evaluate<T: Sync, R: Send>(
     parameters: &Parameters,
     chunks: &[T],
     forward: impl Fn(&mut Tape<'_>, &T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let one = |chunk: &T| forward(&mut Tape::with_threads(parameters, Threads::Caller), chunk);
+    let one = |chunk: &T| forward(&mut Tape::frozen(parameters, Threads::Caller), chunk);
     chunks.par_iter().map(one).collect()
 }

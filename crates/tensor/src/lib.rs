@@ -15,7 +15,7 @@
 //! let x = tape.input(Tensor::matrix(2, 2, vec![1.0, 0.0, 0.0, 1.0])?);
 //! let weight_var = tape.parameter(weight);
 //! let logits = tape.linear(x, weight_var, None, None)?; // [2, 1]
-//! let loss = tape.bce_with_logits(logits, &[1.0, 0.0])?;
+//! let loss = tape.bce_with_logits(logits, &[1.0, 0.0], 2)?;
 //!
 //! let mut gradients = Gradients::zeros(&parameters);
 //! tape.backward(loss, &mut gradients)?;
@@ -44,10 +44,12 @@ mod parallel;
 mod parameters;
 mod product;
 mod ragged;
+mod scratch;
 mod tape;
 mod tensor;
 #[cfg(test)]
 mod testkit;
+mod vector;
 
 pub use adam::{Adam, AdamConfig};
 pub use checkpoint::{load, save};
@@ -55,6 +57,7 @@ pub use error::{Error, Result};
 pub use op::activation::Activation;
 pub use op::attention::Heads;
 pub use op::dropout::{Dropout, Mode};
+pub use op::encoder::{BlockVars, EncoderForm};
 pub use parallel::Threads;
 pub use parameters::{ParameterId, Parameters};
 pub use ragged::Ragged;

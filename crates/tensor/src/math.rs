@@ -1,6 +1,8 @@
 //! The few scalar functions that run for every token: written without calls so that the compiler can vectorise them.
+#![expect(clippy::inline_always, reason = "they must be compiled with the loop around them, see `vector`")]
 
 /// e^x to within two units in the last place for x in [−87, 88]; outside, the value at the nearer end.
+#[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     // Adding 1.5 · 2²³ leaves the nearest integer in the low bits of the significand.
     const ROUND: f32 = 12_582_912.0;
@@ -21,6 +23,7 @@ pub(crate) fn exp(x: f32) -> f32 {
 }
 
 /// 1 / (1 + e^−x).
+#[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
@@ -28,6 +31,7 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
 /// The exact GELU, x·Φ(x), and its slope Φ(x) + x·φ(x), from one exponential.
 ///
 /// The tail of Φ is formula 7.1.26 of Abramowitz and Stegun, off by at most 0.75e-7: as near as `f32` can say.
+#[inline(always)]
 pub(crate) fn gelu(x: f32) -> (f32, f32) {
     const INV_SQRT_2PI: f32 = 0.398_942_3;
     let bell = exp(-0.5 * x * x);
@@ -42,6 +46,7 @@ pub(crate) fn gelu(x: f32) -> (f32, f32) {
 }
 
 /// The sum of the products of two rows, in eight running sums whatever the machine.
+#[inline(always)]
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; 8];
     let (a_eights, a_rest) = a.as_chunks::<8>();
@@ -55,6 +60,7 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// The sum of a row, in eight running sums whatever the machine.
+#[inline(always)]
 pub(crate) fn sum(values: &[f32]) -> f32 {
     let mut lanes = [0.0; 8];
     let (eights, rest) = values.as_chunks::<8>();
@@ -65,6 +71,55 @@ pub(crate) fn sum(values: &[f32]) -> f32 {
     }
     lanes.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }
+
+/// The largest value of a row, −∞ for none; NaN is passed over.
+#[inline(always)]
+pub(crate) fn largest(values: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; 8];
+    let (eights, rest) = values.as_chunks::<8>();
+    for eight in eights {
+        for lane in 0..8 {
+            lanes[lane] = larger(lanes[lane], eight[lane]);
+        }
+    }
+    lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger)
+}
+
+/// The sine and cosine of x, to within one unit in the last place for |x| up to [`SIN_COS_LIMIT`].
+///
+/// Time encodings have arguments of 1e9 and more. The quarter turns are taken off in `f64` with π/2 in three parts, the
+/// products of the first two of which are exact.
+#[inline(always)]
+pub(crate) fn sin_cos(x: f32) -> (f32, f32) {
+    // Adding 1.5 · 2⁵² leaves the nearest integer in the low bits of the significand.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    // 22 bits, the next 22 bits, the rest.
+    const HALF_PI: [f64; 3] = [1.570_796_012_878_418, 3.139_164_164_167_596e-7, 6.223_372_171_896_613e-14];
+    let x = f64::from(x);
+    let shifted = x * std::f64::consts::FRAC_2_PI + ROUND;
+    let n = shifted - ROUND;
+    let r = x - n * HALF_PI[0] - n * HALF_PI[1] - n * HALF_PI[2];
+    // Polynomials for |r| <= π/4, as in FreeBSD's `sinf` and `cosf`.
+    let square = r * r;
+    let mut sin = 2.718_311_493_989_822e-6;
+    for coefficient in [-1.983_933_483_609_663_2e-4, 8.333_329_385_889_463e-3, -1.666_666_664_162_652_4e-1, 1.0] {
+        sin = sin * square + coefficient;
+    }
+    let sin = sin * r;
+    let mut cos = 2.439_044_879_627_741e-5;
+    for coefficient in [-1.388_676_377_460_993e-3, 4.166_662_332_373_906e-2, -4.999_999_972_510_31e-1, 1.0] {
+        cos = cos * square + coefficient;
+    }
+    let quarter = shifted.to_bits();
+    let (upright, across) = if quarter & 1 == 0 { (sin, cos) } else { (cos, sin) };
+    let signed = |value: f64, quarter: u64| f64::from_bits(value.to_bits() ^ ((quarter & 2) << 62));
+    #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
+    (signed(upright, quarter) as f32, signed(across, quarter.wrapping_add(1)) as f32)
+}
+
+/// How far [`sin_cos`] can be trusted: up to here its products are exact.
+pub(crate) const SIN_COS_LIMIT: f32 = 1_073_741_824.0;
 
 #[cfg(test)]
 mod tests {
@@ -97,6 +152,33 @@ mod tests {
             let difference = (gelu(x + h).0 - gelu(x - h).0) / (2.0 * h);
             assert!((difference - gelu(x).1).abs() < 1e-4, "at {x}");
         }
+    }
+
+    #[test]
+    fn sine_and_cosine_are_accurate_far_from_zero() {
+        // Every 4099th value up to the limit, and those nearest to multiples of π/2.
+        let spread = (0..SIN_COS_LIMIT.to_bits()).step_by(4099).map(f32::from_bits);
+        #[expect(clippy::cast_possible_truncation, reason = "the nearest f32 is the point")]
+        let near_zeros = (0..200_000).map(|i| (f64::from(i * 3411) * std::f64::consts::FRAC_PI_2) as f32);
+        for x in spread.chain(near_zeros).flat_map(|x| [x, -x]) {
+            let (sin, cos) = sin_cos(x);
+            for (got, exact) in [(sin, f64::from(x).sin()), (cos, f64::from(x).cos())] {
+                let off = (f64::from(got) - exact).abs();
+                // One unit in the last place is between 2⁻²⁴ and 2⁻²³ of a value.
+                assert!(off <= exact.abs() * f64::from(f32::EPSILON) + 1e-45, "at {x}: {got} {exact}");
+            }
+        }
+        assert!(sin_cos(f32::NAN).0.is_nan());
+    }
+
+    #[test]
+    fn the_largest_value_is_found_anywhere() {
+        for at in 0..19 {
+            let mut values = [-2.0; 19];
+            values[at] = -1.0;
+            assert_eq!(largest(&values), -1.0);
+        }
+        assert_eq!(largest(&[]), f32::NEG_INFINITY);
     }
 
     #[test]

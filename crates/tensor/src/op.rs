@@ -4,6 +4,7 @@ pub(crate) mod activation;
 pub(crate) mod attention;
 mod combine;
 pub(crate) mod dropout;
+pub(crate) mod encoder;
 mod linear;
 mod loss;
 mod norm;

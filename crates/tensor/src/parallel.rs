@@ -5,6 +5,9 @@
 
 use rayon::prelude::*;
 
+use crate::scratch;
+use crate::vector::add_to;
+
 /// Rows of a chunk and of a group of partial sums.
 const CHUNK: usize = 64;
 
@@ -64,29 +67,25 @@ impl Threads {
 
     /// Adds to `sums` what `add(row, sums)` adds for each of `rows`, group by group and the groups in order.
     pub(crate) fn sum_rows(self, rows: usize, sums: &mut [f32], add: impl Fn(usize, &mut [f32]) + Sync) {
-        let partial = |group: usize| {
-            let mut partial = vec![0.0; sums.len()];
-            for row in group * CHUNK..rows.min((group + 1) * CHUNK) {
-                add(row, &mut partial);
-            }
-            partial
-        };
         let n_groups = rows.div_ceil(CHUNK);
-        let partials: Vec<_> = if self.is_worth_splitting(rows) {
-            (0..n_groups).into_par_iter().map(partial).collect()
-        } else {
-            (0..n_groups).map(partial).collect()
+        let fill = |group: usize, partial: &mut [f32]| {
+            for row in group * CHUNK..rows.min((group + 1) * CHUNK) {
+                add(row, partial);
+            }
         };
-        for partial in partials {
-            add_to(sums, &partial);
+        if self.is_worth_splitting(rows) {
+            let mut partials = vec![0.0; n_groups * sums.len()];
+            let parts = partials.par_chunks_mut(sums.len().max(1)).enumerate();
+            parts.for_each(|(group, partial)| fill(group, partial));
+            partials.chunks_exact(sums.len().max(1)).for_each(|partial| add_to(sums, partial));
+        } else {
+            let mut partial = scratch::take(sums.len());
+            for group in 0..n_groups {
+                partial.fill(0.0);
+                fill(group, &mut partial);
+                add_to(sums, &partial);
+            }
         }
-    }
-}
-
-/// `sum += term`, value by value.
-pub(crate) fn add_to(sum: &mut [f32], term: &[f32]) {
-    for (sum, term) in sum.iter_mut().zip(term) {
-        *sum += term;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reverse-mode differentiation: a list of values, each with the way back to what it was made from.
 
-use crate::parallel::add_to;
+use crate::vector::add_to;
 use crate::{Error, ParameterId, Parameters, Result, Shape, Tensor, Threads};
 
 /// A value on a [`Tape`]. It is meaningful on the tape that made it and on no other.
@@ -17,6 +17,8 @@ pub struct Tape<'p> {
     nodes: Vec<Node>,
     /// The variable of each parameter that has been used.
     used: Vec<Option<Var>>,
+    /// Whether parameters are constants.
+    frozen: bool,
 }
 
 struct Node {
@@ -52,7 +54,13 @@ impl<'p> Tape<'p> {
     /// An empty tape.
     #[must_use]
     pub fn with_threads(parameters: &'p Parameters, threads: Threads) -> Self {
-        Self { parameters, threads, nodes: Vec::new(), used: vec![None; parameters.len()] }
+        Self { parameters, threads, nodes: Vec::new(), used: vec![None; parameters.len()], frozen: false }
+    }
+
+    /// An empty tape on which parameters get no gradient, so that operations keep nothing for a way back.
+    #[must_use]
+    pub fn frozen(parameters: &'p Parameters, threads: Threads) -> Self {
+        Self { frozen: true, ..Self::with_threads(parameters, threads) }
     }
 
     /// A value that gets no gradient.
@@ -70,7 +78,8 @@ impl<'p> Tape<'p> {
         if let Some(var) = self.used[id.0] {
             return var;
         }
-        let var = self.node(Value::Parameter(id), Kind::Parameter(id));
+        let kind = if self.frozen { Kind::Constant } else { Kind::Parameter(id) };
+        let var = self.node(Value::Parameter(id), kind);
         self.used[id.0] = Some(var);
         var
     }
@@ -316,6 +325,20 @@ mod tests {
         }
         assert_eq!(gradients.parameter(id).values(), [2.0]);
         gradients.clear();
+        assert_eq!(gradients.parameter(id).values(), [0.0]);
+    }
+
+    #[test]
+    fn a_frozen_tape_computes_the_same_and_leads_nowhere() {
+        let mut parameters = Parameters::default();
+        let id = parameters.add("w", Tensor::vector(vec![3.0])).unwrap();
+        let mut tape = Tape::frozen(&parameters, Threads::Caller);
+        let w = tape.parameter(id);
+        let square = tape.mul(w, w).unwrap();
+        assert_eq!(tape.value(square).values(), [9.0]);
+        assert!(!tape.wants_gradient(w) && !tape.wants_gradient(square));
+        let mut gradients = Gradients::zeros(&parameters);
+        tape.backward(square, &mut gradients).unwrap();
         assert_eq!(gradients.parameter(id).values(), [0.0]);
     }
 

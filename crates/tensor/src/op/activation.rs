@@ -1,6 +1,7 @@
 //! Functions of one value: ReLU, exact GELU, sigmoid, tanh, cos.
 
 use crate::tape::{At, Sink};
+use crate::vector::{multiply, vectorised};
 use crate::{Tape, Tensor, Threads, Var, math};
 
 /// A function applied to each value.
@@ -22,20 +23,14 @@ impl Activation {
     /// Replaces `values` by the function and writes its slope to `slopes`, if there is one for each value.
     fn apply(self, values: &mut [f32], slopes: &mut [f32]) {
         match self {
-            Self::Relu => each(values, slopes, |x| if x <= 0.0 { (0.0, 0.0) } else { (x, 1.0) }),
-            Self::Gelu => each(values, slopes, math::gelu),
-            Self::Sigmoid => each(values, slopes, |x| {
-                let y = math::sigmoid(x);
-                (y, y * (1.0 - y))
-            }),
+            Self::Relu => relu(values, slopes),
+            Self::Gelu => gelu(values, slopes),
+            Self::Sigmoid => sigmoid(values, slopes),
             Self::Tanh => each(values, slopes, |x| {
                 let y = x.tanh();
                 (y, 1.0 - y * y)
             }),
-            Self::Cos => each(values, slopes, |x| {
-                let (sin, cos) = x.sin_cos();
-                (cos, -sin)
-            }),
+            Self::Cos => cos(values, slopes),
         }
     }
 
@@ -51,6 +46,8 @@ impl Activation {
     }
 }
 
+#[expect(clippy::inline_always, reason = "it must be compiled with the function it is called from, see `vector`")]
+#[inline(always)]
 fn each(values: &mut [f32], slopes: &mut [f32], function: impl Fn(f32) -> (f32, f32)) {
     if slopes.is_empty() {
         for value in values {
@@ -63,12 +60,48 @@ fn each(values: &mut [f32], slopes: &mut [f32], function: impl Fn(f32) -> (f32, 
     }
 }
 
+vectorised! {
+    fn relu(values: &mut [f32], slopes: &mut [f32]) {
+        each(values, slopes, |x| if x <= 0.0 { (0.0, 0.0) } else { (x, 1.0) });
+    }
+
+    fn gelu(values: &mut [f32], slopes: &mut [f32]) {
+        each(values, slopes, math::gelu);
+    }
+
+    fn sigmoid(values: &mut [f32], slopes: &mut [f32]) {
+        each(values, slopes, |x| {
+            let y = math::sigmoid(x);
+            (y, y * (1.0 - y))
+        });
+    }
+
+    fn cos_and_slope(values: &mut [f32], slopes: &mut [f32]) {
+        each(values, slopes, |x| {
+            let (sin, cos) = math::sin_cos(x);
+            (cos, -sin)
+        });
+    }
+}
+
+/// The few values too large for the fast function are left to the slow one.
+fn cos(values: &mut [f32], slopes: &mut [f32]) {
+    let is_large = |x: &f32| x.abs() > math::SIN_COS_LIMIT;
+    let large: Vec<(usize, f32)> = values.iter().copied().enumerate().filter(|(_, x)| is_large(x)).collect();
+    cos_and_slope(values, slopes);
+    for (at, x) in large {
+        let (sin, cos) = x.sin_cos();
+        values[at] = cos;
+        if let Some(slope) = slopes.get_mut(at) {
+            *slope = -sin;
+        }
+    }
+}
+
 /// `grad *= slope`, value by value.
 pub(crate) fn times_slope(grad: &mut [f32], slopes: &[f32], cols: usize, threads: Threads) {
     threads.rows(grad, cols, |first, rows| {
-        for (grad, slope) in rows.iter_mut().zip(&slopes[first * cols..]) {
-            *grad *= slope;
-        }
+        multiply(rows, &slopes[first * cols..]);
     });
 }
 
@@ -107,6 +140,16 @@ mod tests {
             x.values_mut().iter_mut().for_each(|x| *x += 0.05 * x.signum());
             check_gradients(&[x], |tape, x| Ok(tape.activate(x[0], function)));
         }
+    }
+
+    #[test]
+    fn the_cosine_of_a_huge_time_is_that_of_the_standard_library() {
+        let mut values = [1e12_f32, 3.0, -4e30, f32::INFINITY];
+        let mut slopes = [0.0; 4];
+        Activation::Cos.apply(&mut values, &mut slopes);
+        assert_eq!((values[0], values[2]), (1e12_f32.cos(), (-4e30_f32).cos()));
+        assert_eq!(slopes[0], -1e12_f32.sin());
+        assert!((values[1] - 3.0_f32.cos()).abs() < 1e-7 && values[3].is_nan());
     }
 
     #[test]

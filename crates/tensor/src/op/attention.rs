@@ -1,8 +1,9 @@
 //! Multi-head self-attention inside each sequence of a packed batch.
 
-use super::softmax::{softmax_row, softmax_row_backward};
+use super::softmax::{softmax_rows, softmax_rows_backward};
 use crate::parallel::split;
 use crate::product::{Into, View, product};
+use crate::scratch;
 use crate::tape::{At, Sink};
 use crate::{Dropout, Ragged, Result, Shape, Tape, Tensor, Var};
 
@@ -42,7 +43,7 @@ impl Tape<'_> {
             sink.add(qkv, |sum| {
                 let sums = split(sum, batch.ranges().map(|range| range.len() * width));
                 at.threads.each(places.iter().zip(sums).collect(), |(place, sum)| {
-                    form.backward(place, qkv_values, &weights, &grad, sum);
+                    form.backward(place, From { qkv: qkv_values, weights: &weights, grad: &grad }, Into::Add, sum);
                 });
             });
         };
@@ -50,20 +51,21 @@ impl Tape<'_> {
     }
 }
 
+/// The sizes of an attention and its dropout.
 #[derive(Clone, Copy)]
-struct Form {
-    d_model: usize,
-    d_head: usize,
-    n_heads: usize,
-    dropout: Dropout,
+pub(super) struct Form {
+    pub(super) d_model: usize,
+    pub(super) d_head: usize,
+    pub(super) n_heads: usize,
+    pub(super) dropout: Dropout,
 }
 
 /// Where a sequence lies among the rows and where its weights begin, `[heads, length, length]`.
-struct Place {
-    first: usize,
-    length: usize,
-    first_weight: usize,
-    n_weights: usize,
+pub(super) struct Place {
+    pub(super) first: usize,
+    pub(super) length: usize,
+    pub(super) first_weight: usize,
+    pub(super) n_weights: usize,
 }
 
 impl Place {
@@ -72,12 +74,20 @@ impl Place {
     }
 }
 
+/// What the way back reads, of all sequences: queries, keys and values, weights before dropout, the result's gradient.
+#[derive(Clone, Copy)]
+pub(super) struct From<'a> {
+    pub(super) qkv: &'a [f32],
+    pub(super) weights: &'a [f32],
+    pub(super) grad: &'a [f32],
+}
+
 impl Form {
-    fn n_weights(self, batch: &Ragged) -> usize {
+    pub(super) fn n_weights(self, batch: &Ragged) -> usize {
         batch.ranges().map(|range| self.n_heads * range.len() * range.len()).sum()
     }
 
-    fn places(self, batch: &Ragged) -> Vec<Place> {
+    pub(super) fn places(self, batch: &Ragged) -> Vec<Place> {
         let mut first_weight = 0;
         let place = |range: std::ops::Range<usize>| {
             let n_weights = self.n_heads * range.len() * range.len();
@@ -104,31 +114,32 @@ impl Form {
     }
 
     /// One sequence: leaves the weights before dropout for the way back.
-    fn forward(self, place: &Place, qkv: &[f32], weights: &mut [f32], output: &mut [f32]) {
+    pub(super) fn forward(self, place: &Place, qkv: &[f32], weights: &mut [f32], output: &mut [f32]) {
         let n = place.length;
         if n == 0 {
             return;
         }
-        let mut dropped = Vec::new();
+        let mut dropped = scratch::take(n * n);
         for (head, weights) in weights.chunks_exact_mut(n * n).enumerate() {
             let [q, k, v] = [0, 1, 2].map(|part| self.part(qkv, place, part, head));
             product(q, k.t(), self.scale(), Into::Replace, weights, n);
-            weights.chunks_exact_mut(n).for_each(softmax_row);
+            softmax_rows(weights, n);
             let used = self.after_dropout(place, head, weights, &mut dropped);
             let out = &mut output[head * self.d_head..];
             product(View::new(used, n, n), v, 1.0, Into::Replace, out, self.d_model);
         }
     }
 
-    /// One sequence: adds to `sum`, the gradient of its rows of `qkv`.
-    fn backward(self, place: &Place, qkv: &[f32], weights: &[f32], grad: &[f32], sum: &mut [f32]) {
+    /// One sequence: `sum` is, or grows by, the gradient of its rows of `qkv`.
+    pub(super) fn backward(self, place: &Place, from: From<'_>, into: Into, sum: &mut [f32]) {
+        let From { qkv, weights, grad } = from;
         let n = place.length;
         if n == 0 {
             return;
         }
         let step = 3 * self.d_model;
         let weights = &weights[place.first_weight..][..place.n_weights];
-        let (mut d_weights, mut dropped) = (vec![0.0; n * n], Vec::new());
+        let (mut d_weights, mut dropped) = (scratch::take(n * n), scratch::take(n * n));
         for (head, weights) in weights.chunks_exact(n * n).enumerate() {
             let [q, k, v] = [0, 1, 2].map(|part| self.part(qkv, place, part, head));
             let [dq, dk, dv] = [0, 1, 2].map(|part| self.column(part, head));
@@ -136,25 +147,22 @@ impl Form {
             let d_out = View::within(&grad[first..], n, self.d_head, self.d_model);
 
             let used = self.after_dropout(place, head, weights, &mut dropped);
-            product(View::new(used, n, n).t(), d_out, 1.0, Into::Add, &mut sum[dv..], step);
+            product(View::new(used, n, n).t(), d_out, 1.0, into, &mut sum[dv..], step);
             product(d_out, v.t(), 1.0, Into::Replace, &mut d_weights, n);
             self.dropout.apply(place.first_weight_of(head), &mut d_weights);
-            for (d_row, row) in d_weights.chunks_exact_mut(n).zip(weights.chunks_exact(n)) {
-                softmax_row_backward(d_row, row);
-            }
+            softmax_rows_backward(&mut d_weights, weights, n);
             let d_scores = View::new(&d_weights, n, n);
-            product(d_scores, k, self.scale(), Into::Add, &mut sum[dq..], step);
-            product(d_scores.t(), q, self.scale(), Into::Add, &mut sum[dk..], step);
+            product(d_scores, k, self.scale(), into, &mut sum[dq..], step);
+            product(d_scores.t(), q, self.scale(), into, &mut sum[dk..], step);
         }
     }
 
     /// The weights themselves, or a copy of them with some zeroed.
-    fn after_dropout<'a>(self, place: &Place, head: usize, weights: &'a [f32], copy: &'a mut Vec<f32>) -> &'a [f32] {
+    fn after_dropout<'a>(self, place: &Place, head: usize, weights: &'a [f32], copy: &'a mut [f32]) -> &'a [f32] {
         if !self.dropout.acts() {
             return weights;
         }
-        copy.clear();
-        copy.extend_from_slice(weights);
+        copy.copy_from_slice(weights);
         self.dropout.apply(place.first_weight_of(head), copy);
         copy
     }

@@ -1,7 +1,7 @@
 //! Several values into one: sum, product, columns side by side.
 
-use crate::parallel::add_to;
 use crate::tape::{At, Sink};
+use crate::vector::add_to;
 use crate::{Result, Shape, Tape, Tensor, Var};
 
 impl Tape<'_> {

@@ -1,9 +1,9 @@
 //! The linear layer: x·Wᵀ + b, with an activation in the same pass.
 
 use super::activation::times_slope;
-use crate::parallel::add_to;
 use crate::product::{Into, View, product};
 use crate::tape::{At, Sink};
+use crate::vector::add_to;
 use crate::{Activation, Result, Shape, Tape, Tensor, Threads, Var};
 
 impl Tape<'_> {

@@ -2,6 +2,7 @@
 
 use crate::math::{dot, sum};
 use crate::tape::{At, Sink};
+use crate::vector::{add_to, vectorised};
 use crate::{Result, Shape, Tape, Tensor, Threads, Var};
 
 /// Added to the variance, as PyTorch does by default.
@@ -20,13 +21,7 @@ impl Tape<'_> {
         let (normal, inv_std) = normalise(self.value(x), self.threads());
         let mut values = normal.clone();
         let (scale_values, shift_values) = (self.value(scale).values(), self.value(shift).values());
-        self.threads().rows(&mut values, cols, |_, rows| {
-            for row in rows.chunks_exact_mut(cols) {
-                for ((x, scale), shift) in row.iter_mut().zip(scale_values).zip(shift_values) {
-                    *x = *x * scale + shift;
-                }
-            }
-        });
+        self.threads().rows(&mut values, cols, |_, rows| scale_and_shift(rows, scale_values, shift_values));
         let backward = move |mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
             let n_rows = inv_std.len();
             let row = |values: &[f32], i: usize| -> std::ops::Range<usize> {
@@ -34,15 +29,11 @@ impl Tape<'_> {
                 i * cols..(i + 1) * cols
             };
             sink.add(scale, |sums| {
-                at.threads.sum_rows(n_rows, sums, |i, sums| {
-                    let (grad, normal) = (&grad[row(&grad, i)], &normal[row(&normal, i)]);
-                    for ((sum, grad), normal) in sums.iter_mut().zip(grad).zip(normal) {
-                        *sum += grad * normal;
-                    }
-                });
+                let add = |i, sums: &mut [f32]| add_products(sums, &grad[row(&grad, i)], &normal[row(&normal, i)]);
+                at.threads.sum_rows(n_rows, sums, add);
             });
             sink.add(shift, |sums| {
-                at.threads.sum_rows(n_rows, sums, |i, sums| crate::parallel::add_to(sums, &grad[row(&grad, i)]));
+                at.threads.sum_rows(n_rows, sums, |i, sums| add_to(sums, &grad[row(&grad, i)]));
             });
             if sink.wants(x) {
                 turn_into_dx(&mut grad, &normal, &inv_std, at.value(scale).values(), at.threads);
@@ -58,7 +49,26 @@ fn normalise(x: &Tensor, threads: Threads) -> (Vec<f32>, Vec<f32>) {
     let cols = x.cols();
     let mut normal = x.values().to_vec();
     let mut inv_std = vec![0.0; if cols == 0 { 0 } else { x.rows() }];
-    threads.rows_of_two((&mut normal, cols), (&mut inv_std, 1), |_, rows, inv_std| {
+    threads.rows_of_two((&mut normal, cols), (&mut inv_std, 1), |_, rows, inv_std| normalise_rows(rows, inv_std));
+    (normal, inv_std)
+}
+
+/// Turns the gradient of the result into that of `x`.
+fn turn_into_dx(grad: &mut [f32], normal: &[f32], inv_std: &[f32], scale: &[f32], threads: Threads) {
+    let cols = scale.len();
+    threads.rows(grad, cols, |first, rows| {
+        let n_rows = rows.len() / cols;
+        normalise_rows_backward(rows, &normal[first * cols..], &inv_std[first..][..n_rows], scale);
+    });
+}
+
+vectorised! {
+    /// Each of the rows, one for each of `inv_std`, to mean 0 and variance 1.
+    pub(super) fn normalise_rows(rows: &mut [f32], inv_std: &mut [f32]) {
+        let cols = rows.len() / inv_std.len().max(1);
+        if cols == 0 {
+            return;
+        }
         for (row, inv_std) in rows.chunks_exact_mut(cols).zip(inv_std) {
             let mean = sum(row) / cols as f32;
             for x in row.iter_mut() {
@@ -69,24 +79,39 @@ fn normalise(x: &Tensor, threads: Threads) -> (Vec<f32>, Vec<f32>) {
                 *x *= *inv_std;
             }
         }
-    });
-    (normal, inv_std)
-}
+    }
 
-/// With g = dy·scale: dx = (g − mean(g) − x̂·mean(g·x̂)) / σ.
-fn turn_into_dx(grad: &mut [f32], normal: &[f32], inv_std: &[f32], scale: &[f32], threads: Threads) {
-    let cols = scale.len();
-    threads.rows(grad, cols, |first, rows| {
-        let beside = normal[first * cols..].chunks_exact(cols).zip(&inv_std[first..]);
-        for (grad, (normal, inv_std)) in rows.chunks_exact_mut(cols).zip(beside) {
-            grad.iter_mut().zip(scale).for_each(|(grad, scale)| *grad *= scale);
+    /// `row · scale + shift` for each row.
+    pub(super) fn scale_and_shift(rows: &mut [f32], scale: &[f32], shift: &[f32]) {
+        for row in rows.chunks_exact_mut(scale.len().max(1)) {
+            for ((x, scale), shift) in row.iter_mut().zip(scale).zip(shift) {
+                *x = *x * scale + shift;
+            }
+        }
+    }
+
+    /// `sums += a · b`, value by value.
+    pub(super) fn add_products(sums: &mut [f32], a: &[f32], b: &[f32]) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+
+    /// With g = dy·scale: dx = (g − mean(g) − x̂·mean(g·x̂)) / σ, in the place of dy.
+    pub(super) fn normalise_rows_backward(grads: &mut [f32], normal: &[f32], inv_std: &[f32], scale: &[f32]) {
+        let cols = scale.len();
+        let beside = normal.chunks_exact(cols.max(1)).zip(inv_std);
+        for (grad, (normal, inv_std)) in grads.chunks_exact_mut(cols.max(1)).zip(beside) {
+            for (grad, scale) in grad.iter_mut().zip(scale) {
+                *grad *= scale;
+            }
             let mean = sum(grad) / cols as f32;
             let along = dot(grad, normal) / cols as f32;
             for (grad, normal) in grad.iter_mut().zip(normal) {
                 *grad = (*grad - mean - normal * along) * inv_std;
             }
         }
-    });
+    }
 }
 
 #[cfg(test)]

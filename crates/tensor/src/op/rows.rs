@@ -1,9 +1,10 @@
-//! Rows picked, put down and averaged: gather, scatter, segment mean.
+//! Rows picked, put down, averaged, repeated and cut anew: gather, scatter, segment mean, repeat, reshape.
 
 use std::sync::Arc;
 
-use crate::parallel::{add_to, split};
+use crate::parallel::split;
 use crate::tape::{At, Sink};
+use crate::vector::add_to;
 use crate::{Error, Ragged, Result, Shape, Tape, Tensor, Var};
 
 impl Tape<'_> {
@@ -72,6 +73,31 @@ impl Tape<'_> {
         };
         Ok(self.push(&[x], Tensor::from_parts(shape, values), backward))
     }
+
+    /// The values of `x`, row after row, as `[rows, cols]`. The gradient is handed on without copying.
+    pub fn reshape(&mut self, x: Var, rows: usize, cols: usize) -> Result<Var> {
+        let shape = Shape::Matrix(rows, cols);
+        if self.shape(x).len() != shape.len() {
+            return Err(self.misfit("reshape", "x", x, format_args!("{} values for {shape}", shape.len())));
+        }
+        let values = self.value(x).values().to_vec();
+        let backward = move |grad: Vec<f32>, _: &At<'_>, sink: &mut Sink<'_>| sink.give(x, grad);
+        Ok(self.push(&[x], Tensor::from_parts(shape, values), backward))
+    }
+
+    /// The one row `x` `[D]`, `n_rows` times, `[n_rows, D]`.
+    pub fn repeat_row(&mut self, x: Var, n_rows: usize) -> Result<Var> {
+        if self.shape(x).rows() != 1 {
+            return Err(self.misfit("repeat", "x", x, "[D]"));
+        }
+        let cols = self.shape(x).cols();
+        let values = self.value(x).values().repeat(n_rows);
+        let backward = move |grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+            let row = |row: usize| &grad[row * cols..(row + 1) * cols];
+            sink.add(x, |sum| at.threads.sum_rows(n_rows, sum, |i, sums| add_to(sums, row(i))));
+        };
+        Ok(self.push(&[x], Tensor::from_parts(Shape::Matrix(n_rows, cols), values), backward))
+    }
 }
 
 fn check_indices(operation: &'static str, indices: &[u32], rows: usize) -> Result<()> {
@@ -101,7 +127,7 @@ fn put(from: &[f32], indices: &[u32], cols: usize, to: &mut [f32]) {
 mod tests {
     use super::*;
     use crate::Parameters;
-    use crate::testkit::{Case, check_gradients, matrix};
+    use crate::testkit::{Case, check_gradients, matrix, vector};
 
     const INDICES: [u32; 6] = [2, 0, 2, 3, 2, 0];
 
@@ -111,6 +137,23 @@ mod tests {
         check_gradients(&[matrix(1, 6, 3)], |tape, x| tape.scatter(x[0], INDICES, 5));
         let batch = Ragged::from_lengths([2, 0, 3, 1]);
         check_gradients(&[matrix(1, 6, 3)], |tape, x| tape.segment_mean(x[0], &batch));
+        check_gradients(&[matrix(1, 6, 4)], |tape, x| tape.reshape(x[0], 3, 8));
+        // More rows than are summed together.
+        check_gradients(&[vector(1, 3)], |tape, x| tape.repeat_row(x[0], 70));
+        check_gradients(&[vector(1, 3)], |tape, x| tape.repeat_row(x[0], 0));
+    }
+
+    #[test]
+    fn values_stay_in_their_order_when_rows_are_cut_anew() {
+        let parameters = Parameters::default();
+        let mut tape = Tape::new(&parameters);
+        let x = tape.input(Tensor::matrix(2, 3, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0]).unwrap());
+        let y = tape.reshape(x, 3, 2).unwrap();
+        assert_eq!(tape.value(y).row(1), [2.0, 3.0]);
+        let error = tape.reshape(x, 2, 2).unwrap_err();
+        assert_eq!(error.to_string(), "reshape: x has shape [2, 3], but 4 values for [2, 2] is needed");
+        let error = tape.repeat_row(x, 2).unwrap_err();
+        assert_eq!(error.to_string(), "repeat: x has shape [2, 3], but [D] is needed");
     }
 
     #[test]

@@ -1,26 +1,34 @@
 //! Softmax over the values of a row.
 
-use crate::math::{dot, exp, sum};
+use crate::math::{dot, exp, largest, sum};
 use crate::tape::{At, Sink};
+use crate::vector::vectorised;
 use crate::{Tape, Tensor, Var};
 
-/// e^x of each value over their sum, taken from the largest so that nothing overflows.
-pub(crate) fn softmax_row(row: &mut [f32]) {
-    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    for x in row.iter_mut() {
-        *x = exp(*x - top);
+vectorised! {
+    /// e^x of each value over their sum, taken from the largest so that nothing overflows, for rows of `cols` values.
+    pub(crate) fn softmax_rows(rows: &mut [f32], cols: usize) {
+        for row in rows.chunks_exact_mut(cols.max(1)) {
+            let top = largest(row);
+            for x in row.iter_mut() {
+                *x = exp(*x - top);
+            }
+            let inv_total = 1.0 / sum(row);
+            for x in row.iter_mut() {
+                *x *= inv_total;
+            }
+        }
     }
-    let inv_total = 1.0 / sum(row);
-    for x in row.iter_mut() {
-        *x *= inv_total;
-    }
-}
 
-/// Turns the gradient of a softmax into that of what went in: y·(dy − Σ dy·y).
-pub(crate) fn softmax_row_backward(grad: &mut [f32], output: &[f32]) {
-    let along = dot(grad, output);
-    for (grad, y) in grad.iter_mut().zip(output) {
-        *grad = y * (*grad - along);
+    /// Turns the gradients of a softmax into those of what went in: y·(dy − Σ dy·y).
+    pub(crate) fn softmax_rows_backward(grads: &mut [f32], outputs: &[f32], cols: usize) {
+        let cols = cols.max(1);
+        for (grad, output) in grads.chunks_exact_mut(cols).zip(outputs.chunks_exact(cols)) {
+            let along = dot(grad, output);
+            for (grad, y) in grad.iter_mut().zip(output) {
+                *grad = y * (*grad - along);
+            }
+        }
     }
 }
 
@@ -30,13 +38,10 @@ impl Tape<'_> {
         let shape = self.shape(x);
         let cols = shape.cols();
         let mut values = self.value(x).values().to_vec();
-        self.threads().rows(&mut values, cols, |_, rows| rows.chunks_exact_mut(cols).for_each(softmax_row));
+        self.threads().rows(&mut values, cols, |_, rows| softmax_rows(rows, cols));
         let backward = move |mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
             let output = at.output().values();
-            at.threads.rows(&mut grad, cols, |first, rows| {
-                let outputs = output[first * cols..].chunks_exact(cols);
-                rows.chunks_exact_mut(cols).zip(outputs).for_each(|(grad, y)| softmax_row_backward(grad, y));
-            });
+            at.threads.rows(&mut grad, cols, |first, rows| softmax_rows_backward(rows, &output[first * cols..], cols));
             sink.give(x, grad);
         };
         self.push(&[x], Tensor::from_parts(shape, values), backward)
@@ -61,7 +66,7 @@ mod tests {
     #[test]
     fn large_values_do_not_overflow() {
         let mut row = [1e30, 0.0, 1e30];
-        softmax_row(&mut row);
+        softmax_rows(&mut row, 3);
         assert!((row[0] - 0.5).abs() < 1e-6 && row[1] < 1e-30);
     }
 }
