@@ -28,6 +28,7 @@
 //! | [`store`] | the past of nodes and pairs |
 //! | [`sample`], [`mite`] | bounded histories of nodes; tokens of pairs with their intervals |
 //! | [`split`], [`negative`], [`metric`] | the protocol: parts, pairs that did not happen, scores |
+//! | [`heuristic`] | untrained scores to print beside every model |
 //! | [`wl`] | k-dimensional dynamic Weisfeiler-Lehman tests |
 //! | [`random`], [`python`] | our named random streams; Python's and `NumPy`'s, bit for bit |
 
@@ -37,6 +38,7 @@ pub mod event;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 pub mod generate;
+pub mod heuristic;
 pub mod metric;
 pub mod mite;
 pub mod negative;

@@ -54,6 +54,15 @@ impl Pass {
         }
     }
 
+    /// The events known before the pass begins: training, and for test validation too.
+    #[must_use]
+    pub fn base(self, split: &Split) -> Vec<EventId> {
+        match self {
+            Self::Val | Self::NewNodeVal => split.train.clone(),
+            Self::Test | Self::NewNodeTest => [split.train.as_slice(), &split.val].concat(),
+        }
+    }
+
     /// The events whose nodes and pairs serve as negatives: all events, or only those with new nodes.
     #[must_use]
     pub fn pool(self, split: &Split) -> Vec<EventId> {

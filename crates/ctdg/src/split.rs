@@ -253,7 +253,7 @@ fn hash_ordered(src: &[NodeId], dst: &[NodeId]) -> Vec<NodeId> {
 }
 
 /// NumPy's linear quantile of sorted values, to the last bit.
-fn quantile(sorted: &[f64], q: f64) -> f64 {
+pub(crate) fn quantile(sorted: &[f64], q: f64) -> f64 {
     let position = (sorted.len() - 1) as f64 * q;
     let below = position.floor();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the number of events")]

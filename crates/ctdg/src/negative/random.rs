@@ -46,6 +46,17 @@ impl RandomNegatives {
         self.random.reset();
     }
 
+    /// Where the sequence stands; with the seed and the pool, all that a stopped run has to save.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.random.position()
+    }
+
+    /// Goes to a saved [`position`](Self::position), from which the same negatives follow as did then.
+    pub fn advance_to(&mut self, position: u64) {
+        self.random.advance_to(position);
+    }
+
     /// Destinations for the next batch of `n`; empty if the pool is.
     ///
     /// # Panics

@@ -1,6 +1,7 @@
 //! Nothing that happens later changes an earlier answer.
 
 use ctdg::event::{EventId, EventStream, NodeId};
+use ctdg::heuristic;
 use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope};
 use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
 use ctdg::random::Stream;
@@ -9,6 +10,7 @@ use ctdg::split::{MASK_SEED, Mode, Split, SplitRule};
 use ctdg::store::Store;
 use proptest::prelude::*;
 
+use crate::heuristic::all_pairs;
 use crate::nasty;
 
 /// `rows` and then `later`, moved behind them; the first may happen at the last moment of `rows`.
@@ -58,7 +60,47 @@ fn negatives(stream: &EventStream, split: &Split) -> (Vec<Vec<NodeId>>, Pairs, V
     (random, past, ranked)
 }
 
+/// What every heuristic says of all pairs in every batch of every pass.
+fn scored(stream: &EventStream, split: &Split) -> Vec<Vec<f32>> {
+    let store = Store::build(stream).unwrap();
+    let mut all = Vec::new();
+    for pass in Pass::ALL {
+        for mut heuristic in heuristic::all(stream, &store, &pass.base(split)).unwrap() {
+            let queries = |batch: &[EventId]| all_pairs(8, stream.times()[batch[0].index()]);
+            let batches = pass.events(split).chunks(3);
+            all.extend(batches.map(|batch| heuristic.score(batch, &queries(batch)).unwrap()));
+        }
+    }
+    all
+}
+
 proptest! {
+    #[test]
+    fn later_events_change_no_score_of_a_heuristic(rows in nasty::rows(60), later in nasty::rows(20)) {
+        let (before, after) = (nasty::with_lone_nodes(&rows), appended(&rows, &later));
+        let split = SplitRule::of(&before, Mode::Portable, MASK_SEED).unwrap().apply(&before).unwrap();
+        let scores = scored(&before, &split);
+        prop_assert_eq!(&scores, &scored(&after, &split));
+        // Nor does what comes at a batch's own moment, in earlier batches or in later ones: it scores alike in a stream
+        // that ends with its first event.
+        let whole = Store::build(&before).unwrap();
+        let mut passes = heuristic::all(&before, &whole, &Pass::Test.base(&split)).unwrap();
+        let known = [Pass::Test.base(&split), split.test.clone()].concat();
+        for batch in split.test.chunks(3) {
+            let time = before.times()[batch[0].index()];
+            let until = before.cut(time).n_events();
+            let short = nasty::with_lone_nodes(&[&rows[..until], &[rows[batch[0].index()]]].concat());
+            let store = Store::build(&short).unwrap();
+            let base: Vec<EventId> = known.iter().copied().filter(|id| id.index() < until).collect();
+            let alone = heuristic::all(&short, &store, &base).unwrap();
+            let first = EventId(u32::try_from(until).unwrap());
+            for (pass, mut alone) in passes.iter_mut().zip(alone) {
+                let queries = all_pairs(8, time);
+                prop_assert_eq!(pass.score(batch, &queries).unwrap(), alone.score(&[first], &queries).unwrap());
+            }
+        }
+    }
+
     #[test]
     fn later_events_change_no_earlier_answer(rows in nasty::rows(50), later in nasty::rows(20)) {
         let (before, after) = (nasty::with_lone_nodes(&rows), appended(&rows, &later));

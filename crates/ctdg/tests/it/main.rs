@@ -4,6 +4,7 @@
 mod fetch;
 mod formats;
 mod generate;
+mod heuristic;
 mod hostile;
 mod leak;
 mod malformed;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives};
+use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
 use ctdg::random::Stream;
 use ctdg::split::{MASK_SEED, Mode, SplitRule};
 use proptest::prelude::*;
@@ -61,6 +61,23 @@ proptest! {
             let n_distinct = random.iter().collect::<BTreeSet<_>>().len();
             let n_possible = n_random.min(n_src * n_dst - own.len());
             prop_assert_eq!(n_distinct, n_possible, "repeats only when nothing else is left");
+        }
+    }
+
+    #[test]
+    fn random_negatives_go_on_from_where_they_stopped(stream in nasty::stream(60), sizes in prop::collection::vec(0usize..30, 1..20)) {
+        let pool: Vec<EventId> = stream.ids().collect();
+        let mut whole = RandomNegatives::new(&stream, &pool, 3);
+        let mut ahead = whole.clone();
+        ahead.draw(500);
+        for n in sizes {
+            let mut fresh = RandomNegatives::new(&stream, &pool, 3);
+            fresh.advance_to(whole.position());
+            ahead.advance_to(whole.position());
+            let drawn = whole.draw(n);
+            prop_assert_eq!(&fresh.draw(n), &drawn);
+            prop_assert_eq!(&ahead.draw(n), &drawn);
+            prop_assert_eq!(fresh.position(), whole.position());
         }
     }
 
