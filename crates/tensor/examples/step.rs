@@ -153,8 +153,12 @@ fn products(pairs: usize, tokens: usize) -> Vec<Product> {
         }
     };
     let rows = pairs * tokens;
-    FEATURES.iter().for_each(|&width| linear(rows, width, PART, false));
-    (0..2).for_each(|_| linear(rows, PART, PART, true));
+    for width in FEATURES {
+        linear(rows, width, PART, false);
+    }
+    for _ in 0..2 {
+        linear(rows, PART, PART, true);
+    }
     for block in 0..N_BLOCKS {
         linear(rows, WIDTH, 3 * WIDTH, true);
         linear(rows, WIDTH, WIDTH, true);
@@ -189,7 +193,9 @@ fn bare_products(pairs: usize, tokens: usize) -> f64 {
         let start = Instant::now();
         memory.par_iter_mut().with_max_len(1).for_each(|[a, b, out]| {
             for product in &products {
-                (0..product.count).for_each(|_| multiply(product, a, b, out));
+                for _ in 0..product.count {
+                    multiply(product, a, b, out);
+                }
             }
         });
         best = best.min(start.elapsed().as_secs_f64());
