@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::vector::vectorised;
 use crate::{Gradients, Parameters, Tensor};
 
 /// The settings of [`Adam`]; the defaults are PyTorch's.
@@ -56,15 +57,23 @@ impl Adam {
         assert_eq!(self.means.len(), parameters.len(), "the parameters Adam was made for");
         self.n_steps += 1;
         let update = Update::new(&self.config, self.n_steps);
-        let ids: Vec<_> = parameters.iter().map(|(id, _, _)| id).collect();
-        for (id, (mean, square)) in ids.into_iter().zip(self.means.iter_mut().zip(&mut self.squares)) {
-            let (weight, grad) = (parameters.get_mut(id), gradients.parameter(id));
+        let states = self.means.iter_mut().zip(&mut self.squares);
+        let all = parameters.values_mut().zip(&gradients.parameters).zip(states);
+        let mut parts = Vec::new();
+        for ((weight, grad), (mean, square)) in all {
             assert_eq!(weight.shape(), mean.shape(), "the parameters Adam was made for");
             assert_eq!(weight.shape(), grad.shape(), "gradients of the same parameters");
-            update.apply(weight.values_mut(), grad.values(), mean.values_mut(), square.values_mut());
+            let values = weight.values_mut().chunks_mut(PART).zip(grad.values().chunks(PART));
+            parts.extend(values.zip(mean.values_mut().chunks_mut(PART).zip(square.values_mut().chunks_mut(PART))));
         }
+        parts.into_par_iter().for_each(|((weights, grads), (means, squares))| {
+            move_weights(update, weights, grads, (means, squares));
+        });
     }
 }
+
+/// Values do not depend on each other: any split over threads gives the same result.
+const PART: usize = 1 << 13;
 
 /// The scalars of one step: computed in `f64`, rounded once.
 #[derive(Clone, Copy)]
@@ -92,21 +101,18 @@ impl Update {
             weight_decay: config.weight_decay as f32,
         }
     }
+}
 
-    /// Values do not depend on each other: any split over threads gives the same result.
-    fn apply(self, weights: &mut [f32], grads: &[f32], means: &mut [f32], squares: &mut [f32]) {
-        const CHUNK: usize = 1 << 14;
-        let chunks = weights.par_chunks_mut(CHUNK).zip(grads.par_chunks(CHUNK));
-        let chunks = chunks.zip(means.par_chunks_mut(CHUNK).zip(squares.par_chunks_mut(CHUNK)));
-        chunks.for_each(|((weights, grads), (means, squares))| {
-            for ((weight, grad), (mean, square)) in weights.iter_mut().zip(grads).zip(means.iter_mut().zip(squares)) {
-                let grad = grad + self.weight_decay * *weight;
-                *mean += self.grad_share * (grad - *mean);
-                *square = self.keep_square * *square + self.square_share * grad * grad;
-                let root = square.sqrt() / self.root_correction + self.eps;
-                *weight -= self.step_size * (*mean / root);
-            }
-        });
+vectorised! {
+    fn move_weights(update: Update, weights: &mut [f32], grads: &[f32], states: (&mut [f32], &mut [f32])) {
+        let (means, squares) = states;
+        for ((weight, grad), (mean, square)) in weights.iter_mut().zip(grads).zip(means.iter_mut().zip(squares)) {
+            let grad = grad + update.weight_decay * *weight;
+            *mean += update.grad_share * (grad - *mean);
+            *square = update.keep_square * *square + update.square_share * grad * grad;
+            let root = square.sqrt() / update.root_correction + update.eps;
+            *weight -= update.step_size * (*mean / root);
+        }
     }
 }
 

@@ -4,9 +4,11 @@
 //! them near. Each chunk has its own [`Tape`]. Gradients are summed in a fixed number of groups, each over its own chunks
 //! in order, and the groups are added in order: the result does not depend on the number of threads.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use rayon::prelude::*;
 
-use crate::{Gradients, Parameters, Result, Tape, Threads, Var};
+use crate::{Error, Gradients, Parameters, Result, Tape, Threads, Var};
 
 /// The number of groups: as many threads can be busy with gradients, and as many copies of the gradients are kept.
 const N_GROUPS: usize = 16;
@@ -28,6 +30,7 @@ impl Chunks {
     /// returned, in order.
     ///
     /// The total is the *sum* of the chunks' losses. Where the loss of the batch is a mean, `forward` scales its share.
+    /// A thread that is done takes the next chunk, so that chunks may differ in size; large ones are best put first.
     pub fn run<T: Sync, R: Send>(
         &mut self,
         parameters: &Parameters,
@@ -35,29 +38,98 @@ impl Chunks {
         gradients: &mut Gradients,
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<(Var, R)> + Sync,
     ) -> Result<Vec<R>> {
-        if chunks.is_empty() {
-            return Ok(Vec::new());
-        }
-        let per_group = chunks.len().div_ceil(N_GROUPS);
-        let work = chunks.par_chunks(per_group).zip(&mut self.groups);
-        let results: Result<Vec<Vec<R>>> = work
-            .with_max_len(1)
-            .map(|(chunks, sum)| {
-                sum.clear();
-                let one = |chunk: &T| {
+        let used = chunks.len().min(self.groups.len());
+        let queue = Mutex::new(Queue::new(&mut self.groups[..used], chunks.len()));
+        let work = || {
+            loop {
+                let Some((chunk, mut sum)) = lock(&queue).take() else { return };
+                let one = |sum: &mut Gradients| {
                     let mut tape = Tape::with_threads(parameters, Threads::Caller);
-                    let (loss, result) = forward(&mut tape, chunk)?;
+                    let (loss, result) = forward(&mut tape, &chunks[chunk])?;
                     tape.backward(loss, sum)?;
                     Ok(result)
                 };
-                chunks.iter().map(one).collect()
-            })
-            .collect();
-        let results = results?;
-        for group in &self.groups[..results.len()] {
-            gradients.add(group);
+                if chunk < used {
+                    sum.clear();
+                }
+                let result = one(&mut sum);
+                lock(&queue).give_back(chunk, sum, result);
+            }
+        };
+        rayon::scope(|scope| {
+            for _ in 0..used.min(rayon::current_num_threads()) {
+                scope.spawn(|_| work());
+            }
+        });
+        let results = queue.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
+        gradients.add_all(&self.groups[..used]);
+        Ok(results)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic of another thread is on its way to the caller already; the queue is whole between its methods.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Which chunks are left. Chunk `i` belongs to group `i mod groups`, and a group's chunks are run one after another.
+struct Queue<'a, R> {
+    groups: Vec<Group<'a>>,
+    results: Vec<Option<R>>,
+    /// The first chunk that failed, and how.
+    error: Option<(usize, Error)>,
+}
+
+struct Group<'a> {
+    home: &'a mut Gradients,
+    /// The next chunk of the group.
+    next: usize,
+    /// Nothing while a thread has it.
+    sum: Option<Gradients>,
+}
+
+impl<'a, R> Queue<'a, R> {
+    fn new(groups: &'a mut [Gradients], n_chunks: usize) -> Self {
+        let group = |(next, home): (usize, &'a mut Gradients)| Group { next, sum: Some(std::mem::take(home)), home };
+        let groups = groups.iter_mut().enumerate().map(group).collect();
+        Self { groups, results: (0..n_chunks).map(|_| None).collect(), error: None }
+    }
+
+    /// The first chunk whose group is free, with the group's sum.
+    ///
+    /// Nobody waits: where every group with chunks left is busy, the threads that have them will see to those.
+    fn take(&mut self) -> Option<(usize, Gradients)> {
+        if self.error.is_some() {
+            return None;
         }
-        Ok(results.into_iter().flatten().collect())
+        let free = self.groups.iter_mut().filter(|group| group.sum.is_some() && group.next < self.results.len());
+        let group = free.min_by_key(|group| group.next)?;
+        group.sum.take().map(|sum| (group.next, sum))
+    }
+
+    fn give_back(&mut self, chunk: usize, sum: Gradients, result: Result<R>) {
+        let n_groups = self.groups.len();
+        let group = &mut self.groups[chunk % n_groups];
+        group.sum = Some(sum);
+        group.next += n_groups;
+        match result {
+            Ok(result) => self.results[chunk] = Some(result),
+            Err(error) if self.error.as_ref().is_none_or(|(first, _)| chunk < *first) => {
+                self.error = Some((chunk, error));
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// The results in order, or the error; the sums go back to where they came from.
+    fn finish(self) -> Result<Vec<R>> {
+        for group in self.groups {
+            *group.home = group.sum.unwrap_or_default();
+        }
+        match self.error {
+            Some((_, error)) => Err(error),
+            None => Ok(self.results.into_iter().flatten().collect()),
+        }
     }
 }
 
@@ -68,5 +140,56 @@ pub fn evaluate<T: Sync, R: Send>(
     forward: impl Fn(&mut Tape<'_>, &T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let one = |chunk: &T| forward(&mut Tape::frozen(parameters, Threads::Caller), chunk);
-    chunks.par_iter().map(one).collect()
+    chunks.par_iter().with_max_len(1).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ParameterId, Tensor};
+
+    fn model() -> (Parameters, ParameterId) {
+        let mut parameters = Parameters::default();
+        let id = parameters.add("w", Tensor::vector(vec![2.0])).unwrap();
+        (parameters, id)
+    }
+
+    /// The sum of `w · chunk` over chunks; fails at `bad`.
+    fn run(n_chunks: usize, bad: &[usize]) -> (Result<Vec<usize>>, f32) {
+        let (parameters, id) = model();
+        let numbers: Vec<usize> = (0..n_chunks).collect();
+        let mut gradients = Gradients::zeros(&parameters);
+        let mut chunks = Chunks::new(&parameters);
+        let forward = |tape: &mut Tape<'_>, &number: &usize| {
+            let w = tape.parameter(id);
+            let factor = tape.input(Tensor::vector(vec![number as f32]));
+            if bad.contains(&number) {
+                return Err(tape.repeat_row(factor, 1).and_then(|x| tape.mul(w, x)).unwrap_err());
+            }
+            Ok((tape.mul(w, factor)?, number))
+        };
+        let mut results = Ok(Vec::new());
+        // Twice, so that a sum left over from the first would show.
+        for _ in 0..2 {
+            gradients.clear();
+            results = chunks.run(&parameters, &numbers, &mut gradients, forward);
+        }
+        (results, gradients.parameter(id).values()[0])
+    }
+
+    #[test]
+    fn every_chunk_is_run_once_and_answers_in_order() {
+        for n_chunks in [0, 1, 3, 16, 17, 100] {
+            let (results, gradient) = run(n_chunks, &[]);
+            assert_eq!(results.unwrap(), (0..n_chunks).collect::<Vec<_>>());
+            assert_eq!(gradient, (0..n_chunks).sum::<usize>() as f32);
+        }
+    }
+
+    #[test]
+    fn a_failure_stops_the_batch_and_adds_nothing() {
+        let (results, gradient) = run(40, &[7, 30]);
+        assert!(results.unwrap_err().to_string().starts_with("mul: "));
+        assert_eq!(gradient, 0.0);
+    }
 }

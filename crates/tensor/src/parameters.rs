@@ -78,6 +78,11 @@ impl Parameters {
         &mut self.tensors[id.0]
     }
 
+    /// Every value in the order in which they were added, to be changed.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Tensor> {
+        self.tensors.iter_mut()
+    }
+
     /// Every parameter in the order in which they were added.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (ParameterId, &str, &Tensor)> {

@@ -1,5 +1,7 @@
 //! Reverse-mode differentiation: a list of values, each with the way back to what it was made from.
 
+use rayon::prelude::*;
+
 use crate::vector::add_to;
 use crate::{Error, ParameterId, Parameters, Result, Shape, Tensor, Threads};
 
@@ -232,9 +234,9 @@ impl Sink<'_> {
 }
 
 /// Derivatives with respect to every parameter, and to the variables a tape [watched](Tape::watched).
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Gradients {
-    parameters: Vec<Tensor>,
+    pub(crate) parameters: Vec<Tensor>,
     watched: Vec<(Var, Tensor)>,
 }
 
@@ -277,6 +279,18 @@ impl Gradients {
             assert_eq!(sum.shape(), term.shape(), "gradients of the same parameters");
             add_to(sum.values_mut(), term.values());
         }
+    }
+
+    /// Adds the gradients of the parameters in all of `others`, in their order, value by value on all threads.
+    pub(crate) fn add_all(&mut self, others: &[Self]) {
+        const CHUNK: usize = 1 << 13;
+        let sums = self.parameters.par_iter_mut().enumerate();
+        sums.flat_map(|(at, sum)| sum.values_mut().par_chunks_mut(CHUNK).enumerate().map(move |part| (at, part)))
+            .for_each(|(at, (chunk, sum))| {
+                for other in others {
+                    add_to(sum, &other.parameters[at].values()[chunk * CHUNK..][..sum.len()]);
+                }
+            });
     }
 
     /// Whether no gradient of a parameter is NaN or infinite.
