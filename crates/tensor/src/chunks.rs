@@ -8,7 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
-use crate::{Error, Gradients, Parameters, Result, Tape, Threads, Var};
+use crate::{Error, Gradients, Parameters, Tape, Threads, Var};
+
+/// Rows of a chunk that keep its values near: about eight pairs of 64 tokens.
+pub const ROWS: usize = 512;
 
 /// The number of groups: as many threads can be busy with gradients, and as many copies of the gradients are kept.
 const N_GROUPS: usize = 16;
@@ -31,19 +34,19 @@ impl Chunks {
     ///
     /// The total is the *sum* of the chunks' losses. Where the loss of the batch is a mean, `forward` scales its share.
     /// A thread that is done takes the next chunk, so that chunks may differ in size; large ones are best put first.
-    pub fn run<T: Sync, R: Send>(
+    pub fn run<T: Sync, R: Send, E: From<Error> + Send>(
         &mut self,
         parameters: &Parameters,
         chunks: &[T],
         gradients: &mut Gradients,
-        forward: impl Fn(&mut Tape<'_>, &T) -> Result<(Var, R)> + Sync,
-    ) -> Result<Vec<R>> {
+        forward: impl Fn(&mut Tape<'_>, &T) -> Result<(Var, R), E> + Sync,
+    ) -> Result<Vec<R>, E> {
         let used = chunks.len().min(self.groups.len());
         let queue = Mutex::new(Queue::new(&mut self.groups[..used], chunks.len()));
         let work = || {
             loop {
                 let Some((chunk, mut sum)) = lock(&queue).take() else { return };
-                let one = |sum: &mut Gradients| {
+                let one = |sum: &mut Gradients| -> Result<R, E> {
                     let mut tape = Tape::with_threads(parameters, Threads::Caller);
                     let (loss, result) = forward(&mut tape, &chunks[chunk])?;
                     tape.backward(loss, sum)?;
@@ -73,11 +76,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Which chunks are left. Chunk `i` belongs to group `i mod groups`, and a group's chunks are run one after another.
-struct Queue<'a, R> {
+struct Queue<'a, R, E> {
     groups: Vec<Group<'a>>,
     results: Vec<Option<R>>,
     /// The first chunk that failed, and how.
-    error: Option<(usize, Error)>,
+    error: Option<(usize, E)>,
 }
 
 struct Group<'a> {
@@ -88,7 +91,7 @@ struct Group<'a> {
     sum: Option<Gradients>,
 }
 
-impl<'a, R> Queue<'a, R> {
+impl<'a, R, E> Queue<'a, R, E> {
     fn new(groups: &'a mut [Gradients], n_chunks: usize) -> Self {
         let group = |(next, home): (usize, &'a mut Gradients)| Group { next, sum: Some(std::mem::take(home)), home };
         let groups = groups.iter_mut().enumerate().map(group).collect();
@@ -107,7 +110,7 @@ impl<'a, R> Queue<'a, R> {
         group.sum.take().map(|sum| (group.next, sum))
     }
 
-    fn give_back(&mut self, chunk: usize, sum: Gradients, result: Result<R>) {
+    fn give_back(&mut self, chunk: usize, sum: Gradients, result: Result<R, E>) {
         let n_groups = self.groups.len();
         let group = &mut self.groups[chunk % n_groups];
         group.sum = Some(sum);
@@ -122,7 +125,7 @@ impl<'a, R> Queue<'a, R> {
     }
 
     /// The results in order, or the error; the sums go back to where they came from.
-    fn finish(self) -> Result<Vec<R>> {
+    fn finish(self) -> Result<Vec<R>, E> {
         for group in self.groups {
             *group.home = group.sum.unwrap_or_default();
         }
@@ -134,11 +137,11 @@ impl<'a, R> Queue<'a, R> {
 }
 
 /// Runs `forward` for every chunk on a tape that keeps nothing for a way back, and returns what it returned, in order.
-pub fn evaluate<T: Sync, R: Send>(
+pub fn evaluate<T: Sync, R: Send, E: Send>(
     parameters: &Parameters,
     chunks: &[T],
-    forward: impl Fn(&mut Tape<'_>, &T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
+    forward: impl Fn(&mut Tape<'_>, &T) -> Result<R, E> + Sync,
+) -> Result<Vec<R>, E> {
     let one = |chunk: &T| forward(&mut Tape::frozen(parameters, Threads::Caller), chunk);
     chunks.par_iter().with_max_len(1).map(one).collect()
 }
@@ -146,7 +149,7 @@ pub fn evaluate<T: Sync, R: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ParameterId, Tensor};
+    use crate::{ParameterId, Result, Tensor};
 
     fn model() -> (Parameters, ParameterId) {
         let mut parameters = Parameters::default();
