@@ -6,12 +6,14 @@
 //! and not padding every row to `2K` slots, is what makes encoding fast. Beside the intervals stand the plain counts
 //! that DyGLib's neighbour co-occurrence encoding (NCOE) uses.
 
+mod leave_out;
 mod table;
 
 use rayon::prelude::*;
 
 use crate::event::{Cut, EventId, NodeId};
 use crate::store::{History, Store};
+pub use leave_out::LeaveOneOut;
 use table::RowTable;
 
 /// A pair and the time at which it is asked about.
