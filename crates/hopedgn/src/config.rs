@@ -131,6 +131,14 @@ impl ModelName {
             Self::Hopedgn => "hopedgn",
         }
     }
+
+    /// As its authors write it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Hopedgn => "HopeDGN",
+        }
+    }
 }
 
 /// Which meetings MITE counts.

@@ -67,6 +67,21 @@ pub enum Error {
         /// e.g. `training`.
         what: &'static str,
     },
+    /// A saved state without readable progress.
+    #[error("found no readable progress of training: {detail}; the file is not a saved state, or from another version")]
+    Progress {
+        /// What the parser said.
+        detail: String,
+    },
+    /// The system gives no threads.
+    #[error("could not start threads: {detail}")]
+    Threads {
+        /// What the system said.
+        detail: String,
+    },
+    /// The observer asked to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// A run folder that is not one, or not in the state asked for.
     #[error("{}: {detail}", folder.display())]
     Run {

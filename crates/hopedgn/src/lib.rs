@@ -1,7 +1,38 @@
 //! HopeDGN: learn from a stream of timestamped interactions which pair meets next.
+//!
+//! In reading order:
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`config`] | every setting with its default, presets |
+//! | [`task`] | a data set made ready: split, past, features |
+//! | [`encode`] | tokens of pairs as tensors |
+//! | [`model`] | HopeDGN |
+//! | [`score`] | the one way from pairs to scores |
+//! | [`evaluate`], [`examine`] | the protocol's passes, ranking; a model beside heuristics |
+//! | [`explain`] | why a pair got its score |
+//! | [`train`] | the training loop |
+//! | [`run`] | run folders: state, metrics, summary, report |
+//! | [`report`], [`tensorboard`] | a run for people and for `TensorBoard` |
+//! | [`selftest`] | checks for this machine |
+//! | [`record`], [`observe`] | what is written down, how long work is watched |
 
 pub mod config;
+pub mod encode;
 mod error;
+pub mod evaluate;
+pub mod examine;
+pub mod explain;
+pub mod model;
+mod nn;
+pub mod observe;
 pub mod record;
+pub mod report;
+pub mod run;
+pub mod score;
+pub mod selftest;
+pub mod task;
+pub mod tensorboard;
+pub mod train;
 
 pub use error::{Error, Result};

@@ -18,12 +18,18 @@ pub struct LinkMetrics {
 }
 
 /// The two settings of link prediction; nothing where a pass has no events.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Settings<M = LinkMetrics> {
     /// All events of the part.
     pub transductive: Option<M>,
     /// Its events with a node that training never showed.
     pub inductive: Option<M>,
+}
+
+impl<M> Default for Settings<M> {
+    fn default() -> Self {
+        Self { transductive: None, inductive: None }
+    }
 }
 
 /// One epoch, as a line of `metrics.jsonl`.

@@ -1,0 +1,223 @@
+//! From tokens of pairs to the numbers a model reads.
+//!
+//! Shapes: `B` pairs, `T` tokens of both sides of all pairs, `R` distinct nodes within the pairs, `S` patches of `P`
+//! tokens. Nothing is padded: the last patch of a side may be shorter than the others, and its missing places are zero.
+//! Only [`Padding::Dyglib`] adds places that stand for nobody.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ctdg::event::{EventStream, Features, NodeId};
+use ctdg::mite::{PairTokens, Side};
+use hopedgn_tensor::{Ragged, Tensor};
+
+use crate::Result;
+use crate::config::{ModelConfig, Padding};
+
+const SIDES: [Side; 2] = [Side::Src, Side::Dst];
+
+/// The features of a data set; a table of nothing but zeros counts as none.
+#[derive(Debug, Clone, Copy)]
+pub struct FeatureTables<'s> {
+    node: Option<&'s Features>,
+    edge: Option<&'s Features>,
+}
+
+/// How many features a node and an event have, if any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FeatureWidths {
+    /// Of a node.
+    pub node: Option<usize>,
+    /// Of an event.
+    pub edge: Option<usize>,
+}
+
+impl<'s> FeatureTables<'s> {
+    /// Those of `stream`.
+    #[must_use]
+    pub fn of(stream: &'s EventStream) -> Self {
+        fn some(table: Option<&Features>) -> Option<&Features> {
+            table.filter(|table| table.values().iter().any(|&value| value != 0.0))
+        }
+        Self { node: some(stream.node_features()), edge: some(stream.edge_features()) }
+    }
+
+    /// How wide they are.
+    #[must_use]
+    pub fn widths(&self) -> FeatureWidths {
+        FeatureWidths { node: self.node.map(Features::width), edge: self.edge.map(Features::width) }
+    }
+}
+
+/// What a model reads of some pairs.
+#[derive(Debug, Clone)]
+pub struct PairInput {
+    /// The patches of each pair, source first: `B` sequences over `S` rows.
+    pub pairs: Ragged,
+    /// The patches of each side: `2B` sequences over the same rows.
+    pub sides: Ragged,
+    /// `[T, 1]`: query time minus event time, 0 for the node itself.
+    pub ages: Tensor,
+    /// `[T, 3·Dn]`: features of the token's node, of the source, of the destination.
+    pub nodes: Option<Tensor>,
+    /// `[T, De]`: features of the token's event, zeros for the node itself.
+    pub edges: Option<Tensor>,
+    /// `[R, mite-inputs]`: normalised intervals with the source, with the destination, then whether each is there.
+    pub mite: Option<Tensor>,
+    /// Row of [`PairInput::mite`] of each token; with DyGLib's padding, of each place.
+    pub mite_rows: Arc<[u32]>,
+    /// Where the tokens go among the `S·P` places; nothing where token `i` is place `i`.
+    pub places: Option<Arc<[u32]>>,
+    /// Whether places without a token have a MITE row: DyGLib's padding.
+    pub is_padded: bool,
+}
+
+/// Patches of each side that all pairs of a batch are padded to.
+pub(crate) type PaddedTo = [usize; 2];
+
+/// The longest sides among `pairs`, in patches of `patch` tokens.
+pub(crate) fn longest(tokens: &PairTokens, pairs: Range<usize>, patch: usize) -> PaddedTo {
+    SIDES.map(|side| pairs.clone().map(|pair| tokens.tokens(pair, side).len().div_ceil(patch)).max().unwrap_or(0))
+}
+
+/// Builds the input for `pairs` of `tokens`.
+pub(crate) struct Encode<'a> {
+    pub(crate) config: &'a ModelConfig,
+    pub(crate) tables: FeatureTables<'a>,
+    pub(crate) tokens: &'a PairTokens,
+    pub(crate) pairs: Range<usize>,
+    /// With [`Padding::Dyglib`] only.
+    pub(crate) padded_to: Option<PaddedTo>,
+}
+
+impl Encode<'_> {
+    pub(crate) fn run(&self) -> Result<PairInput> {
+        let all = self.all_tokens();
+        let sides = self.sides();
+        let lengths: Vec<usize> = sides.ranges().map(|side| side.len()).collect();
+        let is_padded = self.config.padding == Padding::Dyglib;
+        let places = (self.config.patch > 1 || is_padded).then(|| self.places(&sides));
+        let mite_rows = if is_padded { self.rows_of_places(&sides) } else { self.rows_of_tokens() };
+        Ok(PairInput {
+            ages: Tensor::matrix(all.len(), 1, self.tokens.ages()[all].to_vec())?,
+            nodes: self.tables.node.map(|table| self.nodes(table)).transpose()?,
+            edges: self.tables.edge.map(|table| self.edges(table)).transpose()?,
+            mite: self.config.mite.then(|| self.mite(is_padded)).transpose()?,
+            pairs: Ragged::from_lengths(lengths.chunks_exact(2).map(|pair| pair[0] + pair[1])),
+            sides,
+            mite_rows,
+            places,
+            is_padded,
+        })
+    }
+
+    fn all_tokens(&self) -> Range<usize> {
+        if self.pairs.is_empty() {
+            return 0..0;
+        }
+        self.tokens.tokens(self.pairs.start, Side::Src).start..self.tokens.tokens(self.pairs.end - 1, Side::Dst).end
+    }
+
+    fn all_rows(&self) -> Range<usize> {
+        if self.pairs.is_empty() {
+            return 0..0;
+        }
+        self.tokens.rows_of_pair(self.pairs.start).start..self.tokens.rows_of_pair(self.pairs.end - 1).end
+    }
+
+    /// Each side of each pair, in order.
+    fn each_side(&self) -> impl Iterator<Item = (usize, Side)> + use<> {
+        self.pairs.clone().flat_map(|pair| SIDES.map(|side| (pair, side)))
+    }
+
+    fn sides(&self) -> Ragged {
+        let length = |(pair, side): (usize, Side)| match self.padded_to {
+            Some(padded_to) => padded_to[side as usize],
+            None => self.tokens.tokens(pair, side).len().div_ceil(self.config.patch),
+        };
+        Ragged::from_lengths(self.each_side().map(length))
+    }
+
+    /// The place of each token.
+    fn places(&self, sides: &Ragged) -> Arc<[u32]> {
+        let mut places = Vec::with_capacity(self.all_tokens().len());
+        for ((pair, side), patches) in self.each_side().zip(sides.ranges()) {
+            let first = narrow(patches.start * self.config.patch);
+            places.extend(first..first + narrow(self.tokens.tokens(pair, side).len()));
+        }
+        places.into()
+    }
+
+    fn rows_of_tokens(&self) -> Arc<[u32]> {
+        let first = narrow(self.all_rows().start);
+        self.tokens.rows()[self.all_tokens()].iter().map(|row| row - first).collect()
+    }
+
+    /// Places without a token have the row behind all others, which has no intervals.
+    fn rows_of_places(&self, sides: &Ragged) -> Arc<[u32]> {
+        let (first, empty) = (narrow(self.all_rows().start), narrow(self.all_rows().len()));
+        let mut rows = Vec::with_capacity(sides.total() * self.config.patch);
+        for ((pair, side), patches) in self.each_side().zip(sides.ranges()) {
+            rows.extend(self.tokens.rows()[self.tokens.tokens(pair, side)].iter().map(|row| row - first));
+            rows.resize(patches.end * self.config.patch, empty);
+        }
+        rows.into()
+    }
+
+    fn mite(&self, with_empty: bool) -> Result<Tensor> {
+        let (k, width) = (self.config.k, self.config.mite_inputs());
+        let rows = self.all_rows();
+        let n_rows = rows.len() + usize::from(with_empty);
+        let mut values = vec![0.0; n_rows * width];
+        for row in values.chunks_exact_mut(width) {
+            row[..2 * k].fill(self.config.mite_filler);
+        }
+        for (row, values) in rows.zip(values.chunks_exact_mut(width)) {
+            for side in SIDES {
+                let first = side as usize * k;
+                for (slot, &interval) in (first..).zip(self.tokens.intervals(row, side)) {
+                    values[slot] = self.config.mite_normaliser.apply(interval);
+                    if self.config.mite_valid_bit {
+                        values[2 * k + slot] = 1.0;
+                    }
+                }
+            }
+        }
+        Ok(Tensor::matrix(n_rows, width, values)?)
+    }
+
+    fn nodes(&self, table: &Features) -> Result<Tensor> {
+        let (all, width) = (self.all_tokens(), table.width());
+        let mut values = Vec::with_capacity(all.len() * 3 * width);
+        let mut push = |node: NodeId| match node.index() < table.n_rows() {
+            true => values.extend_from_slice(table.row(node.index())),
+            // A node the data set does not know has no features.
+            false => values.resize(values.len() + width, 0.0),
+        };
+        for pair in self.pairs.clone() {
+            let [src, dst] = SIDES.map(|side| self.tokens.tokens(pair, side));
+            let roots = [self.tokens.nodes()[src.start], self.tokens.nodes()[dst.start]];
+            for &node in &self.tokens.nodes()[src.start..dst.end] {
+                push(node);
+                roots.into_iter().for_each(&mut push);
+            }
+        }
+        Ok(Tensor::matrix(all.len(), 3 * width, values)?)
+    }
+
+    fn edges(&self, table: &Features) -> Result<Tensor> {
+        let (all, width) = (self.all_tokens(), table.width());
+        let mut values = Vec::with_capacity(all.len() * width);
+        for (pair, side) in self.each_side() {
+            values.resize(values.len() + width, 0.0);
+            for event in self.tokens.events(pair, side) {
+                values.extend_from_slice(table.row(event.index()));
+            }
+        }
+        Ok(Tensor::matrix(all.len(), width, values)?)
+    }
+}
+
+fn narrow(place: usize) -> u32 {
+    u32::try_from(place).expect("a batch holds fewer than u32::MAX places")
+}

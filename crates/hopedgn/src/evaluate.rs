@@ -1,0 +1,198 @@
+//! The protocol's passes: positives and negatives batch by batch, metrics per batch and over the split, and ranking.
+
+use ctdg::event::{EventId, NodeId};
+use ctdg::heuristic::Heuristic;
+use ctdg::metric::{BatchMean, Ranking, WholeSplit};
+use ctdg::mite::PairQuery;
+use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
+use ctdg::random::Stream;
+use hopedgn_tensor::Parameters;
+use serde::{Deserialize, Serialize};
+
+use crate::observe::{Observer, Stage};
+use crate::record::LinkMetrics;
+use crate::score::PairScorer;
+use crate::task::Task;
+use crate::{Error, Result};
+
+/// Which pairs that did not happen stand against those that did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Negatives {
+    /// The true source with a random destination; what papers report first.
+    Random,
+    /// Pairs that met before, but not now.
+    Historical,
+    /// Of those, the pairs that first met after the model stopped learning.
+    Inductive,
+}
+
+impl Negatives {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Random, Self::Historical, Self::Inductive];
+
+    /// As in files and flags.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Historical => "historical",
+            Self::Inductive => "inductive",
+        }
+    }
+}
+
+/// Anything that scores the pairs of a pass, batch after batch in order.
+pub trait Scorer {
+    /// Scores `queries`: the pairs of the events `batch`, then negatives.
+    fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>>;
+}
+
+/// A trained model as a [`Scorer`].
+#[derive(Debug)]
+pub struct ModelScorer<'a> {
+    /// The way from pairs to logits.
+    pub scorer: PairScorer<'a>,
+    /// The weights.
+    pub parameters: &'a Parameters,
+}
+
+impl Scorer for ModelScorer<'_> {
+    fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
+        self.scorer.logits(self.parameters, queries, batch.len())
+    }
+}
+
+impl Scorer for Box<dyn Heuristic + Send + '_> {
+    fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
+        Ok(self.as_mut().score(batch, queries)?)
+    }
+}
+
+impl Scorer for Box<dyn Scorer + '_> {
+    fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
+        self.as_mut().score(batch, queries)
+    }
+}
+
+/// What is drawn against the events of one pass.
+enum Sampler<'t> {
+    Random(RandomNegatives),
+    Past(PastNegatives<'t>),
+}
+
+impl<'t> Sampler<'t> {
+    fn new(task: &'t Task<'_>, pass: Pass, negatives: Negatives) -> Self {
+        let pool = pass.pool(&task.split);
+        let kind = match negatives {
+            Negatives::Random => return Self::Random(RandomNegatives::new(task.stream, &pool, pass.seed())),
+            Negatives::Historical => PastKind::Historical,
+            Negatives::Inductive => PastKind::Inductive { observed: pass.observed(task.stream, &task.split) },
+        };
+        let random = Stream::named(u64::from(pass.seed()), &format!("negative-eval/{}", negatives.as_str()));
+        Self::Past(PastNegatives::new(task.stream, pool, kind, random))
+    }
+
+    /// One negative for each of `positives`, at its time.
+    fn draw(&mut self, batch: &[EventId], index: u64, positives: &[PairQuery]) -> Result<Vec<PairQuery>> {
+        let pairs: Vec<(NodeId, NodeId)> = match self {
+            Self::Random(random) => positives.iter().map(|query| query.src).zip(random.draw(positives.len())).collect(),
+            Self::Past(past) => past.draw(batch, index)?,
+        };
+        Ok(pairs.into_iter().zip(positives).map(|((src, dst), query)| PairQuery { src, dst, ..*query }).collect())
+    }
+}
+
+/// Runs one pass with each of `scorers`; nothing where it has no events.
+pub fn evaluate<S: Scorer>(
+    task: &Task<'_>,
+    pass: Pass,
+    negatives: Negatives,
+    batch_size: usize,
+    scorers: &mut [S],
+    observer: &mut dyn Observer,
+) -> Result<Option<Vec<LinkMetrics>>> {
+    let events = pass.events(&task.split);
+    if events.is_empty() {
+        return Ok(None);
+    }
+    let mut sampler = Sampler::new(task, pass, negatives);
+    let mut sums = vec![(BatchMean::new(), WholeSplit::new()); scorers.len()];
+    let total = events.len().div_ceil(batch_size);
+    for (index, batch) in events.chunks(batch_size).enumerate() {
+        observer.progress(Stage::Evaluate, index, total);
+        if observer.wants_to_stop() {
+            return Err(Error::Interrupted);
+        }
+        let mut queries = task.queries(batch);
+        queries.extend(sampler.draw(batch, index as u64, &queries)?);
+        let labels: Vec<bool> = (0..queries.len()).map(|at| at < batch.len()).collect();
+        for (scorer, (mean, whole)) in scorers.iter_mut().zip(&mut sums) {
+            let scores = scorer.score(batch, &queries)?;
+            mean.push(&scores, &labels)?;
+            whole.push(&scores, &labels)?;
+        }
+    }
+    observer.progress(Stage::Evaluate, total, total);
+    let metrics = |(mean, mut whole): (BatchMean, WholeSplit)| {
+        let (mean, whole) = (mean.mean()?, whole.scores()?);
+        Ok(LinkMetrics { ap: mean.ap, auc: mean.auc, ap_global: whole.ap, auc_global: whole.auc })
+    };
+    sums.into_iter().map(metrics).collect::<Result<_>>().map(Some)
+}
+
+/// The place of the true destination among others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RankingMetrics {
+    /// Mean of 1 / rank.
+    pub mrr: f64,
+    /// Share of ranks of at most 10.
+    pub hits_at_10: f64,
+}
+
+/// Queries scored at once: what bounds the memory of ranking.
+const RANKED_AT_ONCE: usize = 8192;
+
+/// Ranks each event of the pass against other destinations; nothing where it has no events.
+///
+/// # Complexity
+/// One score for each event and candidate; memory for one block of queries and one list of candidates.
+pub fn rank<S: Scorer>(
+    task: &Task<'_>,
+    pass: Pass,
+    count: CandidateCount,
+    batch_size: usize,
+    scorers: &mut [S],
+    observer: &mut dyn Observer,
+) -> Result<Option<Vec<RankingMetrics>>> {
+    let events = pass.events(&task.split);
+    if events.is_empty() {
+        return Ok(None);
+    }
+    let random = Stream::named(u64::from(pass.seed()), "ranking");
+    let lists = CandidateLists::new(task.stream, &task.split, count, random);
+    let mut rankings = vec![Ranking::new(); scorers.len()];
+    let mut done = 0;
+    for batch in events.chunks(batch_size) {
+        for &event in batch {
+            observer.progress(Stage::Rank, done, events.len());
+            if observer.wants_to_stop() {
+                return Err(Error::Interrupted);
+            }
+            let positive = task.queries(&[event])[0];
+            let mut queries = vec![positive];
+            queries.extend(lists.of(event).into_iter().map(|dst| PairQuery { dst, ..positive }));
+            for (scorer, ranking) in scorers.iter_mut().zip(&mut rankings) {
+                let mut scores = Vec::with_capacity(queries.len());
+                for block in queries.chunks(RANKED_AT_ONCE) {
+                    scores.extend(scorer.score(batch, block)?);
+                }
+                ranking.push(scores[0], &scores[1..])?;
+            }
+            done += 1;
+        }
+    }
+    observer.progress(Stage::Rank, done, events.len());
+    let metrics = |ranking: Ranking| Ok(RankingMetrics { mrr: ranking.mrr()?, hits_at_10: ranking.hits_at(10)? });
+    rankings.into_iter().map(metrics).collect::<Result<_>>().map(Some)
+}

@@ -1,0 +1,77 @@
+//! A trained model on the test events, with everything that learns nothing beside it.
+
+use std::collections::BTreeMap;
+
+use ctdg::heuristic;
+use ctdg::negative::{CandidateCount, Pass};
+use hopedgn_tensor::Parameters;
+
+use crate::Result;
+use crate::evaluate::{ModelScorer, Negatives, RankingMetrics, Scorer, evaluate, rank};
+use crate::model::HopeDgn;
+use crate::observe::Observer;
+use crate::record::Settings;
+use crate::score::PairScorer;
+use crate::task::Task;
+
+/// A model and the task it is tested on.
+#[derive(Debug)]
+pub struct Examination<'a> {
+    /// The data.
+    pub task: &'a Task<'a>,
+    /// The model.
+    pub model: &'a HopeDgn,
+    /// Its weights.
+    pub parameters: &'a Parameters,
+    /// Events a batch.
+    pub batch: usize,
+}
+
+/// The passes of a test, and whether each is the inductive one.
+const PASSES: [(Pass, bool); 2] = [(Pass::Test, false), (Pass::NewNodeTest, true)];
+
+impl Examination<'_> {
+    /// Metrics against one kind of negatives, by scorer.
+    pub fn links(&self, negatives: Negatives, observer: &mut dyn Observer) -> Result<BTreeMap<String, Settings>> {
+        self.each_pass(|pass, scorers| evaluate(self.task, pass, negatives, self.batch, scorers, observer))
+    }
+
+    /// Ranks among other destinations, by scorer.
+    pub fn ranks(
+        &self,
+        count: CandidateCount,
+        observer: &mut dyn Observer,
+    ) -> Result<BTreeMap<String, Settings<RankingMetrics>>> {
+        self.each_pass(|pass, scorers| rank(self.task, pass, count, self.batch, scorers, observer))
+    }
+
+    fn each_pass<M>(
+        &self,
+        mut run: impl FnMut(Pass, &mut [Box<dyn Scorer + '_>]) -> Result<Option<Vec<M>>>,
+    ) -> Result<BTreeMap<String, Settings<M>>> {
+        let mut by_name = BTreeMap::<String, Settings<M>>::new();
+        for (pass, is_inductive) in PASSES {
+            let (names, mut scorers) = self.scorers(pass)?;
+            let Some(metrics) = run(pass, &mut scorers)? else { continue };
+            for (name, metrics) in names.into_iter().zip(metrics) {
+                let settings = by_name.entry(name).or_default();
+                let place = if is_inductive { &mut settings.inductive } else { &mut settings.transductive };
+                *place = Some(metrics);
+            }
+        }
+        Ok(by_name)
+    }
+
+    fn scorers(&self, pass: Pass) -> Result<(Vec<String>, Vec<Box<dyn Scorer + '_>>)> {
+        let scorer = PairScorer::new(self.model, self.task.tables, &self.task.full_store);
+        let mut names = vec![self.model.config().name.as_str().to_owned()];
+        let mut scorers: Vec<Box<dyn Scorer + '_>> =
+            vec![Box::new(ModelScorer { scorer, parameters: self.parameters })];
+        let base = pass.base(&self.task.split);
+        for heuristic in heuristic::all(self.task.stream, &self.task.full_store, &base)? {
+            names.push(heuristic.name());
+            scorers.push(Box::new(heuristic));
+        }
+        Ok((names, scorers))
+    }
+}

@@ -1,0 +1,193 @@
+//! A run folder: everything a run reads and writes, so that it can be looked at, continued and used.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `config.toml` | every setting, resolved |
+//! | `manifest.json` | program, machine, data and split |
+//! | `metrics.jsonl` | one record an epoch |
+//! | `model.safetensors` | the best weights so far |
+//! | `state.safetensors` | the newest weights, Adam's state and progress: what `--resume` goes on from |
+//! | `summary.json` | final metrics, once training is over |
+//! | `report.html` | all of it for a person |
+//! | `events.out.tfevents.*` | the same for `TensorBoard` |
+//!
+//! Each file is written beside its place and renamed, in an order that leaves the folder fit to be resumed whenever the
+//! program dies: the state names the epochs it knows, and whatever was written ahead of it is written again, the same.
+
+mod manifest;
+mod session;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use ctdg::dataset::write_file;
+use hopedgn_tensor::Parameters;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::config::Config;
+use crate::encode::FeatureWidths;
+use crate::model::HopeDgn;
+use crate::record::{EpochRecord, Summary};
+use crate::{Error, Result};
+
+pub use manifest::{DataRecord, Manifest};
+pub use session::Session;
+
+const CONFIG: &str = "config.toml";
+const MANIFEST: &str = "manifest.json";
+const METRICS: &str = "metrics.jsonl";
+const MODEL: &str = "model.safetensors";
+const STATE: &str = "state.safetensors";
+const SUMMARY: &str = "summary.json";
+const REPORT: &str = "report.html";
+const EVENTS: &str = "events.out.tfevents";
+
+/// A folder of one run.
+#[derive(Debug, Clone)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+/// Held while a program writes to a run folder.
+#[derive(Debug)]
+pub struct RunLock {
+    _file: File,
+}
+
+impl RunFolder {
+    /// A new folder with its configuration and manifest; it appears with both in it.
+    pub fn create(path: &Path, config: &Config, manifest: &Manifest) -> Result<Self> {
+        let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
+        if taken || (path.exists() && !path.is_dir()) {
+            let detail = "there is something already; continue a run with --resume, or name another folder with --out";
+            return Err(Error::Run { folder: path.to_owned(), detail: detail.into() });
+        }
+        let failed = |action| move |source| Error::from(ctdg::Error::io(path, action, source));
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::create_dir_all(parent).map_err(failed("create"))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let draft = parent.join(format!(".{name}.{}.new", std::process::id()));
+        fs::create_dir_all(&draft).map_err(failed("create"))?;
+        let folder = Self { path: draft.clone() };
+        let filled = folder.write(CONFIG, config.to_toml()?).and_then(|()| folder.write_json(MANIFEST, manifest));
+        let placed = filled.and_then(|()| fs::rename(&draft, path).map_err(failed("create")));
+        if placed.is_err() {
+            // Best effort: what is left has a name of its own and is in nobody's way.
+            let _ = fs::remove_dir_all(&draft);
+        }
+        placed.map(|()| Self { path: path.to_owned() })
+    }
+
+    /// A folder that is there.
+    pub fn open(path: &Path) -> Result<Self> {
+        if !path.join(CONFIG).is_file() {
+            let detail = format!("found no {CONFIG} in it, expected the folder of a run; `hopedgn train` makes one");
+            return Err(Error::Run { folder: path.to_owned(), detail });
+        }
+        Ok(Self { path: path.to_owned() })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes sure that no other program writes to the folder while the answer lives.
+    pub fn lock(&self) -> Result<RunLock> {
+        let path = self.path.join(".lock");
+        let file = File::create(&path).map_err(|source| ctdg::Error::io(&path, "create", source))?;
+        match file.try_lock() {
+            Ok(()) => Ok(RunLock { _file: file }),
+            Err(fs::TryLockError::WouldBlock) => {
+                let detail = "another program is training in it; wait for it, or stop it";
+                Err(Error::Run { folder: self.path.clone(), detail: detail.into() })
+            }
+            // Some file systems cannot lock: then nobody is protected, and nobody hindered.
+            Err(fs::TryLockError::Error(_)) => Ok(RunLock { _file: file }),
+        }
+    }
+
+    /// The settings.
+    pub fn config(&self) -> Result<Config> {
+        let path = self.path.join(CONFIG);
+        Config::from_toml(&read_text(&path)?, &path.display().to_string())
+    }
+
+    /// Replaces the settings, as when a run is given more epochs.
+    pub fn write_config(&self, config: &Config) -> Result<()> {
+        self.write(CONFIG, config.to_toml()?)
+    }
+
+    /// Program, machine, data and split.
+    pub fn manifest(&self) -> Result<Manifest> {
+        self.read_json(MANIFEST)
+    }
+
+    /// The final metrics, if training is over.
+    pub fn summary(&self) -> Result<Option<Summary>> {
+        if self.path.join(SUMMARY).is_file() { self.read_json(SUMMARY).map(Some) } else { Ok(None) }
+    }
+
+    /// The model with its best weights.
+    pub fn model(&self, config: &Config, widths: FeatureWidths) -> Result<(HopeDgn, Parameters)> {
+        let (model, mut parameters) = HopeDgn::new(&config.model, widths, config.seed)?;
+        self.load_best(&mut parameters)?;
+        Ok((model, parameters))
+    }
+
+    fn load_best(&self, parameters: &mut Parameters) -> Result<()> {
+        let file = self.path.join(MODEL);
+        if !file.is_file() {
+            let detail = "no epoch is over yet, so it has no weights; go on with `hopedgn train --resume`";
+            return Err(Error::Run { folder: self.path.clone(), detail: detail.into() });
+        }
+        let bytes = read(&file)?;
+        hopedgn_tensor::load(&bytes, parameters, None).map_err(|source| Error::Checkpoint { file, source })?;
+        Ok(())
+    }
+
+    fn state(&self) -> Result<Option<Vec<u8>>> {
+        let file = self.path.join(STATE);
+        if file.is_file() { read(&file).map(Some) } else { Ok(None) }
+    }
+
+    fn write_metrics(&self, history: &[EpochRecord]) -> Result<()> {
+        let mut text = String::new();
+        for record in history {
+            text += &to_json(record, serde_json::to_string)?;
+            text.push('\n');
+        }
+        self.write(METRICS, text)
+    }
+
+    fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<()> {
+        Ok(write_file(&self.path.join(name), bytes)?)
+    }
+
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
+        self.write(name, to_json(value, serde_json::to_string_pretty)? + "\n")
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
+        let path = self.path.join(name);
+        serde_json::from_str(&read_text(&path)?).map_err(|error| damaged(&path, &error))
+    }
+}
+
+fn to_json<T: Serialize>(value: &T, write: impl Fn(&T) -> serde_json::Result<String>) -> Result<String> {
+    write(value).map_err(|error| damaged(Path::new("record"), &error))
+}
+
+fn damaged(path: &Path, error: &serde_json::Error) -> Error {
+    Error::Config { place: path.display().to_string(), detail: error.to_string() }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    Ok(fs::read(path).map_err(|source| ctdg::Error::io(path, "read", source))?)
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    Ok(fs::read_to_string(path).map_err(|source| ctdg::Error::io(path, "read", source))?)
+}

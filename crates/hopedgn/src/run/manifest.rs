@@ -1,0 +1,95 @@
+//! What a run was made with, to be compared before its weights are used.
+
+use std::fmt::Write as _;
+
+use ctdg::event::EventStream;
+use ctdg::split::SplitRule;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::encode::FeatureTables;
+use crate::{Error, Result};
+
+/// Program, machine, data and split of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of the program.
+    pub version: String,
+    /// Commit it was built from, where known.
+    pub commit: Option<String>,
+    /// What was typed.
+    pub command: Vec<String>,
+    /// When, in seconds since 1970.
+    pub started: f64,
+    /// Threads.
+    pub threads: usize,
+    /// Operating system and kind of processor.
+    pub machine: String,
+    /// The data.
+    pub data: DataRecord,
+    /// How it was divided.
+    pub split: SplitRule,
+}
+
+/// What tells one data set from another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataRecord {
+    /// As the person named it.
+    pub name: String,
+    /// The file in full, where it is one.
+    pub file: Option<String>,
+    /// Events.
+    pub events: usize,
+    /// Nodes.
+    pub nodes: usize,
+    /// Of sources, destinations and times.
+    pub sha256: String,
+    /// Width of the node features, if there are any but zeros.
+    pub node_features: Option<usize>,
+    /// Width of the edge features, if there are any but zeros.
+    pub edge_features: Option<usize>,
+}
+
+impl DataRecord {
+    /// Of all events of `stream`.
+    #[must_use]
+    pub fn of(stream: &EventStream, name: &str, file: Option<String>) -> Self {
+        let widths = FeatureTables::of(stream).widths();
+        Self {
+            name: name.to_owned(),
+            file,
+            events: stream.len(),
+            nodes: stream.n_nodes(),
+            sha256: fingerprint(stream, stream.len()),
+            node_features: widths.node,
+            edge_features: widths.edge,
+        }
+    }
+
+    /// Refuses a stream that does not begin with these very events.
+    pub fn check(&self, stream: &EventStream) -> Result<()> {
+        if stream.len() >= self.events && fingerprint(stream, self.events) == self.sha256 {
+            return Ok(());
+        }
+        let expected = format!(
+            "the {} events of {} nodes that the run was trained on ({}); name that file with --data, and read it with \
+             the same flags",
+            self.events, self.nodes, self.name
+        );
+        let found = format!("{} other events of {} nodes", stream.len(), stream.n_nodes());
+        Err(Error::Setting { name: "data", found, expected })
+    }
+}
+
+fn fingerprint(stream: &EventStream, n_events: usize) -> String {
+    let mut hash = Sha256::new();
+    for ((src, dst), time) in stream.src().iter().zip(stream.dst()).zip(stream.times()).take(n_events) {
+        hash.update(src.0.to_le_bytes());
+        hash.update(dst.0.to_le_bytes());
+        hash.update(time.to_le_bytes());
+    }
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").expect("a string takes everything");
+        text
+    })
+}

@@ -1,0 +1,125 @@
+//! Trains in a run folder from wherever it stands to the end.
+
+use std::collections::BTreeMap;
+
+use ctdg::negative::Pass;
+use ctdg::summary;
+use hopedgn_tensor::Parameters;
+
+use super::{EVENTS, MODEL, REPORT, RunFolder, STATE, SUMMARY};
+use crate::config::Config;
+use crate::evaluate::Negatives;
+use crate::examine::Examination;
+use crate::model::HopeDgn;
+use crate::observe::Observer;
+use crate::record::{EpochRecord, Summary};
+use crate::report::{self, Report};
+use crate::task::Task;
+use crate::tensorboard::EventWriter;
+use crate::train::Trainer;
+use crate::{Error, Result};
+
+/// What a run needs besides its folder.
+#[derive(Debug)]
+pub struct Session<'a> {
+    /// Where it writes.
+    pub folder: &'a RunFolder,
+    /// Its settings.
+    pub config: &'a Config,
+    /// Its data.
+    pub task: &'a Task<'a>,
+}
+
+impl Session<'_> {
+    /// Trains until done, from the saved state if there is one, then tests the best weights.
+    ///
+    /// When the observer wants to stop, the state is saved and [`Error::Interrupted`] returned.
+    pub fn train(&self, observer: &mut dyn Observer) -> Result<Summary> {
+        let _lock = self.folder.lock()?;
+        let (model, parameters) = HopeDgn::new(&self.config.model, self.task.tables.widths(), self.config.seed)?;
+        let mut trainer = Trainer::new(self.config, self.task, &model, parameters)?;
+        if let Some(state) = self.folder.state()? {
+            let file = self.folder.path().join(STATE);
+            trainer.restore(&state).map_err(|error| match error {
+                Error::Tensor(source) => Error::Checkpoint { file, source },
+                error => error,
+            })?;
+        }
+        let data = summary::Summary::of(self.task.stream);
+        self.folder.write_metrics(&trainer.progress().history)?;
+        let events = self.folder.path().join(format!("{EVENTS}.0.hopedgn"));
+        let mut events = EventWriter::create(&events, observer.wall_time(), &trainer.progress().history)?;
+
+        observer.start(trainer.progress().history.len(), self.config.train.epochs);
+        while !trainer.is_done() {
+            let save = &mut |trainer: &Trainer<'_>| self.folder.write(STATE, trainer.save()?);
+            match trainer.epoch(observer, save) {
+                Ok(record) => {
+                    self.keep(&trainer, &record)?;
+                    events.epoch(observer.wall_time(), &record)?;
+                    self.write_report(&data, &trainer.progress().history, None)?;
+                    observer.epoch(&record);
+                }
+                Err(Error::Interrupted) => {
+                    self.folder.write(STATE, trainer.save()?)?;
+                    self.write_report(&data, &trainer.progress().history, None)?;
+                    return Err(Error::Interrupted);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(summary) =
+            self.folder.summary()?.filter(|summary| summary.epochs == trainer.progress().history.len())
+        {
+            return Ok(summary);
+        }
+        let summary = self.finish(&trainer, observer)?;
+        self.folder.write_json(SUMMARY, &summary)?;
+        self.write_report(&data, &trainer.progress().history, Some(&summary))?;
+        Ok(summary)
+    }
+
+    /// The best weights first: should the program die before the state is written, the epoch is trained again and comes
+    /// to the same weights.
+    fn keep(&self, trainer: &Trainer<'_>, record: &EpochRecord) -> Result<()> {
+        if record.better {
+            self.folder.write(MODEL, hopedgn_tensor::save(trainer.parameters(), None, &BTreeMap::new())?)?;
+        }
+        self.folder.write(STATE, trainer.save()?)?;
+        self.folder.write_metrics(&trainer.progress().history)
+    }
+
+    fn finish(&self, trainer: &Trainer<'_>, observer: &mut dyn Observer) -> Result<Summary> {
+        let mut best: Parameters = trainer.parameters().clone();
+        self.folder.load_best(&mut best)?;
+        let val = trainer.validate(&best, [Pass::Val, Pass::NewNodeVal], observer)?;
+        let (task, batch) = (self.task, self.config.train.batch);
+        let examination = Examination { task, model: trainer.model(), parameters: &best, batch };
+        let mut heuristics = examination.links(Negatives::Random, observer)?;
+        let test = heuristics.remove(self.config.model.name.as_str()).unwrap_or_default();
+        let history = &trainer.progress().history;
+        let seconds: f64 = history.iter().map(|record| record.train_seconds + record.eval_seconds).sum();
+        Ok(Summary {
+            data: self.config.data.clone(),
+            model: self.config.model.name.as_str().to_owned(),
+            seed: self.config.seed,
+            epochs: history.len(),
+            best_epoch: trainer.progress().best.map_or(0, |best| best.epoch),
+            val,
+            test,
+            heuristics,
+            seconds_per_epoch: seconds / history.len().max(1) as f64,
+            device: "cpu".to_owned(),
+            parameters: best.n_values(),
+            peak_memory: observer.peak_memory(),
+        })
+    }
+
+    fn write_report(&self, data: &summary::Summary, history: &[EpochRecord], summary: Option<&Summary>) -> Result<()> {
+        let Config { data: name, seed, model, .. } = self.config;
+        let title = format!("{} on {name}, seed {seed}", model.name.title());
+        let config_toml = self.config.to_toml()?;
+        let report = Report { title: &title, config_toml: &config_toml, data: Some(data), history, summary };
+        self.folder.write(REPORT, report::html(&report))
+    }
+}

@@ -1,0 +1,185 @@
+//! A few seconds of checks that this program computes rightly on this machine.
+
+use ctdg::event::EventStream;
+use ctdg::mite::PairQuery;
+use ctdg::random::Stream;
+use hopedgn_tensor::Parameters;
+use serde::Serialize;
+
+use crate::config::{Config, ModelConfig, TrainConfig};
+use crate::model::HopeDgn;
+use crate::observe::{Observer, Unobserved};
+use crate::score::{Learner, PairScorer};
+use crate::task::Task;
+use crate::train::Trainer;
+use crate::{Error, Result};
+
+/// One check and how it came out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Check {
+    /// What was checked.
+    pub name: &'static str,
+    /// Whether it holds.
+    pub ok: bool,
+    /// The figures behind it.
+    pub detail: String,
+}
+
+/// Runs all checks.
+pub fn run() -> Result<Vec<Check>> {
+    let stream = toy_stream()?;
+    let config = Config {
+        model: ModelConfig { length: 8, k: 4, d_channel: 4, d_time: 8, d_mite: 4, d_out: 8, ..ModelConfig::default() },
+        train: TrainConfig { epochs: 20, batch: 20, lr: 1e-2, ..TrainConfig::default() },
+        ..Config::default()
+    };
+    let task = Task::new(&stream, config.split)?;
+    let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), config.seed)?;
+    let bench = Bench { config: &config, task: &task, model: &model, parameters: &parameters };
+    Ok(vec![bench.gradients()?, bench.batches()?, bench.threads()?, bench.resume()?, bench.learning()?])
+}
+
+/// Three circles of friends who write to one another in turn, so that the past tells who is next.
+fn toy_stream() -> Result<EventStream> {
+    let mut random = Stream::named(1, "selftest");
+    let events = (0..600_u32).map(|i| {
+        let circle = random.below(3) * 4;
+        let src = random.below(4);
+        (circle + src, circle + (src + 1) % 4, f64::from(i))
+    });
+    Ok(EventStream::from_events(events.collect::<Vec<_>>())?)
+}
+
+struct Bench<'a> {
+    config: &'a Config,
+    task: &'a Task<'a>,
+    model: &'a HopeDgn,
+    parameters: &'a Parameters,
+}
+
+impl Bench<'_> {
+    fn queries(&self) -> (Vec<PairQuery>, Vec<f32>) {
+        let mut queries = self.task.queries(&self.task.split.train[100..120]);
+        for at in 0..queries.len() {
+            let PairQuery { src, dst, time } = queries[at];
+            queries.push(PairQuery { src: dst, dst: src, time });
+        }
+        let targets = (0..queries.len()).map(|at| if at < 20 { 1.0 } else { 0.0 }).collect();
+        (queries, targets)
+    }
+
+    fn scorer(&self) -> PairScorer<'_> {
+        PairScorer::new(self.model, self.task.tables, &self.task.full_store)
+    }
+
+    /// Loss and gradients without dropout.
+    fn loss(&self, parameters: &Parameters) -> Result<(f64, hopedgn_tensor::Gradients)> {
+        let mut gradients = hopedgn_tensor::Gradients::zeros(parameters);
+        let mut chunks = hopedgn_tensor::chunks::Chunks::new(parameters);
+        let learner = Learner { parameters, chunks: &mut chunks, gradients: &mut gradients };
+        let plain = ModelConfig { dropout: 0.0, ..self.config.model.clone() };
+        let (model, _) = HopeDgn::new(&plain, self.task.tables.widths(), self.config.seed)?;
+        let (queries, targets) = self.queries();
+        let mut scorer = PairScorer::new(&model, self.task.tables, &self.task.full_store);
+        let loss = scorer.learn(learner, &queries, &targets, 20, &Stream::named(0, "selftest"))?;
+        Ok((loss, gradients))
+    }
+
+    /// Moves every parameter a little along its gradient; the loss must grow by the square of the gradient's length.
+    fn gradients(&self) -> Result<Check> {
+        let (_, gradients) = self.loss(self.parameters)?;
+        let (mut above, mut below) = (self.parameters.clone(), self.parameters.clone());
+        let ids: Vec<_> = self.parameters.iter().map(|(id, _, _)| id).collect();
+        let mut square = 0.0;
+        for &id in &ids {
+            square += gradients.parameter(id).values().iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>();
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "a small step")]
+        let step = (1e-3 / square.sqrt()) as f32;
+        for &id in &ids {
+            let moves = gradients.parameter(id).values();
+            for (value, slope) in above.get_mut(id).values_mut().iter_mut().zip(moves) {
+                *value += step * slope;
+            }
+            for (value, slope) in below.get_mut(id).values_mut().iter_mut().zip(moves) {
+                *value -= step * slope;
+            }
+        }
+        let difference = (self.loss(&above)?.0 - self.loss(&below)?.0) / (2.0 * f64::from(step));
+        let off = (difference / square - 1.0).abs();
+        let detail = format!("the loss changes as its gradient says to within {:.3}%", 100.0 * off);
+        Ok(Check { name: "gradients", ok: off < 0.01, detail })
+    }
+
+    fn batches(&self) -> Result<Check> {
+        let (queries, _) = self.queries();
+        let together = self.scorer().logits(self.parameters, &queries, queries.len())?;
+        let mut differing = 0;
+        for (query, logit) in queries.iter().zip(&together) {
+            let alone = self.scorer().logits(self.parameters, &[*query], 1)?;
+            differing += usize::from(alone[0].to_bits() != logit.to_bits());
+        }
+        let detail = format!("{differing} of {} scores differ between alone and in a batch", queries.len());
+        Ok(Check { name: "batches", ok: differing == 0, detail })
+    }
+
+    fn threads(&self) -> Result<Check> {
+        let run = |n_threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(n_threads).build();
+            pool.map_err(|error| Error::Threads { detail: error.to_string() })?.install(|| self.loss(self.parameters))
+        };
+        let ok = run(1)? == run(3)?;
+        Ok(Check { name: "threads", ok, detail: "loss and gradients on one and on three threads".into() })
+    }
+
+    fn trainer(&self) -> Result<Trainer<'_>> {
+        Trainer::new(self.config, self.task, self.model, self.parameters.clone())
+    }
+
+    fn resume(&self) -> Result<Check> {
+        let mut unbroken = self.trainer()?;
+        unbroken.epoch(&mut Unobserved, &mut |_| Ok(()))?;
+        let mut stopped = self.trainer()?;
+        let interrupted = stopped.epoch(&mut StopAfter(7), &mut |_| Ok(()));
+        let mut resumed = self.trainer()?;
+        resumed.restore(&stopped.save()?)?;
+        resumed.epoch(&mut Unobserved, &mut |_| Ok(()))?;
+        let ok = matches!(interrupted, Err(Error::Interrupted)) && resumed.parameters() == unbroken.parameters();
+        Ok(Check { name: "resume", ok, detail: "weights after a stop at step 7 and without one".into() })
+    }
+
+    fn learning(&self) -> Result<Check> {
+        let mut trainer = self.trainer()?;
+        let mut ap = 0.0;
+        while !trainer.is_done() && ap < 0.9 {
+            let record = trainer.epoch(&mut Unobserved, &mut |_| Ok(()))?;
+            ap = record.val.transductive.map_or(0.0, |metrics| metrics.ap);
+        }
+        let n_epochs = trainer.progress().history.len();
+        let detail = format!("validation AP {:.1} after {n_epochs} epochs on a toy stream", 100.0 * ap);
+        Ok(Check { name: "learning", ok: ap >= 0.9, detail })
+    }
+}
+
+/// Wants to stop after so many batches.
+struct StopAfter(usize);
+
+impl Observer for StopAfter {
+    fn progress(&mut self, _: crate::observe::Stage, done: usize, _: usize) {
+        self.0 -= usize::from(done > 0);
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.0 <= 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_check_holds() {
+        for check in super::run().unwrap() {
+            assert!(check.ok, "{}: {}", check.name, check.detail);
+        }
+    }
+}

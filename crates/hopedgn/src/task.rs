@@ -1,0 +1,53 @@
+//! A data set made ready: divided, with its past indexed for training and for evaluation.
+
+use ctdg::event::{EventId, EventStream};
+use ctdg::mite::PairQuery;
+use ctdg::split::{MASK_SEED, Mode, Split, SplitRule};
+use ctdg::store::Store;
+
+use crate::encode::FeatureTables;
+use crate::{Error, Result};
+
+/// Link prediction on one stream.
+#[derive(Debug)]
+pub struct Task<'s> {
+    /// All events.
+    pub stream: &'s EventStream,
+    /// Its parts.
+    pub split: Split,
+    /// What training may look at: training events alone.
+    pub train_store: Store,
+    /// What evaluation may look at: every event, of which a query sees those strictly before it.
+    pub full_store: Store,
+    /// Node and edge features.
+    pub tables: FeatureTables<'s>,
+}
+
+impl<'s> Task<'s> {
+    /// Divides `stream` by the protocol's rule.
+    pub fn new(stream: &'s EventStream, mode: Mode) -> Result<Self> {
+        Self::with_rule(stream, &SplitRule::of(stream, mode, MASK_SEED)?)
+    }
+
+    /// Divides `stream` by a rule made earlier; events that came since belong to no part.
+    pub fn with_rule(stream: &'s EventStream, rule: &SplitRule) -> Result<Self> {
+        let split = rule.apply(stream)?;
+        for (what, part) in [("training", &split.train), ("validation", &split.val), ("test", &split.test)] {
+            if part.is_empty() {
+                return Err(Error::EmptyPart { what });
+            }
+        }
+        let train_store = Store::of_events(stream, &split.train)?;
+        let full_store = Store::build(stream)?;
+        Ok(Self { stream, split, train_store, full_store, tables: FeatureTables::of(stream) })
+    }
+
+    /// The pairs of `events`, at their own times.
+    pub fn queries(&self, events: &[EventId]) -> Vec<PairQuery> {
+        let query = |&id: &EventId| {
+            let event = self.stream.event(id);
+            PairQuery { src: event.src, dst: event.dst, time: event.time }
+        };
+        events.iter().map(query).collect()
+    }
+}

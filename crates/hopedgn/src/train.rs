@@ -1,0 +1,286 @@
+//! The training loop under DyGLib's protocol: events in order of time, one negative each, Adam, two-metric selection.
+//!
+//! A [`Trainer`] can be saved after any step and restored; what it computes afterwards is the same to the last bit.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use ctdg::negative::{Pass, RandomNegatives};
+use ctdg::random::Stream;
+use hopedgn_tensor::chunks::Chunks;
+use hopedgn_tensor::{Adam, AdamConfig, Gradients, Parameters};
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::evaluate::{ModelScorer, Negatives, evaluate};
+use crate::model::HopeDgn;
+use crate::observe::{Observer, Stage};
+use crate::record::{EpochRecord, LinkMetrics, Settings};
+use crate::score::{Learner, PairScorer};
+use crate::task::Task;
+use crate::{Error, Result};
+
+/// How far training has come; with the weights and Adam's state, all there is to know.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Progress {
+    /// Batches of the current epoch that are done.
+    pub batch: usize,
+    /// Steps since the beginning.
+    pub steps: u64,
+    /// Sum of the losses of the current epoch.
+    pub loss_sum: f64,
+    /// Seconds spent on the current epoch.
+    pub seconds: f64,
+    /// How much the generator of training negatives has drawn.
+    pub negatives: u64,
+    /// The best epoch so far.
+    pub best: Option<Best>,
+    /// Epochs since then.
+    pub waited: usize,
+    /// The epochs that are over.
+    pub history: Vec<EpochRecord>,
+}
+
+/// The epoch whose weights are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// From 1.
+    pub epoch: usize,
+    /// Of all validation events.
+    pub ap: f64,
+    /// Of all validation events.
+    pub auc: f64,
+}
+
+impl Progress {
+    /// Takes in an epoch's validation: better only if both metrics are at least the best so far, as DyGLib decides.
+    fn take(&mut self, epoch: usize, val: LinkMetrics) -> bool {
+        let better = self.best.is_none_or(|best| val.ap >= best.ap && val.auc >= best.auc);
+        if better {
+            self.best = Some(Best { epoch, ap: val.ap, auc: val.auc });
+            self.waited = 0;
+        } else {
+            self.waited += 1;
+        }
+        better
+    }
+}
+
+/// Weights being learned.
+#[derive(Debug)]
+pub struct Trainer<'a> {
+    config: &'a Config,
+    task: &'a Task<'a>,
+    model: &'a HopeDgn,
+    parameters: Parameters,
+    adam: Adam,
+    gradients: Gradients,
+    chunks: Chunks,
+    negatives: RandomNegatives,
+    progress: Progress,
+}
+
+/// The key of [`Progress`] in a saved state.
+const PROGRESS: &str = "progress";
+
+impl<'a> Trainer<'a> {
+    /// Nothing learned yet.
+    pub fn new(config: &'a Config, task: &'a Task<'a>, model: &'a HopeDgn, parameters: Parameters) -> Result<Self> {
+        config.check()?;
+        let seed = u32::try_from(config.seed).unwrap_or(u32::MAX);
+        Ok(Self {
+            adam: Adam::new(AdamConfig { lr: config.train.lr, ..AdamConfig::default() }, &parameters),
+            gradients: Gradients::zeros(&parameters),
+            chunks: Chunks::new(&parameters),
+            negatives: RandomNegatives::new(task.stream, &task.split.train, seed),
+            progress: Progress::default(),
+            config,
+            task,
+            model,
+            parameters,
+        })
+    }
+
+    /// The bytes of a safetensors file from which [`Trainer::restore`] goes on.
+    pub fn save(&self) -> Result<Vec<u8>> {
+        let progress = serde_json::to_string(&self.progress).map_err(|error| unreadable(&error))?;
+        let metadata = BTreeMap::from([(PROGRESS.to_owned(), progress)]);
+        Ok(hopedgn_tensor::save(&self.parameters, Some(&self.adam), &metadata)?)
+    }
+
+    /// Takes up what [`Trainer::save`] put down. On an error nothing has been changed.
+    pub fn restore(&mut self, bytes: &[u8]) -> Result<()> {
+        let (mut parameters, mut adam) = (self.parameters.clone(), self.adam.clone());
+        let metadata = hopedgn_tensor::load(bytes, &mut parameters, Some(&mut adam))?;
+        let text = metadata.get(PROGRESS).ok_or_else(|| unreadable(&"no progress is written in it"))?;
+        let progress: Progress = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+        self.negatives.advance_to(progress.negatives);
+        (self.parameters, self.adam, self.progress) = (parameters, adam, progress);
+        Ok(())
+    }
+
+    /// How far it has come.
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// The model that is trained.
+    #[must_use]
+    pub fn model(&self) -> &'a HopeDgn {
+        self.model
+    }
+
+    /// The weights as they are now.
+    #[must_use]
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Whether the last epoch is over or patience has run out.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let Progress { history, waited, .. } = &self.progress;
+        history.len() >= self.config.train.epochs || *waited >= self.config.train.patience
+    }
+
+    /// Batches of an epoch.
+    #[must_use]
+    pub fn n_batches(&self) -> usize {
+        self.task.split.train.len().div_ceil(self.config.train.batch)
+    }
+
+    /// Trains to the end of the current epoch and validates it. `save` is called whenever it is time for a saved state
+    /// inside the epoch. When the observer wants to stop, [`Error::Interrupted`] comes after the step at hand, and the
+    /// state can be saved.
+    pub fn epoch(
+        &mut self,
+        observer: &mut dyn Observer,
+        save: &mut dyn FnMut(&Self) -> Result<()>,
+    ) -> Result<EpochRecord> {
+        let (mut mark, mut saved) = (Instant::now(), Instant::now());
+        let n_batches = self.n_batches();
+        let mut scorer = PairScorer::new(self.model, self.task.tables, &self.task.train_store);
+        while self.progress.batch < n_batches {
+            observer.progress(Stage::Train, self.progress.batch, n_batches);
+            self.step(&mut scorer)?;
+            self.progress.seconds += mark.elapsed().as_secs_f64();
+            mark = Instant::now();
+            if observer.wants_to_stop() {
+                return Err(Error::Interrupted);
+            }
+            if saved.elapsed().as_secs_f64() > self.config.train.save_every {
+                save(self)?;
+                (mark, saved) = (Instant::now(), Instant::now());
+            }
+        }
+        observer.progress(Stage::Train, n_batches, n_batches);
+        let val = self.validate(&self.parameters, [Pass::Val, Pass::NewNodeVal], observer)?;
+        Ok(self.finish_epoch(val, mark.elapsed().as_secs_f64()))
+    }
+
+    /// Trains on the next `n` batches of the epoch, or to its end, and does nothing else.
+    pub fn steps(&mut self, n: usize) -> Result<()> {
+        let mut scorer = PairScorer::new(self.model, self.task.tables, &self.task.train_store);
+        let end = self.n_batches().min(self.progress.batch + n);
+        while self.progress.batch < end {
+            self.step(&mut scorer)?;
+        }
+        Ok(())
+    }
+
+    /// Metrics of `parameters` on two passes, all events and those with new nodes.
+    pub fn validate(
+        &self,
+        parameters: &Parameters,
+        passes: [Pass; 2],
+        observer: &mut dyn Observer,
+    ) -> Result<Settings> {
+        let mut metrics = [None; 2];
+        for (metrics, pass) in metrics.iter_mut().zip(passes) {
+            let scorer = PairScorer::new(self.model, self.task.tables, &self.task.full_store);
+            let mut scorer = [ModelScorer { scorer, parameters }];
+            let batch = self.config.train.batch;
+            let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, observer)?;
+            *metrics = of_pass.map(|of_pass| of_pass[0]);
+        }
+        let [transductive, inductive] = metrics;
+        Ok(Settings { transductive, inductive })
+    }
+
+    fn finish_epoch(&mut self, val: Settings, eval_seconds: f64) -> EpochRecord {
+        let progress = &mut self.progress;
+        let epoch = progress.history.len() + 1;
+        let better = val.transductive.is_some_and(|metrics| progress.take(epoch, metrics));
+        let n_pairs = 2 * self.task.split.train.len();
+        let record = EpochRecord {
+            epoch,
+            loss: progress.loss_sum / progress.batch.max(1) as f64,
+            val,
+            better,
+            train_seconds: progress.seconds,
+            eval_seconds,
+            pairs_per_second: n_pairs as f64 / progress.seconds.max(f64::MIN_POSITIVE),
+        };
+        progress.history.push(record.clone());
+        (progress.batch, progress.loss_sum, progress.seconds) = (0, 0.0, 0.0);
+        record
+    }
+
+    /// One batch: positives, as many negatives, gradients, Adam.
+    fn step(&mut self, scorer: &mut PairScorer<'_>) -> Result<()> {
+        let (size, batch) = (self.config.train.batch, self.progress.batch);
+        let train = &self.task.split.train;
+        let events = &train[batch * size..train.len().min((batch + 1) * size)];
+        let mut queries = self.task.queries(events);
+        let drawn = self.negatives.draw(events.len());
+        for (at, dst) in drawn.into_iter().enumerate() {
+            queries.push(ctdg::mite::PairQuery { dst, ..queries[at] });
+        }
+        let targets: Vec<f32> = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
+
+        self.gradients.clear();
+        let dropout = Stream::named(self.config.seed, "dropout").fork(self.progress.steps);
+        let learner =
+            Learner { parameters: &self.parameters, chunks: &mut self.chunks, gradients: &mut self.gradients };
+        let loss = scorer.learn(learner, &queries, &targets, events.len(), &dropout)?;
+        if !loss.is_finite() || !self.gradients.is_finite() {
+            return Err(Error::Diverged {
+                loss,
+                step: self.progress.steps + 1,
+                epoch: self.progress.history.len() + 1,
+                batch: batch + 1,
+                seed: self.config.seed,
+            });
+        }
+        self.adam.step(&mut self.parameters, &self.gradients);
+        self.progress.loss_sum += loss;
+        self.progress.batch += 1;
+        self.progress.steps += 1;
+        self.progress.negatives = self.negatives.position();
+        Ok(())
+    }
+}
+
+fn unreadable(detail: &dyn std::fmt::Display) -> Error {
+    Error::Progress { detail: detail.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_is_better_only_in_both_metrics_and_ties_count() {
+        let metrics = |ap, auc| LinkMetrics { ap, auc, ap_global: 0.0, auc_global: 0.0 };
+        let mut progress = Progress::default();
+        assert!(progress.take(1, metrics(0.5, 0.5)));
+        assert!(!progress.take(2, metrics(0.6, 0.4)));
+        assert_eq!((progress.waited, progress.best.unwrap().epoch), (1, 1));
+        assert!(progress.take(3, metrics(0.5, 0.5)), "a tie is taken");
+        assert!(progress.take(4, metrics(0.5, 0.7)));
+        assert!(!progress.take(5, metrics(0.9, 0.6)));
+        assert_eq!((progress.waited, progress.best.unwrap().epoch), (1, 4));
+    }
+}

@@ -1,0 +1,151 @@
+//! What must hold for every pair: alone or in company, whatever comes later, whatever is zero.
+
+use ctdg::event::{Columns, EventStream, Features, NodeId};
+use ctdg::mite::PairQuery;
+use ctdg::random::Stream;
+use ctdg::store::Store;
+use hopedgn::config::{ModelConfig, Padding};
+use hopedgn::encode::{FeatureTables, FeatureWidths};
+use hopedgn::explain::{explain, sigmoid};
+use hopedgn::model::HopeDgn;
+use hopedgn::score::PairScorer;
+use hopedgn_tensor::Parameters;
+
+/// Streams with equal times, repeats, self-loops and lone nodes.
+fn stream(n_events: u32, with_features: bool) -> EventStream {
+    let mut random = Stream::named(5, "properties");
+    let events: Vec<_> = (0..n_events).map(|i| (random.below(12), random.below(12), f64::from(i / 3))).collect();
+    let mut columns = EventStream::from_events(events).unwrap().into_columns();
+    if with_features {
+        let n_nodes = columns.names.len();
+        let values = |n: usize| -> Vec<f32> { (0..n).map(|i| ((i * 37) % 11) as f32 * 0.1 - 0.5).collect() };
+        columns.edge_features = Some(Features::new(3, values(3 * n_events as usize)).unwrap());
+        columns.node_features = Some(Features::new(2, values(2 * n_nodes)).unwrap());
+    }
+    EventStream::new(columns).unwrap()
+}
+
+fn queries(n: u32) -> Vec<PairQuery> {
+    let mut random = Stream::named(6, "queries");
+    let mut query = |_| PairQuery {
+        src: NodeId(random.below(14)),
+        dst: NodeId(random.below(14)),
+        time: f64::from(random.below(90)),
+    };
+    (0..n).map(&mut query).collect()
+}
+
+fn small() -> ModelConfig {
+    ModelConfig { length: 9, k: 3, d_channel: 6, d_time: 5, d_mite: 4, d_out: 7, ..ModelConfig::default() }
+}
+
+fn logits(
+    model: &HopeDgn,
+    parameters: &Parameters,
+    stream: &EventStream,
+    queries: &[PairQuery],
+    size: usize,
+) -> Vec<f32> {
+    let store = Store::build(stream).unwrap();
+    let mut scorer = PairScorer::new(model, FeatureTables::of(stream), &store);
+    let score = |batch: &[PairQuery]| scorer.logits(parameters, batch, batch.len()).unwrap();
+    queries.chunks(size).flat_map(score).collect()
+}
+
+#[test]
+fn a_score_is_the_same_alone_in_seven_and_in_four_hundred() {
+    for (patch, with_features) in [(1, false), (4, true)] {
+        let stream = stream(250, with_features);
+        let config = ModelConfig { patch, ..small() };
+        let (model, parameters) = HopeDgn::new(&config, FeatureTables::of(&stream).widths(), 1).unwrap();
+        let queries = queries(400);
+        let together = logits(&model, &parameters, &stream, &queries, 400);
+        assert!(together.iter().any(|&logit| logit != together[0]));
+        for size in [1, 7] {
+            let apart = logits(&model, &parameters, &stream, &queries, size);
+            assert!(together.iter().zip(&apart).all(|(a, b)| a.to_bits() == b.to_bits()), "batches of {size}");
+        }
+    }
+}
+
+#[test]
+fn with_dyglibs_padding_a_score_depends_on_its_batch() {
+    let stream = stream(250, false);
+    let config = ModelConfig { padding: Padding::Dyglib, ..small() };
+    let (model, parameters) = HopeDgn::new(&config, FeatureWidths::default(), 1).unwrap();
+    let queries = queries(40);
+    assert_ne!(logits(&model, &parameters, &stream, &queries, 40), logits(&model, &parameters, &stream, &queries, 1));
+}
+
+#[test]
+fn later_events_change_no_score() {
+    let (all, few) = (stream(250, true), stream(150, true));
+    let (model, parameters) = HopeDgn::new(&small(), FeatureTables::of(&all).widths(), 1).unwrap();
+    // The 150 events end at time 49.
+    let early: Vec<PairQuery> = queries(200).into_iter().filter(|query| query.time <= 49.0).collect();
+    assert_eq!(logits(&model, &parameters, &all, &early, 50), logits(&model, &parameters, &few, &early, 50));
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_scores() {
+    let stream = stream(250, true);
+    let (model, parameters) = HopeDgn::new(&small(), FeatureTables::of(&stream).widths(), 1).unwrap();
+    let run = |n: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
+        pool.install(|| logits(&model, &parameters, &stream, &queries(100), 100))
+    };
+    assert_eq!(run(1), run(3));
+}
+
+/// A channel of zeros costs nothing: it is left out, and the result is that of weights times zeros.
+#[test]
+fn a_channel_of_zeros_gives_the_same_as_no_channel() {
+    let bare = stream(250, false);
+    let mut columns: Columns = stream(250, false).into_columns();
+    columns.edge_features = Some(Features::new(3, vec![0.0; 3 * 250]).unwrap());
+    let zeros = EventStream::new(columns).unwrap();
+    assert_eq!(FeatureTables::of(&zeros).widths(), FeatureWidths::default());
+
+    // A model made for edge features, fed with a table that is zero but for an event nobody has in its past.
+    let mut columns = stream(250, false).into_columns();
+    let mut values = vec![0.0; 3 * 250];
+    values[3 * 249] = 1.0;
+    columns.edge_features = Some(Features::new(3, values).unwrap());
+    let nearly = EventStream::new(columns).unwrap();
+    let (with, mut wide) = HopeDgn::new(&small(), FeatureTables::of(&nearly).widths(), 1).unwrap();
+    let (without, narrow) = HopeDgn::new(&small(), FeatureWidths::default(), 1).unwrap();
+    for (id, name, tensor) in narrow.iter() {
+        let same = wide.id(name).unwrap();
+        assert_eq!(wide.get(same), narrow.get(id), "{name}: layers draw independently of each other");
+        *wide.get_mut(same) = tensor.clone();
+    }
+    let queries: Vec<PairQuery> = queries(100).into_iter().filter(|query| query.time < 83.0).collect();
+    let expected = logits(&without, &narrow, &bare, &queries, 50);
+    for (got, expected) in logits(&with, &wide, &nearly, &queries, 50).iter().zip(&expected) {
+        assert!((got - expected).abs() < 1e-6, "{got} {expected}");
+    }
+    assert_eq!(logits(&without, &narrow, &zeros, &queries, 50), expected);
+}
+
+#[test]
+fn an_explanation_adds_up() {
+    let stream = stream(250, false);
+    let (model, parameters) = HopeDgn::new(&small(), FeatureWidths::default(), 1).unwrap();
+    let store = Store::build(&stream).unwrap();
+    for query in queries(30) {
+        let explanation = explain(&model, &parameters, FeatureTables::of(&stream), &store, query).unwrap();
+        let logit = logits(&model, &parameters, &stream, &[query], 1)[0];
+        assert_eq!(explanation.score, sigmoid(logit));
+        assert!(explanation.effects.is_sorted_by(|a, b| a.change.abs() >= b.change.abs()));
+        assert!(explanation.effects.iter().all(|effect| effect.time < query.time));
+        for neighbor in &explanation.common {
+            let met = |root: NodeId, times: &[f64]| {
+                times.iter().all(|&time| {
+                    let meetings = store.meetings(neighbor.node, root, store.cut(query.time));
+                    meetings.iter().any(|&event| store.time(event) == time)
+                })
+            };
+            assert!(met(query.src, &neighbor.with_src) && met(query.dst, &neighbor.with_dst));
+        }
+    }
+}
