@@ -34,8 +34,12 @@ pub(crate) enum Command {
     /// Look at, make, convert, fetch and split data sets
     #[command(subcommand)]
     Data(commands::data::Data),
+    Train(Box<commands::train::Train>),
+    Evaluate(Box<commands::evaluate::Evaluate>),
+    Score(Box<commands::score::Score>),
     Wl(Box<commands::wl::Wl>),
     /// Measure this machine
     #[command(subcommand)]
     Bench(commands::bench::Bench),
+    Selftest(commands::selftest::Selftest),
 }

@@ -2,9 +2,15 @@
 
 pub(crate) mod bench;
 pub(crate) mod data;
+pub(crate) mod evaluate;
 mod input;
 mod memory;
 mod number;
+pub(crate) mod score;
+pub(crate) mod selftest;
+mod table;
+pub(crate) mod train;
+mod watch;
 pub(crate) mod wl;
 
 use crate::args::Command;
@@ -13,6 +19,10 @@ use crate::output::{Outcome, Output};
 pub(crate) fn run(command: Command, output: &Output) -> anyhow::Result<Outcome> {
     match command {
         Command::Data(data) => data::run(data, output),
+        Command::Train(args) => train::run(&args, output),
+        Command::Evaluate(args) => evaluate::run(&args, output),
+        Command::Score(args) => score::run(&args, output),
+        Command::Selftest(args) => selftest::run(&args, output),
         Command::Wl(args) => wl::run(*args, output),
         Command::Bench(bench) => bench::run(bench, output),
     }

@@ -18,3 +18,14 @@ pub(crate) fn time(time: f64) -> String {
     let plain = time == 0.0 || (1e-6..1e15).contains(&time.abs());
     if plain { time.to_string() } else { format!("{time:e}") }
 }
+
+/// Seconds in the largest units that say something.
+pub(crate) fn duration(seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time of work, rounded")]
+    let whole = seconds.round().max(0.0) as u64;
+    match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}

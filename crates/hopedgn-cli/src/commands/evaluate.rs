@@ -1,0 +1,168 @@
+//! `hopedgn evaluate`: a trained model under every protocol, heuristics beside it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use ctdg::negative::CandidateCount;
+use hopedgn::evaluate::{Negatives, RankingMetrics};
+use hopedgn::examine::Examination;
+use hopedgn::record::{LinkMetrics, Settings};
+use hopedgn::run::RunFolder;
+use hopedgn::task::Task;
+use serde::Serialize;
+
+use crate::commands::input::From;
+use crate::commands::table::Table;
+use crate::commands::train::{DeviceArgs, load_for_run};
+use crate::commands::watch::Watch;
+use crate::output::{Outcome, Output};
+
+/// Test a trained model: transductive and inductive, each kind of negatives, ranking; heuristics beside it
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hopedgn evaluate runs/collegemsg-hopedgn-0
+  hopedgn evaluate runs/mine --negatives all --ranking 100 --json")]
+pub(crate) struct Evaluate {
+    /// The folder of a run
+    run: PathBuf,
+    /// Which pairs that did not happen stand against those that did
+    #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
+    negatives: NegativesArg,
+    /// Also rank each true destination against so many others, or against `all`
+    #[arg(long, value_name = "K")]
+    ranking: Option<Candidates>,
+    /// The run's data, if it is not where it was
+    #[arg(long, value_name = "D")]
+    data: Option<String>,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    from: From,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum NegativesArg {
+    Random,
+    Historical,
+    Inductive,
+    All,
+}
+
+impl NegativesArg {
+    fn kinds(self) -> Vec<Negatives> {
+        match self {
+            Self::Random => vec![Negatives::Random],
+            Self::Historical => vec![Negatives::Historical],
+            Self::Inductive => vec![Negatives::Inductive],
+            Self::All => Negatives::ALL.to_vec(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidates(CandidateCount);
+
+impl FromStr for Candidates {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("all", _) => Ok(Self(CandidateCount::All)),
+            (_, Ok(count @ 1..)) => Ok(Self(CandidateCount::Some(count))),
+            _ => Err("expected a number of at least 1, or `all`".into()),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    run: String,
+    data: String,
+    model: String,
+    device: &'static str,
+    /// Negatives → scorer → setting → metrics.
+    negatives: BTreeMap<&'static str, BTreeMap<String, Settings>>,
+    ranking: Option<RankingAnswer>,
+}
+
+#[derive(Debug, Serialize)]
+struct RankingAnswer {
+    candidates: serde_json::Value,
+    scorers: BTreeMap<String, Settings<RankingMetrics>>,
+}
+
+pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
+    let device = args.device.name()?;
+    let folder = RunFolder::open(&args.run)?;
+    let (config, manifest) = (folder.config()?, folder.manifest()?);
+    let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
+    manifest.data.check(&loaded.stream)?;
+    let task = Task::with_rule(&loaded.stream, &manifest.split)?;
+    let (model, parameters) = folder.model(&config, task.tables.widths())?;
+    let examination = Examination { task: &task, model: &model, parameters: &parameters, batch: config.train.batch };
+    let mut watch = Watch::new(output)?;
+    let mut negatives = BTreeMap::new();
+    for kind in args.negatives.kinds() {
+        negatives.insert(kind.as_str(), examination.links(kind, &mut watch)?);
+    }
+    let ranking = args.ranking.map(|Candidates(count)| -> anyhow::Result<_> {
+        let candidates = match count {
+            CandidateCount::Some(count) => serde_json::json!(count),
+            CandidateCount::All => serde_json::json!("all"),
+        };
+        Ok(RankingAnswer { candidates, scorers: examination.ranks(count, &mut watch)? })
+    });
+    let answer = Answer {
+        run: args.run.display().to_string(),
+        data: config.data,
+        model: config.model.name.as_str().to_owned(),
+        device,
+        negatives,
+        ranking: ranking.transpose()?,
+    };
+    output.answer(text(&answer), &answer)?;
+    Ok(Outcome::Done)
+}
+
+fn text(answer: &Answer) -> String {
+    let percent = |value: f64| format!("{:.2}", 100.0 * value);
+    let mut text = format!("{} on {}, test events\n", answer.model, answer.data);
+    for (negatives, scorers) in &answer.negatives {
+        let title = format!("{negatives} negatives");
+        let mut table =
+            Table::new([&title, "AP", "AUC", "whole: AP", "AUC", "new nodes: AP", "AUC", "whole: AP", "AUC"]);
+        let cells = |metrics: Option<LinkMetrics>| match metrics {
+            Some(LinkMetrics { ap, auc, ap_global, auc_global }) => [ap, auc, ap_global, auc_global].map(percent),
+            None => [const { String::new() }; 4],
+        };
+        for (name, settings) in model_first(scorers, &answer.model) {
+            let ([a, b, c, d], [e, f, g, h]) = (cells(settings.transductive), cells(settings.inductive));
+            table.row([name.clone(), a, b, c, d, e, f, g, h]);
+        }
+        let _ = write!(text, "\n{table}");
+    }
+    if let Some(ranking) = &answer.ranking {
+        let title = format!("ranked against {}", ranking.candidates.to_string().trim_matches('"'));
+        let mut table = Table::new([&title, "MRR", "Hits@10", "new nodes: MRR", "Hits@10"]);
+        let cells = |metrics: Option<RankingMetrics>| match metrics {
+            Some(RankingMetrics { mrr, hits_at_10 }) => [mrr, hits_at_10].map(percent),
+            None => [const { String::new() }; 2],
+        };
+        for (name, settings) in model_first(&ranking.scorers, &answer.model) {
+            let ([a, b], [c, d]) = (cells(settings.transductive), cells(settings.inductive));
+            table.row([name.clone(), a, b, c, d]);
+        }
+        let _ = write!(text, "\n{table}");
+    }
+    text + "\nAP and AUC are means over batches, as papers report them; `whole` is over all events at once.\n"
+}
+
+/// The model, then the heuristics.
+fn model_first<'a, M>(scorers: &'a BTreeMap<String, M>, model: &str) -> Vec<(&'a String, &'a M)> {
+    let mut rows: Vec<_> = scorers.iter().collect();
+    rows.sort_by_key(|(name, _)| name.as_str() != model);
+    rows
+}

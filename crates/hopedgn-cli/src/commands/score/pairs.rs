@@ -1,0 +1,126 @@
+//! Reads the pairs to be scored.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use anyhow::Context;
+use ctdg::event::{EventStream, NameLookup, NodeId};
+use ctdg::mite::PairQuery;
+
+/// Pairs in the order of the file.
+#[derive(Debug, Default)]
+pub(crate) struct Pairs {
+    pub(crate) queries: Vec<PairQuery>,
+    /// As they stand in the file.
+    pub(crate) names: Vec<[String; 2]>,
+    /// Names that the data does not know: node `n_nodes + i` is `unknown[i]`.
+    pub(crate) unknown: Vec<String>,
+}
+
+const SRC: [&str; 6] = ["src", "source", "u", "user", "user_id", "from"];
+const DST: [&str; 7] = ["dst", "destination", "v", "i", "item", "item_id", "to"];
+const TIME: [&str; 4] = ["time", "timestamp", "ts", "t"];
+
+/// Where the fields of a row are.
+#[derive(Debug, Clone, Copy)]
+struct Columns {
+    src: usize,
+    dst: usize,
+    time: Option<usize>,
+}
+
+impl Columns {
+    /// By name, if the first row is a header.
+    fn of_header(row: &csv::StringRecord) -> Option<Self> {
+        let find = |names: &[&str]| row.iter().position(|field| names.contains(&field.to_lowercase().as_str()));
+        Some(Self { src: find(&SRC)?, dst: find(&DST)?, time: find(&TIME) })
+    }
+
+    fn of_row(row: &csv::StringRecord) -> Self {
+        Self { src: 0, dst: 1, time: (row.len() > 2).then_some(2) }
+    }
+}
+
+impl Pairs {
+    /// Reads `path` (`-`: stdin); a row without a time is asked about at `default_time`.
+    pub(crate) fn read(path: &Path, stream: &EventStream, default_time: f64) -> anyhow::Result<Self> {
+        let file: Box<dyn Read> = if path == Path::new("-") {
+            Box::new(io::stdin())
+        } else {
+            Box::new(File::open(path).with_context(|| format!("{}: could not open", path.display()))?)
+        };
+        let mut reader =
+            csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(file);
+        let lookup = stream.names().lookup()?;
+        let mut pairs = Self::default();
+        let mut new = [BTreeMap::new(), BTreeMap::new()];
+        let mut columns = None;
+        for row in reader.records() {
+            let row = row.with_context(|| path.display().to_string())?;
+            let line = row.position().map_or(0, csv::Position::line);
+            let columns = match columns {
+                Some(columns) => columns,
+                None => {
+                    let header = Columns::of_header(&row);
+                    let found = *columns.insert(header.unwrap_or_else(|| Columns::of_row(&row)));
+                    if header.is_some() {
+                        continue;
+                    }
+                    found
+                }
+            };
+            pairs
+                .push(&row, columns, &lookup, &mut new, stream, default_time)
+                .with_context(|| format!("{}, line {line}", path.display()))?;
+        }
+        anyhow::ensure!(
+            !pairs.queries.is_empty(),
+            "{}: found no pairs, expected one a line: SRC,DST[,TIME]",
+            path.display()
+        );
+        Ok(pairs)
+    }
+
+    fn push(
+        &mut self,
+        row: &csv::StringRecord,
+        columns: Columns,
+        lookup: &NameLookup,
+        new: &mut [BTreeMap<String, NodeId>; 2],
+        stream: &EventStream,
+        default_time: f64,
+    ) -> anyhow::Result<()> {
+        let field = |at: usize| row.get(at).filter(|field| !field.is_empty());
+        let (Some(src), Some(dst)) = (field(columns.src), field(columns.dst)) else {
+            anyhow::bail!("found {} fields, expected SRC,DST or SRC,DST,TIME", row.len());
+        };
+        let time = match columns.time.and_then(field) {
+            Some(text) => {
+                let time: Option<f64> = text.parse().ok().filter(|time: &f64| time.is_finite());
+                time.with_context(|| format!("found the time {text:?}, expected a finite number"))?
+            }
+            None => default_time,
+        };
+        let is_bipartite = stream.names().n_sources().is_some();
+        let mut node = |name: &str, known: Option<NodeId>, side: usize| -> anyhow::Result<NodeId> {
+            if let Some(node) = known {
+                return Ok(node);
+            }
+            let new = &mut new[if is_bipartite { side } else { 0 }];
+            if let Some(&node) = new.get(name) {
+                return Ok(node);
+            }
+            let node = NodeId::from_index(stream.n_nodes() + self.unknown.len()).context("too many nodes")?;
+            self.unknown.push(name.to_owned());
+            new.insert(name.to_owned(), node);
+            Ok(node)
+        };
+        let query =
+            PairQuery { src: node(src, lookup.source(src), 0)?, dst: node(dst, lookup.destination(dst), 1)?, time };
+        self.queries.push(query);
+        self.names.push([src.to_owned(), dst.to_owned()]);
+        Ok(())
+    }
+}

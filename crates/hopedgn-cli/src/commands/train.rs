@@ -1,0 +1,230 @@
+//! `hopedgn train`: learn, watch, stop and go on.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use hopedgn::Error;
+use hopedgn::config::{Config, Preset};
+use hopedgn::record::{LinkMetrics, Summary};
+use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
+use hopedgn::task::Task;
+
+use crate::commands::input::{From, Loaded};
+use crate::commands::number::{duration, grouped};
+use crate::commands::table::Table;
+use crate::commands::watch::{Watch, wall_time};
+use crate::output::{Outcome, Output};
+
+/// Train a model and test it; without arguments, HopeDGN on the bundled data in a few minutes
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  hopedgn train
+  hopedgn train --data events.csv.gz --out runs/mine --epochs 20 --set model.k=16
+  hopedgn train --resume runs/mine
+
+What can be set: hopedgn train --show-config")]
+pub(crate) struct Train {
+    /// A bundled or fetched data set, or a file [default: collegemsg with the preset quick]
+    #[arg(long, value_name = "D")]
+    data: Option<String>,
+    /// The model
+    #[arg(long, value_enum, default_value_t = ModelArg::Hopedgn)]
+    model: ModelArg,
+    /// Let the model see when each neighbour met both nodes; HopeDGN always does
+    #[arg(long)]
+    mite: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Settings that go together: quick, or the name of a data set of the paper [default: the data set's own]
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// Passes over the training events at most
+    #[arg(long, value_name = "N")]
+    epochs: Option<usize>,
+    /// Decides initial weights, training negatives and dropout
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Where the run is kept [default: a new folder in runs/]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Change one setting; may be given many times
+    #[arg(long, value_name = "A.B=V")]
+    set: Vec<String>,
+    /// Go on with a run that was interrupted; with --epochs, one that has ended
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "preset", "set", "seed", "model", "mite"])]
+    resume: Option<PathBuf>,
+    /// Print the resolved settings and stop
+    #[arg(long)]
+    show_config: bool,
+    #[command(flatten)]
+    from: From,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModelArg {
+    Hopedgn,
+}
+
+/// Where to compute.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct DeviceArgs {
+    /// Where to compute
+    #[arg(long, value_enum, default_value_t = Device::Auto)]
+    device: Device,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Device {
+    /// The fastest there is
+    Auto,
+    Cpu,
+    Cuda,
+}
+
+impl DeviceArgs {
+    /// The name of the device to use.
+    pub(crate) fn name(self) -> anyhow::Result<&'static str> {
+        anyhow::ensure!(
+            self.device != Device::Cuda,
+            "found --device cuda, expected auto or cpu; this version computes on the CPU only"
+        );
+        Ok("cpu")
+    }
+}
+
+pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
+    args.device.name()?;
+    if let Some(folder) = &args.resume {
+        return resume(args, folder, output);
+    }
+    let config = args.config(output)?;
+    if args.show_config {
+        output.answer(config.to_toml()?, &config)?;
+        return Ok(Outcome::Done);
+    }
+    let loaded = args.from.load(&config.data, output)?;
+    let task = Task::new(&loaded.stream, config.split)?;
+    let path = args.out.clone().unwrap_or_else(|| free_folder(&config));
+    let folder = RunFolder::create(&path, &config, &manifest(&loaded, &task))?;
+    output.remark(format_args!(
+        "training {} on {} ({} events to learn from), seed {}; run folder {}",
+        config.model.name.title(),
+        config.data,
+        grouped(task.split.train.len()),
+        config.seed,
+        path.display()
+    ));
+    train(&Session { folder: &folder, config: &config, task: &task }, output)
+}
+
+fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome> {
+    let folder = RunFolder::open(path)?;
+    let mut config = folder.config()?;
+    if let Some(epochs) = args.epochs {
+        config.train.epochs = epochs;
+        config.check()?;
+        folder.write_config(&config)?;
+    }
+    let manifest = folder.manifest()?;
+    let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
+    manifest.data.check(&loaded.stream)?;
+    let task = Task::with_rule(&loaded.stream, &manifest.split)?;
+    output.remark(format_args!("going on with {}", path.display()));
+    train(&Session { folder: &folder, config: &config, task: &task }, output)
+}
+
+/// Loads the data of a run: what the person names now, or what was named then, wherever that file is from here.
+pub(crate) fn load_for_run(
+    manifest: &Manifest,
+    data: Option<&str>,
+    from: &From,
+    output: &Output,
+) -> anyhow::Result<Loaded> {
+    let recorded = &manifest.data;
+    let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
+    from.load(data.or(file).unwrap_or(&recorded.name), output)
+}
+
+fn train(session: &Session<'_>, output: &Output) -> anyhow::Result<Outcome> {
+    let mut watch = Watch::new(output)?;
+    match session.train(&mut watch) {
+        Ok(summary) => {
+            output.answer(text(&summary, session.folder.path()), &summary)?;
+            Ok(Outcome::Done)
+        }
+        Err(Error::Interrupted) => {
+            let folder = session.folder.path().display();
+            output.remark(format_args!("stopped; everything is saved. Go on with: hopedgn train --resume {folder}"));
+            Ok(Outcome::FellShort)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Train {
+    fn config(&self, output: &Output) -> anyhow::Result<Config> {
+        let preset = match (&self.preset, &self.data) {
+            (Some(name), _) => Some(Preset::named(name)?),
+            (None, None) => Some(Preset::named("quick")?),
+            (None, Some(data)) => Preset::for_data(data),
+        };
+        if let Some(preset) = preset {
+            output.remark(format_args!("settings: {} ({})", preset.name, preset.about));
+        }
+        let mut settings = Vec::new();
+        settings.extend(self.data.as_ref().map(|data| format!("data={data:?}")));
+        settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
+        settings.extend(self.seed.map(|seed| format!("seed={seed}")));
+        settings.extend(self.set.iter().cloned());
+        Ok(Config::resolve(preset, &settings)?)
+    }
+}
+
+/// `runs/DATA-MODEL-SEED`, with a number behind it where that is taken.
+fn free_folder(config: &Config) -> PathBuf {
+    let data = Path::new(&config.data).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let data = data.split('.').next().unwrap_or(&data).to_owned();
+    let base = format!("{data}-{}-{}", config.model.name.as_str(), config.seed);
+    let runs = Path::new("runs");
+    let numbered = (2..).map(|number| runs.join(format!("{base}-{number}")));
+    let free = std::iter::once(runs.join(&base)).chain(numbered).find(|path| !path.exists());
+    free.unwrap_or_else(|| runs.join(base))
+}
+
+fn manifest(loaded: &Loaded, task: &Task<'_>) -> Manifest {
+    let path = Path::new(&loaded.name);
+    let file = path.exists().then(|| std::path::absolute(path).ok()).flatten();
+    let file = file.filter(|_| loaded.name != ctdg::dataset::COLLEGEMSG);
+    Manifest {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: option_env!("HOPEDGN_COMMIT").map(str::to_owned),
+        command: std::env::args().collect(),
+        started: wall_time(),
+        threads: rayon::current_num_threads(),
+        machine: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        data: DataRecord::of(&loaded.stream, &loaded.name, file.map(|file| file.to_string_lossy().into_owned())),
+        split: task.split.rule.clone(),
+    }
+}
+
+fn text(summary: &Summary, folder: &Path) -> String {
+    let cells = |metrics: Option<LinkMetrics>| match metrics {
+        Some(LinkMetrics { ap, auc, .. }) => [100.0 * ap, 100.0 * auc].map(|value| format!("{value:.2}")),
+        None => [const { String::new() }; 2],
+    };
+    let mut table = Table::new(["test, random negatives", "AP", "AUC", "new nodes: AP", "AUC"]);
+    let model = std::iter::once((summary.model.as_str(), &summary.test));
+    for (name, settings) in model.chain(summary.heuristics.iter().map(|(name, settings)| (name.as_str(), settings))) {
+        let ([ap, auc], [new_ap, new_auc]) = (cells(settings.transductive), cells(settings.inductive));
+        table.row([name.to_owned(), ap, auc, new_ap, new_auc]);
+    }
+    format!(
+        "{table}\n{} epochs, the best was {}; {} an epoch, {} weights, {} MB of memory at most\n{}\n",
+        summary.epochs,
+        summary.best_epoch,
+        duration(summary.seconds_per_epoch),
+        grouped(summary.parameters),
+        summary.peak_memory.map_or("?".to_owned(), |bytes| grouped(bytes / 1_000_000)),
+        folder.join("report.html").display()
+    )
+}
