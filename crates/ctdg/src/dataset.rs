@@ -31,7 +31,7 @@ pub use bundled::{COLLEGEMSG, collegemsg};
 pub use companion::beside;
 pub use source::Progress;
 use source::Source;
-pub use write::{WriteFormat, write, write_text_file, write_with};
+pub use write::{WriteFormat, write, write_file, write_with};
 
 use crate::error::{Error, Problem, Result};
 use crate::event::{EventStream, IdKind};

@@ -82,9 +82,9 @@ fn refuse_false_companions(stream: &EventStream, path: &Path, format: WriteForma
     Ok(())
 }
 
-/// Writes a small text file that appears whole or not at all.
-pub fn write_text_file(path: &Path, text: &str) -> Result<()> {
-    PendingFile::write(path, |out| out.write_all(text.as_bytes()))?.commit()
+/// Writes a small file that appears whole or not at all.
+pub fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
+    PendingFile::write(path, |out| out.write_all(bytes.as_ref()))?.commit()
 }
 
 /// How names are written where there is only one kind of them.

@@ -214,7 +214,7 @@ fn draw(path: &Path, question: &Question, graphs: &[Graph; 2], comparison: &wl::
         classes: comparison.coloring.node_classes(side),
         marked: marked(side),
     };
-    Ok(dataset::write_text_file(path, &svg::draw(&[panel(0), panel(1)]))?)
+    Ok(dataset::write_file(path, svg::draw(&[panel(0), panel(1)]))?)
 }
 
 /// The arguments of a test alone, for their defaults.

@@ -91,7 +91,7 @@ pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> 
     let rule = SplitRule::of(&loaded.stream, mode, args.mask_seed)?;
     let split = rule.apply(&loaded.stream)?;
     if let Some(path) = &args.out {
-        ctdg::dataset::write_text_file(path, &serde_json::to_string_pretty(&rule)?)?;
+        ctdg::dataset::write_file(path, serde_json::to_string_pretty(&rule)?)?;
         output.remark(format_args!("wrote the rule to {}", path.display()));
     }
     let sizes = SplitSizes::of(&loaded.stream, &split);
