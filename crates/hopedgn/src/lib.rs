@@ -3,5 +3,6 @@
 pub mod config;
 mod error;
 pub mod record;
+pub mod tensorboard;
 
 pub use error::{Error, Result};
