@@ -3,6 +3,7 @@
 pub mod config;
 mod error;
 pub mod record;
+pub mod report;
 pub mod tensorboard;
 
 pub use error::{Error, Result};
