@@ -1,0 +1,80 @@
+//! Numbers as people read them.
+
+/// With commas between thousands.
+pub(super) fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A fraction in percent, without the sign; a dash for what is no number.
+pub(super) fn percent(fraction: f64) -> String {
+    fixed(100.0 * fraction, 2)
+}
+
+/// With so many decimals; a dash for what is no number.
+pub(super) fn fixed(value: f64, decimals: usize) -> String {
+    match value {
+        value if !value.is_finite() => "–".to_owned(),
+        value if value.abs() >= 1e9 => format!("{value:.3e}"),
+        value => format!("{value:.decimals$}"),
+    }
+}
+
+/// A rate, which nobody reads to the last digit.
+pub(super) fn rate(value: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1e15")]
+    match value {
+        value if (0.0..1e15).contains(&value) => grouped(value.round() as u64),
+        value => fixed(value, 0),
+    }
+}
+
+/// A duration.
+pub(super) fn seconds(value: f64) -> String {
+    match value {
+        value if value >= 7200.0 => format!("{} h", fixed(value / 3600.0, 1)),
+        value if value >= 120.0 => format!("{} min", fixed(value / 60.0, 1)),
+        value if value >= 10.0 => format!("{} s", fixed(value, 1)),
+        value => format!("{} s", fixed(value, 2)),
+    }
+}
+
+/// In the largest unit that leaves a whole number before the point.
+pub(super) fn memory(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    match UNITS.iter().find(|(size, _)| bytes >= *size) {
+        Some((size, unit)) => format!("{:.1} {unit}", bytes as f64 / *size as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// A time as short as it can be said.
+pub(super) fn time(time: f64) -> String {
+    let plain = time == 0.0 || (1e-6..1e15).contains(&time.abs());
+    if plain { time.to_string() } else { format!("{time:e}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        assert_eq!([grouped(0u64), grouped(999u64), grouped(1_234_567u64)], ["0", "999", "1,234,567"]);
+        assert_eq!([percent(0.95625), percent(1.0), percent(f64::NAN)], ["95.62", "100.00", "–"]);
+        assert_eq!([rate(12_345.6), rate(f64::INFINITY), rate(1e20)], ["12,346", "–", "1.000e20"]);
+        assert_eq!(
+            [seconds(0.5), seconds(75.0), seconds(600.0), seconds(9000.0)],
+            ["0.50 s", "75.0 s", "10.0 min", "2.5 h"]
+        );
+        assert_eq!([memory(12), memory(3 << 19), memory(5 << 30)], ["12 B", "1.5 MiB", "5.0 GiB"]);
+        assert_eq!([time(1_082_040_961.0), time(0.25), time(1e20)], ["1082040961", "0.25", "1e20"]);
+    }
+}
