@@ -14,9 +14,10 @@
 //! | [`train`] | the training loop |
 //! | [`run`] | run folders: state, metrics, summary, report |
 //! | [`report`], [`tensorboard`] | a run for people and for `TensorBoard` |
-//! | [`selftest`] | checks for this machine |
+//! | [`selftest`], [`bench`] | checks and measurements of this machine |
 //! | [`record`], [`observe`] | what is written down, how long work is watched |
 
+pub mod bench;
 pub mod config;
 pub mod encode;
 mod error;

@@ -7,6 +7,7 @@ use ctdg::random::Stream;
 use ctdg::store::Store;
 use hopedgn_tensor::chunks::{self, Chunks};
 use hopedgn_tensor::{Dropout, Gradients, Mode, Parameters, Tape};
+use rayon::prelude::*;
 
 use crate::Result;
 use crate::config::Padding;
@@ -56,6 +57,16 @@ impl<'a> PairScorer<'a> {
         self.encoder.encode(queries, &mut self.tokens);
         let tokens = &self.tokens;
         score(self.model, self.tables, parameters, tokens, &plan(self.model, tokens, group))
+    }
+
+    /// All that comes before the model, for measuring: looks up the past of `queries` and lays out the input. The number
+    /// of tokens.
+    pub fn encode_only(&mut self, queries: &[PairQuery], group: usize) -> Result<usize> {
+        self.encoder.encode(queries, &mut self.tokens);
+        let (model, tables, tokens) = (self.model, self.tables, &self.tokens);
+        let plan = plan(model, tokens, group);
+        plan.par_iter().try_for_each(|chunk| input(model, tables, tokens, chunk).map(drop))?;
+        Ok(tokens.n_tokens())
     }
 
     /// The mean loss of `queries` against `targets`; adds its gradients. Chunk `i` draws its dropout from

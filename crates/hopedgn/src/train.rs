@@ -190,6 +190,11 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
+    /// Passes over the next batch of the epoch without learning from it, for measuring.
+    pub fn skip_batch(&mut self) {
+        self.progress.batch += 1;
+    }
+
     /// Metrics of `parameters` on two passes, all events and those with new nodes.
     pub fn validate(
         &self,

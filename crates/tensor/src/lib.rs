@@ -39,6 +39,7 @@ pub mod chunks;
 mod error;
 pub mod init;
 mod math;
+pub mod measure;
 mod op;
 mod parallel;
 mod parameters;

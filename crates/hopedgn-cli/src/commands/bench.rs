@@ -1,8 +1,10 @@
 //! `hopedgn bench`: measure this machine.
 
 mod encode;
+mod epoch;
 mod load;
 mod sample;
+mod step;
 mod wl;
 
 use std::fmt::{self, Display};
@@ -22,6 +24,8 @@ pub(crate) enum Bench {
     Load(load::Load),
     Sample(sample::Sample),
     Encode(encode::Encode),
+    Step(step::Step),
+    Epoch(Box<epoch::Epoch>),
     Wl(wl::WlBench),
 }
 
@@ -30,6 +34,8 @@ pub(crate) fn run(bench: Bench, output: &Output) -> anyhow::Result<Outcome> {
         Bench::Load(args) => load::run(&args, output),
         Bench::Sample(args) => sample::run(&args, output),
         Bench::Encode(args) => encode::run(&args, output),
+        Bench::Step(args) => step::run(&args, output),
+        Bench::Epoch(args) => epoch::run(&args, output),
         Bench::Wl(args) => wl::run(&args, output),
     }
 }

@@ -1,0 +1,137 @@
+//! `hopedgn bench step`: one training step of the paper's size.
+
+use std::fmt::{self, Display};
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use hopedgn::bench::{StepBench, StepSpec};
+use serde::Serialize;
+
+use crate::commands::train::DeviceArgs;
+use crate::output::{Outcome, Output};
+use crate::progress;
+
+/// Time a training step of HopeDGN on random dense tokens: forward, backward, Adam
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  hopedgn bench step --device cpu --pairs 400 --tokens 64 --repeats 5 --json")]
+pub(crate) struct Step {
+    #[command(flatten)]
+    device: DeviceArgs,
+    /// Pairs a step, positives and negatives together
+    #[arg(long, default_value_t = 400)]
+    pairs: usize,
+    /// Tokens of both sides of a pair
+    #[arg(long, default_value_t = 64)]
+    tokens: usize,
+    /// Features of a node
+    #[arg(long, default_value_t = 172)]
+    node_features: usize,
+    /// Features of an event
+    #[arg(long, default_value_t = 172)]
+    edge_features: usize,
+    /// Steps to time, after two that are not; the best and the median are reported
+    #[arg(long, default_value_t = 5)]
+    repeats: usize,
+    /// Numbers to multiply; the CPU knows f32 only
+    #[arg(long, value_enum, default_value_t = Precision::F32)]
+    precision: Precision,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Precision {
+    F32,
+    Tf32,
+    Bf16,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    bench: &'static str,
+    device: &'static str,
+    precision: &'static str,
+    threads: usize,
+    pairs: usize,
+    tokens: usize,
+    node_features: usize,
+    edge_features: usize,
+    repeats: usize,
+    seconds_per_step: f64,
+    best: f64,
+    median: f64,
+    gflop_per_step: f64,
+    gflops: f64,
+    /// What the products of the step reach by themselves.
+    products_gflops: f64,
+    share_of_products: f64,
+}
+
+pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
+    let device = args.device.name()?;
+    anyhow::ensure!(args.precision == Precision::F32, "found another --precision than f32, which is all the CPU knows");
+    super::within("--pairs", args.pairs, 1_000_000)?;
+    super::within("--tokens", args.tokens, 65_536)?;
+    super::within("--repeats", args.repeats, 1_000_000)?;
+    for (name, features) in [("--node-features", args.node_features), ("--edge-features", args.edge_features)] {
+        anyhow::ensure!(features <= 1 << 16, "found {name} {features}, expected at most {}", 1 << 16);
+    }
+    let spec = StepSpec {
+        pairs: args.pairs,
+        tokens: args.tokens,
+        node_features: args.node_features,
+        edge_features: args.edge_features,
+    };
+    let mut bench = StepBench::new(spec)?;
+    let bar = progress::steps(output, "step", args.repeats as u64 + 2);
+    let mut seconds = Vec::with_capacity(args.repeats);
+    for repeat in 0..args.repeats + 2 {
+        let start = Instant::now();
+        bench.step()?;
+        if repeat >= 2 {
+            seconds.push(start.elapsed().as_secs_f64());
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    seconds.sort_unstable_by(f64::total_cmp);
+    let best = seconds[0];
+    let (flops, products) = (bench.flops(), bench.products_per_second());
+    let report = Report {
+        bench: "step",
+        device,
+        precision: "f32",
+        threads: rayon::current_num_threads(),
+        pairs: args.pairs,
+        tokens: args.tokens,
+        node_features: args.node_features,
+        edge_features: args.edge_features,
+        repeats: args.repeats,
+        seconds_per_step: best,
+        best,
+        median: seconds[seconds.len() / 2],
+        gflop_per_step: flops / 1e9,
+        gflops: flops / best / 1e9,
+        products_gflops: products / 1e9,
+        share_of_products: flops / best / products,
+    };
+    output.answer(&report, &report)?;
+    Ok(Outcome::Done)
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "step of {} pairs × {} tokens: {:.3} s (median {:.3})",
+            self.pairs, self.tokens, self.best, self.median
+        )?;
+        writeln!(
+            f,
+            "  {:.1} GFLOP, {:.1} GFLOP/s; the products alone reach {:.1}, so the step runs at {:.0}% of them",
+            self.gflop_per_step,
+            self.gflops,
+            self.products_gflops,
+            100.0 * self.share_of_products
+        )?;
+        writeln!(f, "  {}, {} threads, best of {}", self.device, self.threads, self.repeats)
+    }
+}

@@ -1,0 +1,165 @@
+//! A training step of the paper's size on random dense tokens, for measuring machines.
+
+use std::sync::Arc;
+
+use ctdg::random::Stream;
+use hopedgn_tensor::chunks::{self, Chunks};
+use hopedgn_tensor::measure::{self, Product};
+use hopedgn_tensor::{Adam, AdamConfig, Dropout, Gradients, Parameters, Ragged, Shape, Tape, init};
+
+use crate::Result;
+use crate::config::ModelConfig;
+use crate::encode::{FeatureWidths, PairInput};
+use crate::model::HopeDgn;
+
+/// The size of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepSpec {
+    /// Pairs, positives and negatives together.
+    pub pairs: usize,
+    /// Tokens of both sides of a pair.
+    pub tokens: usize,
+    /// Features of a node.
+    pub node_features: usize,
+    /// Features of an event.
+    pub edge_features: usize,
+}
+
+/// A model with its optimiser and a batch that never changes.
+#[derive(Debug)]
+pub struct StepBench {
+    spec: StepSpec,
+    model: HopeDgn,
+    parameters: Parameters,
+    adam: Adam,
+    gradients: Gradients,
+    chunks: Chunks,
+    batch: Vec<(PairInput, Vec<f32>)>,
+}
+
+impl StepBench {
+    /// The paper's model without dropout. Every token has intervals, features and an age of its own.
+    pub fn new(spec: StepSpec) -> Result<Self> {
+        let config = ModelConfig { dropout: 0.0, mite_valid_bit: false, ..ModelConfig::default() };
+        let some = |width: usize| (width > 0).then_some(width);
+        let widths = FeatureWidths { node: some(spec.node_features), edge: some(spec.edge_features) };
+        let (model, parameters) = HopeDgn::new(&config, widths, 0)?;
+        let per_chunk = (chunks::ROWS / spec.tokens.max(1)).max(1);
+        let mut random = Stream::named(0, "bench");
+        let mut batch = Vec::new();
+        for first in (0..spec.pairs).step_by(per_chunk) {
+            let pairs = per_chunk.min(spec.pairs - first);
+            let targets = (0..pairs).map(|i| if (first + i).is_multiple_of(2) { 1.0 } else { 0.0 }).collect();
+            batch.push((dense(pairs, spec.tokens, &config, widths, &mut random), targets));
+        }
+        Ok(Self {
+            adam: Adam::new(AdamConfig { lr: 1e-4, ..AdamConfig::default() }, &parameters),
+            gradients: Gradients::zeros(&parameters),
+            chunks: Chunks::new(&parameters),
+            spec,
+            model,
+            parameters,
+            batch,
+        })
+    }
+
+    /// Forward, backward and Adam; the loss.
+    pub fn step(&mut self) -> Result<f64> {
+        let (model, n_pairs) = (&self.model, self.spec.pairs);
+        let forward = |tape: &mut Tape<'_>, (input, targets): &(PairInput, Vec<f32>)| -> Result<_> {
+            let logits = model.logits(tape, input, Dropout::NONE)?;
+            let loss = tape.bce_with_logits(logits, targets, n_pairs)?;
+            Ok((loss, f64::from(tape.value(loss).values()[0])))
+        };
+        self.gradients.clear();
+        let losses = self.chunks.run(&self.parameters, &self.batch, &mut self.gradients, forward)?;
+        self.adam.step(&mut self.parameters, &self.gradients);
+        Ok(losses.iter().sum())
+    }
+
+    /// Multiplications and additions of the products of one step.
+    #[must_use]
+    pub fn flops(&self) -> f64 {
+        self.batch.iter().map(|(input, _)| measure::flops(&self.products(input.pairs.len()))).sum()
+    }
+
+    /// The flops a second of the same products alone, on all threads at once.
+    #[must_use]
+    pub fn products_per_second(&self) -> f64 {
+        let pairs = self.batch.first().map_or(0, |(input, _)| input.pairs.len());
+        measure::flops_per_second(&self.products(pairs), 5)
+    }
+
+    /// The products of a chunk of `pairs`.
+    fn products(&self, pairs: usize) -> Vec<Product> {
+        let config = self.model.config();
+        let (rows, d, d_model) = (pairs * self.spec.tokens, config.d_channel, config.d_model());
+        let mut all = Vec::new();
+        let mut linear = |rows, n_in, n_out, with_dx| all.extend(measure::linear(rows, n_in, n_out, with_dx));
+        for features in [3 * self.spec.node_features, self.spec.edge_features] {
+            if features > 0 {
+                linear(rows, features, d, false);
+            }
+        }
+        linear(rows, 1, config.d_time, false);
+        linear(rows, config.d_time, d, true);
+        linear(rows, config.mite_inputs(), config.d_mite, false);
+        linear(rows, config.d_mite, config.d_mite, true);
+        linear(rows, config.d_mite, d, true);
+        for block in 1..=config.n_blocks {
+            linear(rows, d_model, 3 * d_model, true);
+            linear(rows, d_model, d_model, true);
+            linear(rows, d_model, 4 * d_model, true);
+            // The last block's second layer stands behind the mean.
+            linear(if block < config.n_blocks { rows } else { pairs }, 4 * d_model, d_model, true);
+        }
+        linear(pairs, d_model, config.d_out, true);
+        linear(pairs, config.d_out, config.d_out, true);
+        linear(pairs, config.d_out, 1, true);
+        let n_heads = config.n_blocks * config.n_heads * pairs;
+        all.extend(measure::attention(self.spec.tokens, d_model / config.n_heads, n_heads));
+        all
+    }
+}
+
+fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidths, random: &mut Stream) -> PairInput {
+    let rows = pairs * tokens;
+    let mut tensor = |cols: usize| init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7);
+    let sides = (0..pairs).flat_map(|_| [tokens / 2, tokens - tokens / 2]);
+    PairInput {
+        pairs: Ragged::from_lengths(vec![tokens; pairs]),
+        sides: Ragged::from_lengths(sides),
+        ages: tensor(1),
+        nodes: widths.node.map(|width| tensor(3 * width)),
+        edges: widths.edge.map(&mut tensor),
+        mite: Some(tensor(config.mite_inputs())),
+        mite_rows: (0..).take(rows).collect::<Arc<[u32]>>(),
+        places: None,
+        is_padded: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_learns_and_its_products_are_counted() {
+        let spec = StepSpec { pairs: 3, tokens: 4, node_features: 2, edge_features: 0 };
+        let mut bench = StepBench::new(spec).unwrap();
+        let first = bench.step().unwrap();
+        for _ in 0..5 {
+            bench.step().unwrap();
+        }
+        assert!(bench.step().unwrap() < first);
+        assert!(bench.flops() > 1e6);
+    }
+
+    /// 400 pairs of 64 tokens: 155 GFLOP, less what the mean saves in the last block.
+    #[test]
+    fn the_papers_step_has_the_known_number_of_flops() {
+        let spec = StepSpec { pairs: 8, tokens: 64, node_features: 172, edge_features: 172 };
+        let flops = StepBench::new(spec).unwrap().flops() * 50.0;
+        assert!((120e9..140e9).contains(&flops), "{flops:e}");
+    }
+}
