@@ -44,6 +44,7 @@ impl Default for Config {
 /// The sizes and choices of HopeDGN. Defaults are the paper's, where it says; see `crate::model` for the rest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in a file people write")]
 pub struct ModelConfig {
     /// Which model.
     pub name: ModelName,
@@ -373,7 +374,7 @@ fn set(table: &mut toml::Table, setting: &str) -> Result<(), String> {
     let (parents, name) = path.rsplit_once('.').map_or((None, path), |(parents, name)| (Some(parents), name));
     let mut inner = table;
     for parent in parents.iter().flat_map(|parents| parents.split('.')) {
-        let tables = names(inner, |value| value.is_table());
+        let tables = names(inner, toml::Value::is_table);
         inner = inner
             .get_mut(parent)
             .and_then(toml::Value::as_table_mut)

@@ -31,6 +31,14 @@ pub enum Error {
         /// What the parser said.
         detail: String,
     },
+    /// A file of a run folder that cannot be understood.
+    #[error("{}: {detail}; the file was changed or comes from another version: take the run from a copy", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What the parser said.
+        detail: String,
+    },
     /// A setting outside its bounds.
     #[error("found {name} = {found}, expected {expected}")]
     Setting {

@@ -181,7 +181,7 @@ fn to_json<T: Serialize>(value: &T, write: impl Fn(&T) -> serde_json::Result<Str
 }
 
 fn damaged(path: &Path, error: &serde_json::Error) -> Error {
-    Error::Config { place: path.display().to_string(), detail: error.to_string() }
+    Error::Damaged { file: path.to_owned(), detail: error.to_string() }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {

@@ -3,6 +3,7 @@
 mod data;
 mod fetch;
 mod tidy;
+mod train;
 mod wl;
 
 use std::path::Path;

@@ -25,10 +25,10 @@ fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The table "Modules of `ctdg`" in ARCHITECTURE.md: module → modules it may use.
-fn allowed() -> BTreeMap<String, Vec<String>> {
+/// The table "Modules of `NAME`" in ARCHITECTURE.md: module → modules it may use.
+fn allowed(name: &str) -> BTreeMap<String, Vec<String>> {
     let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
-    let (_, section) = text.split_once("## Modules of `ctdg`").expect("the section");
+    let (_, section) = text.split_once(&format!("## Modules of `{name}`")).expect("the section");
     let (section, _) = section.split_once("\n## ").expect("a next section");
     let names = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
     let mut table = BTreeMap::new();
@@ -43,12 +43,18 @@ fn allowed() -> BTreeMap<String, Vec<String>> {
 
 #[test]
 fn the_modules_depend_in_one_direction() {
-    let allowed = allowed();
-    let src = root().join("crates/ctdg/src");
+    for name in ["ctdg", "hopedgn"] {
+        check_modules(name);
+    }
+}
+
+fn check_modules(name: &str) {
+    let allowed = allowed(name);
+    let src = root().join("crates").join(name).join("src");
     let modules: Vec<String> = fs::read_to_string(src.join("lib.rs"))
         .expect("lib.rs")
         .lines()
-        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';').map(str::to_owned))
+        .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';').map(str::to_owned))
         .collect();
     assert_eq!(modules.len(), allowed.len(), "every module has its row: {modules:?} {allowed:?}");
     for file in files(&src, &[".rs"]) {

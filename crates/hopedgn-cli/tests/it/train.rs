@@ -1,0 +1,247 @@
+//! Training, evaluating and scoring from outside; stopping and killing.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{json, run};
+
+/// Small enough for a debug build.
+const SMALL: [&str; 12] = [
+    "--set",
+    "model.d-channel=4",
+    "--set",
+    "model.d-time=4",
+    "--set",
+    "model.d-out=6",
+    "--set",
+    "model.length=6",
+    "--set",
+    "model.d-mite=4",
+    "--set",
+    "train.batch=20",
+];
+
+/// A folder with 400 events of 20 people who write to one another in circles.
+fn home() -> TempDir {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut text = String::from("src,dst,time\n");
+    for i in 0..400 {
+        let (circle, step) = (i * 7 % 5 * 4, i % 3);
+        writeln!(text, "{},{},{}", 100 + circle + step, 100 + circle + (step + 1) % 4, i / 2).expect("a string");
+    }
+    fs::write(home.path().join("events.csv"), text).expect("a file");
+    home
+}
+
+fn with_small<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    arguments.iter().copied().chain(SMALL).collect()
+}
+
+fn trained(home: &Path, epochs: &str) -> Value {
+    json(home, &with_small(&["train", "--data", "events.csv", "--out", "run", "--epochs", epochs, "--json"]))
+}
+
+#[test]
+fn a_run_leaves_everything_a_person_and_a_program_need() {
+    let home = home();
+    let summary = trained(home.path(), "2");
+    assert_eq!(summary["model"], "hopedgn");
+    assert_eq!(summary["epochs"], 2);
+    for setting in ["transductive", "inductive"] {
+        for metric in ["ap", "auc", "ap_global", "auc_global"] {
+            let value = summary["test"][setting][metric].as_f64().expect("a number");
+            assert!((0.0..=1.0).contains(&value), "{setting} {metric} {value}");
+        }
+    }
+    assert_eq!(summary["heuristics"].as_object().expect("a map").len(), 5);
+    let folder = home.path().join("run");
+    for file in
+        ["config.toml", "manifest.json", "metrics.jsonl", "summary.json", "model.safetensors", "state.safetensors"]
+    {
+        assert!(folder.join(file).is_file(), "{file}");
+    }
+    let text = |file: &str| fs::read_to_string(folder.join(file)).expect("text");
+    assert_eq!(text("metrics.jsonl").lines().count(), 2);
+    assert!(text("report.html").contains("</svg>") && text("report.html").contains("edgebank-unlimited"));
+    let events = fs::read_dir(&folder).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    assert!(events.into_iter().any(|name| name.to_string_lossy().starts_with("events.out.tfevents")));
+
+    let (status, _, stderr) = run(home.path(), &["train", "--data", "events.csv", "--out", "run"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("run: there is something already; continue a run with --resume"), "{stderr}");
+}
+
+#[test]
+fn evaluation_covers_every_protocol_and_agrees_with_the_summary() {
+    let home = home();
+    let summary = trained(home.path(), "1");
+    let answer = json(home.path(), &["evaluate", "run", "--negatives", "all", "--ranking", "5", "--json"]);
+    for negatives in ["random", "historical", "inductive"] {
+        let scorers = answer["negatives"][negatives].as_object().expect("scorers");
+        assert_eq!(scorers.len(), 6, "the model and five heuristics");
+        assert!(scorers.values().all(|settings| settings["transductive"]["ap"].is_f64()));
+    }
+    assert_eq!(answer["negatives"]["random"]["hopedgn"], summary["test"]);
+    let ranking = &answer["ranking"]["scorers"]["hopedgn"]["transductive"];
+    assert!(ranking["mrr"].as_f64().is_some_and(|mrr| mrr > 0.0 && mrr <= 1.0), "{ranking}");
+
+    let (status, stdout, _) = run(home.path(), &["evaluate", "run", "--ranking", "all"]);
+    assert_eq!(status, Some(0));
+    assert!(stdout.contains("ranked against all") && stdout.contains("recency-popularity"), "{stdout}");
+}
+
+#[test]
+fn pairs_are_scored_in_order_under_their_own_names() {
+    let home = home();
+    trained(home.path(), "1");
+    fs::write(home.path().join("pairs.csv"), "src,dst,time\n101,102,150\n100,101,0\n101,102,150\n7,100,199.5\n")
+        .expect("a file");
+    let answer = json(home.path(), &["score", "run", "--pairs", "pairs.csv", "--explain", "--json"]);
+    let rows = answer["scores"].as_array().expect("rows");
+    let ids: Vec<_> = rows.iter().map(|row| (row["src"].as_u64(), row["dst"].as_u64(), row["time"].as_f64())).collect();
+    assert_eq!(ids[0], (Some(101), Some(102), Some(150.0)));
+    assert_eq!(ids[3], (Some(7), Some(100), Some(199.5)));
+    assert_eq!(rows[0]["score"], rows[2]["score"], "a score does not depend on its place");
+    let explanation = &rows[0]["explanation"];
+    assert!(explanation["effects"].as_array().is_some_and(|effects| !effects.is_empty()));
+    assert!(rows[1]["explanation"]["effects"].as_array().is_some_and(Vec::is_empty), "nothing before time 0");
+
+    let (status, stdout, stderr) = run(home.path(), &["score", "run", "--pairs", "pairs.csv", "--explain"]);
+    assert_eq!(status, Some(0));
+    assert!(stdout.starts_with("src,dst,time,score\n101,102,150,0."), "{stdout}");
+    assert!(stdout.contains("What moved the score most") && stdout.contains(" met "), "{stdout}");
+    assert!(stderr.contains("1 nodes are not in the data and have no past (7)"), "{stderr}");
+
+    fs::write(home.path().join("bad.csv"), "101,102\n101,103,soon\n").expect("a file");
+    let (status, _, stderr) = run(home.path(), &["score", "run", "--pairs", "bad.csv"]);
+    assert_eq!(status, Some(0), "without a third column in the first row, there is no time: {stderr}");
+    fs::write(home.path().join("bad.csv"), "101,102,3\n101,103,soon\n").expect("a file");
+    let (status, _, stderr) = run(home.path(), &["score", "run", "--pairs", "bad.csv"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("bad.csv, line 2: found the time \"soon\", expected a finite number"), "{stderr}");
+}
+
+#[test]
+fn mistakes_are_named_with_a_way_out() {
+    let home = home();
+    let refused = |arguments: &[&str], expected: &str| {
+        let (status, stdout, stderr) = run(home.path(), arguments);
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
+    };
+    refused(&["evaluate", "nowhere"], "nowhere: found no config.toml in it, expected the folder of a run");
+    refused(&["train", "--resume", "."], ".: found no config.toml in it");
+    refused(&["train", "--data", "events.csv", "--set", "model.kk=3"], "found no setting kk, expected one of");
+    refused(&["train", "--data", "events.csv", "--device", "cuda"], "expected auto or cpu");
+    refused(&["train", "--data", "events.csv", "--out", "events.csv/run"], "could not create");
+    refused(&["train", "--preset", "imagenet"], "found no preset of this name, expected one of quick");
+    fs::write(home.path().join("few.csv"), "src,dst,time\n1,2,3\n").expect("a file");
+    refused(&["train", "--data", "few.csv", "--out", "few"], "found no validation events, expected some");
+    assert!(!home.path().join("few").exists(), "nothing is left behind");
+
+    trained(home.path(), "1");
+    fs::write(home.path().join("other.csv"), "src,dst,time\n1,2,3\n2,3,4\n").expect("a file");
+    refused(&["evaluate", "run", "--data", "other.csv"], "expected the 400 events of");
+    fs::write(home.path().join("run/state.safetensors"), "junk").expect("a file");
+    refused(&["train", "--resume", "run", "--epochs", "2"], "state.safetensors: not a readable safetensors file");
+}
+
+#[test]
+fn more_epochs_can_be_asked_for_later() {
+    let home = home();
+    trained(home.path(), "1");
+    let summary = json(home.path(), &["train", "--resume", "run", "--epochs", "2", "--json"]);
+    assert_eq!(summary["epochs"], 2);
+}
+
+#[cfg(unix)]
+mod signals {
+    use super::*;
+
+    /// Starts a training that takes long enough to be disturbed and saves after every step.
+    fn start(home: &Path, out: &str) -> Child {
+        let arguments = ["train", "--data", "events.csv", "--out", out, "--epochs", "6", "--set", "train.save-every=0"];
+        Command::new(env!("CARGO_BIN_EXE_hopedgn"))
+            .current_dir(home)
+            .args(with_small(&arguments))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts")
+    }
+
+    fn signal(child: &Child, name: &str) {
+        let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+        status.expect("kill is there");
+    }
+
+    fn resumed(home: &Path, out: &str) -> Value {
+        json(home, &["train", "--resume", out, "--json"])
+    }
+
+    #[test]
+    fn ctrl_c_saves_and_says_how_to_go_on() {
+        let home = home();
+        let unbroken = start(home.path(), "whole").wait().expect("it ends");
+        assert!(unbroken.success());
+        let child = start(home.path(), "stopped");
+        while !home.path().join("stopped/state.safetensors").exists() {
+            sleep(Duration::from_millis(5));
+        }
+        signal(&child, "INT");
+        let output = child.wait_with_output().expect("it ends");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        // It may have come to the end before the signal did.
+        if output.status.code() == Some(1) {
+            assert!(stderr.contains("Go on with: hopedgn train --resume stopped"), "{stderr}");
+        }
+        resumed(home.path(), "stopped");
+        let model = |out: &str| fs::read(home.path().join(out).join("model.safetensors")).expect("a model");
+        assert_eq!(model("stopped"), model("whole"));
+    }
+
+    #[test]
+    fn a_killed_run_can_always_be_resumed_and_ends_the_same() {
+        let home = home();
+        assert!(start(home.path(), "whole").wait().expect("it ends").success());
+        let model = |out: &str| fs::read(home.path().join(out).join("model.safetensors")).expect("a model");
+        for (i, delay) in [3_u64, 25, 60, 110, 180, 270].into_iter().enumerate() {
+            let out = format!("killed{i}");
+            let mut child = start(home.path(), &out);
+            sleep(Duration::from_millis(delay));
+            child.kill().expect("SIGKILL");
+            child.wait().expect("it ends");
+            if !home.path().join(&out).exists() {
+                continue; // Killed before there was a folder.
+            }
+            // Twice: a resumed run can be killed as well.
+            let arguments = ["train", "--resume", &out];
+            let again = Command::new(env!("CARGO_BIN_EXE_hopedgn")).current_dir(home.path()).args(arguments).spawn();
+            let mut again = again.expect("it starts");
+            sleep(Duration::from_millis(delay / 2));
+            again.kill().expect("SIGKILL");
+            again.wait().expect("it ends");
+            resumed(home.path(), &out);
+            assert_eq!(model(&out), model("whole"), "killed after {delay} ms");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_and_not_a_panic() {
+        let home = home();
+        let program = env!("CARGO_BIN_EXE_hopedgn");
+        // No file may grow beyond 4 blocks of 512 bytes; the ignored signal turns that into a failed write.
+        let script = format!("trap '' XFSZ; ulimit -f 4; exec {program} train --data events.csv --out run --epochs 1");
+        let output = Command::new("sh").current_dir(home.path()).args(["-c", &script]).output().expect("sh");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains("could not write") && !stderr.contains("panicked"), "{stderr}");
+    }
+}
