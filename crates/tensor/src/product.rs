@@ -1,8 +1,12 @@
 //! Matrix products: the one place that calls the GEMM library.
 //!
-//! The library is `matrixmultiply`, used on one thread per product. It keeps the order of summation of each element
-//! fixed by the inner size alone, so that a row of a product does not depend on the rows around it: that is what makes a
-//! sequence's result independent of its batch (`a_row_does_not_depend_on_the_rows_around_it`).
+//! On processors with AVX2 and FMA the products are our own ([`wide`]), elsewhere those of `matrixmultiply`; both on one
+//! thread per product. Either keeps the order of summation of each element fixed by the inner size alone, so that a row of
+//! a product does not depend on the rows around it: that is what makes a sequence's result independent of its batch
+//! (`a_row_does_not_depend_on_the_rows_around_it`).
+
+#[cfg(target_arch = "x86_64")]
+mod wide;
 
 /// A matrix somewhere in a slice, possibly transposed.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +58,17 @@ pub(crate) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mu
     if rows == 0 || cols == 0 {
         return;
     }
+    #[cfg(target_arch = "x86_64")]
+    if crate::vector::is_wide() {
+        wide::product(a, b, scale, into, out, row_step);
+        return;
+    }
+    library(a, b, scale, into, out, row_step);
+}
+
+/// The product by the library; sizes have been checked.
+fn library(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], row_step: usize) {
+    let (rows, cols) = (a.rows, b.cols);
     let beta = if into == Into::Add { 1.0 } else { 0.0 };
     let step = usize::cast_signed;
     #[expect(unsafe_code, reason = "the GEMM library takes pointers; the sizes were checked just above and in `View`")]
@@ -115,10 +130,35 @@ mod tests {
         }
     }
 
+    /// Sizes around those of tiles, panels and depths.
+    #[test]
+    fn products_are_those_of_the_library() {
+        let sizes =
+            [(1, 1, 1), (6, 9, 16), (7, 30, 17), (13, 8, 8), (50, 33, 25), (8, 0, 5), (61, 1100, 40), (300, 200, 9)];
+        for (m, k, n) in sizes {
+            let (a, b) = (noise(1, m * k + 5), noise(2, k * n + 5));
+            let a_views = [View::new(&a, m, k), View::new(&a, k, m).t()];
+            let b_views = [View::new(&b, k, n), View::new(&b, n, k).t()];
+            for (a, b) in a_views.into_iter().flat_map(|a| b_views.map(|b| (a, b))) {
+                for into in [Into::Replace, Into::Add] {
+                    let row_step = n + 3;
+                    let mut got = vec![0.5; m * row_step];
+                    let mut expected = got.clone();
+                    product(a, b, 0.25, into, &mut got, row_step);
+                    library(a, b, 0.25, into, &mut expected, row_step);
+                    // Up to a thousand roundings of sums of size 10, in two orders.
+                    let off = got.iter().zip(&expected).map(|(got, expected)| (got - expected).abs());
+                    let off = off.fold(0.0, f32::max);
+                    assert!(off < 5e-5, "{m} {k} {n}: {off:e}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_row_does_not_depend_on_the_rows_around_it() {
-        // Inner sizes below and above the library's block of the inner axis.
-        for k in [3, 200, 800] {
+        // Inner sizes below and above the blocks of the inner axis.
+        for k in [3, 200, 800, 1300] {
             let (m, n) = (150, 37);
             let (a, b) = (noise(3, m * k), noise(4, k * n));
             let mut whole = vec![0.0; m * n];
