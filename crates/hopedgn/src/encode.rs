@@ -189,10 +189,13 @@ impl Encode<'_> {
     fn nodes(&self, table: &Features) -> Result<Tensor> {
         let (all, width) = (self.all_tokens(), table.width());
         let mut values = Vec::with_capacity(all.len() * 3 * width);
-        let mut push = |node: NodeId| match node.index() < table.n_rows() {
-            true => values.extend_from_slice(table.row(node.index())),
-            // A node the data set does not know has no features.
-            false => values.resize(values.len() + width, 0.0),
+        let mut push = |node: NodeId| {
+            if node.index() < table.n_rows() {
+                values.extend_from_slice(table.row(node.index()));
+            } else {
+                // A node the data set does not know has no features.
+                values.resize(values.len() + width, 0.0);
+            }
         };
         for pair in self.pairs.clone() {
             let [src, dst] = SIDES.map(|side| self.tokens.tokens(pair, side));

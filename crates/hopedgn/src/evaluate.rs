@@ -77,20 +77,22 @@ impl Scorer for Box<dyn Scorer + '_> {
 
 /// What is drawn against the events of one pass.
 enum Sampler<'t> {
-    Random(RandomNegatives),
-    Past(PastNegatives<'t>),
+    Random(Box<RandomNegatives>),
+    Past(Box<PastNegatives<'t>>),
 }
 
 impl<'t> Sampler<'t> {
     fn new(task: &'t Task<'_>, pass: Pass, negatives: Negatives) -> Self {
         let pool = pass.pool(&task.split);
         let kind = match negatives {
-            Negatives::Random => return Self::Random(RandomNegatives::new(task.stream, &pool, pass.seed())),
+            Negatives::Random => {
+                return Self::Random(Box::new(RandomNegatives::new(task.stream, &pool, pass.seed())));
+            }
             Negatives::Historical => PastKind::Historical,
             Negatives::Inductive => PastKind::Inductive { observed: pass.observed(task.stream, &task.split) },
         };
         let random = Stream::named(u64::from(pass.seed()), &format!("negative-eval/{}", negatives.as_str()));
-        Self::Past(PastNegatives::new(task.stream, pool, kind, random))
+        Self::Past(Box::new(PastNegatives::new(task.stream, pool, kind, random)))
     }
 
     /// One negative for each of `positives`, at its time.

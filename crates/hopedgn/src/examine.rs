@@ -27,6 +27,9 @@ pub struct Examination<'a> {
     pub batch: usize,
 }
 
+/// Scorers and what they are called.
+type Named<'a> = (Vec<String>, Vec<Box<dyn Scorer + 'a>>);
+
 /// The passes of a test, and whether each is the inductive one.
 const PASSES: [(Pass, bool); 2] = [(Pass::Test, false), (Pass::NewNodeTest, true)];
 
@@ -62,7 +65,7 @@ impl Examination<'_> {
         Ok(by_name)
     }
 
-    fn scorers(&self, pass: Pass) -> Result<(Vec<String>, Vec<Box<dyn Scorer + '_>>)> {
+    fn scorers(&self, pass: Pass) -> Result<Named<'_>> {
         let scorer = PairScorer::new(self.model, self.task.tables, &self.task.full_store);
         let mut names = vec![self.model.config().name.as_str().to_owned()];
         let mut scorers: Vec<Box<dyn Scorer + '_>> =

@@ -98,15 +98,12 @@ impl RunFolder {
     pub fn lock(&self) -> Result<RunLock> {
         let path = self.path.join(".lock");
         let file = File::create(&path).map_err(|source| ctdg::Error::io(&path, "create", source))?;
-        match file.try_lock() {
-            Ok(()) => Ok(RunLock { _file: file }),
-            Err(fs::TryLockError::WouldBlock) => {
-                let detail = "another program is training in it; wait for it, or stop it";
-                Err(Error::Run { folder: self.path.clone(), detail: detail.into() })
-            }
-            // Some file systems cannot lock: then nobody is protected, and nobody hindered.
-            Err(fs::TryLockError::Error(_)) => Ok(RunLock { _file: file }),
+        // Some file systems cannot lock: then nobody is protected, and nobody hindered.
+        if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
+            let detail = "another program is training in it; wait for it, or stop it";
+            return Err(Error::Run { folder: self.path.clone(), detail: detail.into() });
         }
+        Ok(RunLock { _file: file })
     }
 
     /// The settings.

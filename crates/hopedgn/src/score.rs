@@ -73,7 +73,7 @@ impl<'a> PairScorer<'a> {
     /// `dropout.fork(i)`.
     pub fn learn(
         &mut self,
-        learner: Learner<'_>,
+        learner: &mut Learner<'_>,
         queries: &[PairQuery],
         targets: &[f32],
         group: usize,

@@ -76,12 +76,12 @@ impl Bench<'_> {
     fn loss(&self, parameters: &Parameters) -> Result<(f64, hopedgn_tensor::Gradients)> {
         let mut gradients = hopedgn_tensor::Gradients::zeros(parameters);
         let mut chunks = hopedgn_tensor::chunks::Chunks::new(parameters);
-        let learner = Learner { parameters, chunks: &mut chunks, gradients: &mut gradients };
+        let mut learner = Learner { parameters, chunks: &mut chunks, gradients: &mut gradients };
         let plain = ModelConfig { dropout: 0.0, ..self.config.model.clone() };
         let (model, _) = HopeDgn::new(&plain, self.task.tables.widths(), self.config.seed)?;
         let (queries, targets) = self.queries();
         let mut scorer = PairScorer::new(&model, self.task.tables, &self.task.full_store);
-        let loss = scorer.learn(learner, &queries, &targets, 20, &Stream::named(0, "selftest"))?;
+        let loss = scorer.learn(&mut learner, &queries, &targets, 20, &Stream::named(0, "selftest"))?;
         Ok((loss, gradients))
     }
 

@@ -43,6 +43,7 @@ impl<'s> Task<'s> {
     }
 
     /// The pairs of `events`, at their own times.
+    #[must_use]
     pub fn queries(&self, events: &[EventId]) -> Vec<PairQuery> {
         let query = |&id: &EventId| {
             let event = self.stream.event(id);

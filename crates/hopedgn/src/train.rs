@@ -247,9 +247,9 @@ impl<'a> Trainer<'a> {
 
         self.gradients.clear();
         let dropout = Stream::named(self.config.seed, "dropout").fork(self.progress.steps);
-        let learner =
+        let mut learner =
             Learner { parameters: &self.parameters, chunks: &mut self.chunks, gradients: &mut self.gradients };
-        let loss = scorer.learn(learner, &queries, &targets, events.len(), &dropout)?;
+        let loss = scorer.learn(&mut learner, &queries, &targets, events.len(), &dropout)?;
         if !loss.is_finite() || !self.gradients.is_finite() {
             return Err(Error::Diverged {
                 loss,

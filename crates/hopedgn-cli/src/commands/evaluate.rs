@@ -139,8 +139,7 @@ fn text(answer: &Answer) -> String {
             None => [const { String::new() }; 4],
         };
         for (name, settings) in model_first(scorers, &answer.model) {
-            let ([a, b, c, d], [e, f, g, h]) = (cells(settings.transductive), cells(settings.inductive));
-            table.row([name.clone(), a, b, c, d, e, f, g, h]);
+            table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
         }
         let _ = write!(text, "\n{table}");
     }
@@ -152,8 +151,7 @@ fn text(answer: &Answer) -> String {
             None => [const { String::new() }; 2],
         };
         for (name, settings) in model_first(&ranking.scorers, &answer.model) {
-            let ([a, b], [c, d]) = (cells(settings.transductive), cells(settings.inductive));
-            table.row([name.clone(), a, b, c, d]);
+            table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
         }
         let _ = write!(text, "\n{table}");
     }

@@ -137,6 +137,16 @@ fn text(answer: &Answer, pairs: &Pairs) -> String {
     text
 }
 
+/// The newest few of `times`, and how many more there are.
+fn newest(times: &[f64]) -> String {
+    const MOST: usize = 4;
+    let mut shown: Vec<String> = times.iter().take(MOST).map(|&at| time(at)).collect();
+    if times.len() > MOST {
+        shown.push(format!("and {} times before", times.len() - MOST));
+    }
+    shown.join(", ")
+}
+
 /// A name as a field of CSV.
 fn quoted(name: &str) -> String {
     if name.contains([',', '"', '\n']) { format!("\"{}\"", name.replace('"', "\"\"")) } else { name.to_owned() }
@@ -166,22 +176,13 @@ impl Words<'_> {
         }
     }
 
-    fn before(&self, times: &[f64]) -> String {
-        const MOST: usize = 4;
-        let mut shown: Vec<String> = times.iter().take(MOST).map(|&at| time(at)).collect();
-        if times.len() > MOST {
-            shown.push(format!("and {} times before", times.len() - MOST));
-        }
-        shown.join(", ")
-    }
-
     fn text(&self) -> String {
         let Explanation { met, common, effects, .. } = self.explanation;
         let [src, dst] = self.names;
         let mut text = String::new();
         let _ = match met.as_slice() {
             [] => writeln!(text, "  {src} and {dst} have not met within the {} events looked at.", effects.len()),
-            met => writeln!(text, "  {src} and {dst} have met: {}.", self.before(met)),
+            met => writeln!(text, "  {src} and {dst} have met: {}.", newest(met)),
         };
         if common.is_empty() {
             let _ = writeln!(text, "  They have no common past neighbour.");
@@ -189,7 +190,7 @@ impl Words<'_> {
             let _ = writeln!(text, "  Common past neighbours: {}.", common.len());
         }
         for neighbor in common.iter().take(MOST_NAMED) {
-            let (with_src, with_dst) = (self.before(&neighbor.with_src), self.before(&neighbor.with_dst));
+            let (with_src, with_dst) = (newest(&neighbor.with_src), newest(&neighbor.with_dst));
             let _ =
                 writeln!(text, "    {}: with {src} at {with_src}; with {dst} at {with_dst}", self.name(neighbor.node));
         }

@@ -7,12 +7,12 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
-        Self { rows: vec![header.map(str::to_owned).to_vec()] }
+    pub(crate) fn new<'a>(header: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { rows: vec![header.into_iter().map(str::to_owned).collect()] }
     }
 
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+    pub(crate) fn row(&mut self, name: &str, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
     }
 }
 
@@ -25,10 +25,10 @@ impl fmt::Display for Table {
         };
         let widths: Vec<usize> = (0..n_columns).map(width).collect();
         for row in &self.rows {
-            let mut line = String::new();
-            for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-                line += &if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") };
-            }
+            let pad = |(column, (cell, &width)): (usize, (&String, &usize))| {
+                if column == 0 { format!("{cell:<width$}") } else { format!("  {cell:>width$}") }
+            };
+            let line: String = row.iter().zip(&widths).enumerate().map(pad).collect();
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())

@@ -215,8 +215,7 @@ fn text(summary: &Summary, folder: &Path) -> String {
     let mut table = Table::new(["test, random negatives", "AP", "AUC", "new nodes: AP", "AUC"]);
     let model = std::iter::once((summary.model.as_str(), &summary.test));
     for (name, settings) in model.chain(summary.heuristics.iter().map(|(name, settings)| (name.as_str(), settings))) {
-        let ([ap, auc], [new_ap, new_auc]) = (cells(settings.transductive), cells(settings.inductive));
-        table.row([name.to_owned(), ap, auc, new_ap, new_auc]);
+        table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
     }
     format!(
         "{table}\n{} epochs, the best was {}; {} an epoch, {} weights, {} MB of memory at most\n{}\n",

@@ -33,7 +33,7 @@ impl<'o> Watch<'o> {
         ctrlc::set_handler(move || {
             if flag.swap(true, Ordering::SeqCst) {
                 quiet.remark("stopped at once; the last saved state is still there");
-                #[expect(clippy::exit, reason = "a second Ctrl-C means now; every file is whole at any time")]
+                // Every file is whole at any time.
                 std::process::exit(130);
             }
             quiet.remark("\nfinishing the step at hand; press Ctrl-C again to stop at once");

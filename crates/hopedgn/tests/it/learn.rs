@@ -42,8 +42,8 @@ fn triadic(mite: bool, n_episodes: u32, n_epochs: u64) -> (f64, f64) {
             let queries: Vec<PairQuery> = batch.iter().map(pair).collect();
             let targets: Vec<f32> = batch.iter().map(|query| if query.label { 1.0 } else { 0.0 }).collect();
             gradients.clear();
-            let learner = Learner { parameters: &parameters, chunks: &mut chunks, gradients: &mut gradients };
-            scorer.learn(learner, &queries, &targets, queries.len(), &dropout).unwrap();
+            let mut learner = Learner { parameters: &parameters, chunks: &mut chunks, gradients: &mut gradients };
+            scorer.learn(&mut learner, &queries, &targets, queries.len(), &dropout).unwrap();
             adam.step(&mut parameters, &gradients);
         }
     }

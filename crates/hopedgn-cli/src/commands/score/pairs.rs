@@ -51,47 +51,42 @@ impl Pairs {
         } else {
             Box::new(File::open(path).with_context(|| format!("{}: could not open", path.display()))?)
         };
-        let mut reader =
+        let mut rows =
             csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(file);
         let lookup = stream.names().lookup()?;
-        let mut pairs = Self::default();
-        let mut new = [BTreeMap::new(), BTreeMap::new()];
+        let mut reader = Reader { stream, lookup, default_time, new: Default::default(), pairs: Self::default() };
         let mut columns = None;
-        for row in reader.records() {
+        for row in rows.records() {
             let row = row.with_context(|| path.display().to_string())?;
-            let line = row.position().map_or(0, csv::Position::line);
-            let columns = match columns {
-                Some(columns) => columns,
-                None => {
-                    let header = Columns::of_header(&row);
-                    let found = *columns.insert(header.unwrap_or_else(|| Columns::of_row(&row)));
-                    if header.is_some() {
-                        continue;
-                    }
-                    found
+            if columns.is_none() {
+                let header = Columns::of_header(&row);
+                columns = Some(header.unwrap_or_else(|| Columns::of_row(&row)));
+                if header.is_some() {
+                    continue;
                 }
-            };
-            pairs
-                .push(&row, columns, &lookup, &mut new, stream, default_time)
-                .with_context(|| format!("{}, line {line}", path.display()))?;
+            }
+            let line = row.position().map_or(0, csv::Position::line);
+            let columns = columns.unwrap_or_else(|| Columns::of_row(&row));
+            reader.push(&row, columns).with_context(|| format!("{}, line {line}", path.display()))?;
         }
-        anyhow::ensure!(
-            !pairs.queries.is_empty(),
-            "{}: found no pairs, expected one a line: SRC,DST[,TIME]",
-            path.display()
-        );
+        let pairs = reader.pairs;
+        let expected = "expected one a line: SRC,DST[,TIME]";
+        anyhow::ensure!(!pairs.queries.is_empty(), "{}: found no pairs, {expected}", path.display());
         Ok(pairs)
     }
+}
 
-    fn push(
-        &mut self,
-        row: &csv::StringRecord,
-        columns: Columns,
-        lookup: &NameLookup,
-        new: &mut [BTreeMap<String, NodeId>; 2],
-        stream: &EventStream,
-        default_time: f64,
-    ) -> anyhow::Result<()> {
+struct Reader<'s> {
+    stream: &'s EventStream,
+    lookup: NameLookup,
+    default_time: f64,
+    /// Nodes that the data does not know, as sources and as destinations where those have names of their own.
+    new: [BTreeMap<String, NodeId>; 2],
+    pairs: Pairs,
+}
+
+impl Reader<'_> {
+    fn push(&mut self, row: &csv::StringRecord, columns: Columns) -> anyhow::Result<()> {
         let field = |at: usize| row.get(at).filter(|field| !field.is_empty());
         let (Some(src), Some(dst)) = (field(columns.src), field(columns.dst)) else {
             anyhow::bail!("found {} fields, expected SRC,DST or SRC,DST,TIME", row.len());
@@ -101,26 +96,29 @@ impl Pairs {
                 let time: Option<f64> = text.parse().ok().filter(|time: &f64| time.is_finite());
                 time.with_context(|| format!("found the time {text:?}, expected a finite number"))?
             }
-            None => default_time,
+            None => self.default_time,
         };
-        let is_bipartite = stream.names().n_sources().is_some();
-        let mut node = |name: &str, known: Option<NodeId>, side: usize| -> anyhow::Result<NodeId> {
-            if let Some(node) = known {
-                return Ok(node);
-            }
-            let new = &mut new[if is_bipartite { side } else { 0 }];
-            if let Some(&node) = new.get(name) {
-                return Ok(node);
-            }
-            let node = NodeId::from_index(stream.n_nodes() + self.unknown.len()).context("too many nodes")?;
-            self.unknown.push(name.to_owned());
-            new.insert(name.to_owned(), node);
-            Ok(node)
+        let (known_src, known_dst) = (self.lookup.source(src), self.lookup.destination(dst));
+        let query = PairQuery {
+            src: known_src.map_or_else(|| self.unknown(src, 0), Ok)?,
+            dst: known_dst.map_or_else(|| self.unknown(dst, 1), Ok)?,
+            time,
         };
-        let query =
-            PairQuery { src: node(src, lookup.source(src), 0)?, dst: node(dst, lookup.destination(dst), 1)?, time };
-        self.queries.push(query);
-        self.names.push([src.to_owned(), dst.to_owned()]);
+        self.pairs.queries.push(query);
+        self.pairs.names.push([src.to_owned(), dst.to_owned()]);
         Ok(())
+    }
+
+    /// The node that stands for an unknown name; the same name is the same node.
+    fn unknown(&mut self, name: &str, side: usize) -> anyhow::Result<NodeId> {
+        let side = if self.stream.names().n_sources().is_some() { side } else { 0 };
+        if let Some(&node) = self.new[side].get(name) {
+            return Ok(node);
+        }
+        let index = self.stream.n_nodes() + self.pairs.unknown.len();
+        let node = NodeId::from_index(index).context("found too many nodes, expected fewer than 2³²")?;
+        self.pairs.unknown.push(name.to_owned());
+        self.new[side].insert(name.to_owned(), node);
+        Ok(node)
     }
 }
