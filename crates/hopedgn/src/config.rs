@@ -41,7 +41,7 @@ impl Default for Config {
     }
 }
 
-/// The sizes and choices of HopeDGN. Defaults are the paper's, where it says; see `crate::model` for the rest.
+/// The sizes and choices of HopeDGN. Defaults are the paper's, where it says; the rest is said where the model is defined.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in a file people write")]

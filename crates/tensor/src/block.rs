@@ -134,7 +134,7 @@ fn steps_of_the_whole(threads: Threads) -> Parameters {
 /// The logits and gradients of one pass in chunks.
 fn pass_in_chunks(model: &Model, size: usize) -> (Vec<f32>, Gradients) {
     let mut gradients = Gradients::zeros(&model.parameters);
-    let forward = |tape: &mut Tape<'_>, piece: &Piece| {
+    let forward = |tape: &mut Tape<'_>, piece: &Piece| -> Result<_> {
         let logits = model.logits(tape, &piece.tokens, &piece.batch, Dropout::NONE)?;
         let values = tape.value(logits).values().to_vec();
         Ok((tape.bce_with_logits(logits, &piece.targets, 40)?, values))
@@ -182,7 +182,7 @@ fn chunks_add_up_to_the_whole() {
 fn a_score_is_the_same_alone_and_in_any_batch() {
     let model = Model::new();
     let score = |size: usize| -> Vec<f32> {
-        let forward = |tape: &mut Tape<'_>, piece: &Piece| {
+        let forward = |tape: &mut Tape<'_>, piece: &Piece| -> Result<_> {
             let logits = model.logits(tape, &piece.tokens, &piece.batch, Dropout::NONE)?;
             Ok(tape.value(logits).values().to_vec())
         };

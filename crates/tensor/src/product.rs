@@ -133,8 +133,17 @@ mod tests {
     /// Sizes around those of tiles, panels and depths.
     #[test]
     fn products_are_those_of_the_library() {
-        let sizes =
-            [(1, 1, 1), (6, 9, 16), (7, 30, 17), (13, 8, 8), (50, 33, 25), (8, 0, 5), (61, 1100, 40), (300, 200, 9)];
+        let sizes = [
+            (1, 1, 1),
+            (70, 1, 40),
+            (6, 9, 16),
+            (7, 30, 17),
+            (13, 8, 8),
+            (50, 33, 25),
+            (8, 0, 5),
+            (61, 1100, 40),
+            (300, 200, 9),
+        ];
         for (m, k, n) in sizes {
             let (a, b) = (noise(1, m * k + 5), noise(2, k * n + 5));
             let a_views = [View::new(&a, m, k), View::new(&a, k, m).t()];

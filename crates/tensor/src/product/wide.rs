@@ -107,9 +107,9 @@ fn pack_b(b: View<'_>, first: usize, deep: usize, packed: &mut [f32]) {
                 let n = COLS.min(b.cols - col);
                 let width = n.next_multiple_of(LANES);
                 let to = &mut packed[col * deep + begin * width..][..STRIP.min(deep - begin) * width];
-                let mut from = b.values[(first + begin) * b.row_step + col..].chunks(b.row_step);
-                for to in to.chunks_exact_mut(width) {
-                    let from = from.next().unwrap_or_default();
+                for (step, to) in (first + begin..).zip(to.chunks_exact_mut(width)) {
+                    // Not cut by `row_step`: the transpose of a single column has rows longer than that.
+                    let from = &b.values[step * b.row_step + col..];
                     if let (COLS, Some(to), Some(from)) = (n, to.as_mut_array::<COLS>(), from.first_chunk::<COLS>()) {
                         *to = *from;
                     } else {

@@ -186,7 +186,7 @@ fn encode(tape: &mut Tape<'_>, parameters: &Parameters, piece: &(Tensor, Ragged)
 fn a_sequence_has_the_same_result_alone_and_in_any_batch() {
     let parameters = model();
     let results = |size: usize| {
-        let forward = |tape: &mut Tape<'_>, piece: &(Tensor, Ragged)| {
+        let forward = |tape: &mut Tape<'_>, piece: &(Tensor, Ragged)| -> Result<_> {
             let y = encode(tape, &parameters, piece, Dropout::NONE)?;
             Ok(tape.value(y).values().to_vec())
         };
@@ -204,7 +204,7 @@ fn gradients_are_the_same_on_any_number_of_threads() {
     let pass = |n_threads: usize| {
         let work = || {
             let mut gradients = Gradients::zeros(&parameters);
-            let forward = |tape: &mut Tape<'_>, piece: &(Tensor, Ragged)| {
+            let forward = |tape: &mut Tape<'_>, piece: &(Tensor, Ragged)| -> Result<_> {
                 let y = encode(tape, &parameters, piece, train(0.1))?;
                 let values = tape.value(y).values().to_vec();
                 Ok((tape.bce_with_logits(y, &vec![0.5; values.len()], 1)?, values))
