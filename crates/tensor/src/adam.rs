@@ -151,7 +151,8 @@ mod tests {
                     gradients
                 };
                 adam.step(&mut parameters, &gradients);
-                let pairs = parameters.get(id).values().iter().zip(tensor(after).into_values());
+                let after = tensor(after);
+                let pairs = parameters.get(id).values().iter().zip(after.values());
                 for (got, expected) in pairs {
                     assert!((got - expected).abs() < TOLERANCE, "step {}: {got} {expected}", adam.n_steps());
                 }

@@ -20,7 +20,7 @@ impl<F: FnMut() -> f64> Uniform for F {
 #[must_use]
 pub fn uniform(random: &mut impl Uniform, shape: Shape, bound: f64) -> Tensor {
     #[expect(clippy::cast_possible_truncation, reason = "drawn in f64, kept in f32")]
-    let values = (0..shape.len()).map(|_| (bound * (2.0 * random.unit() - 1.0)) as f32).collect();
+    let values: Vec<f32> = (0..shape.len()).map(|_| (bound * (2.0 * random.unit() - 1.0)) as f32).collect();
     Tensor::from_parts(shape, values)
 }
 

@@ -4,17 +4,45 @@
 //! of the time of a step.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// More than a chunk ever holds at once; what is given back beyond that is freed.
-const MOST_KEPT: usize = 128;
+/// How many buffers and values a thread keeps: more than a chunk ever holds at once. Beyond that the oldest are freed.
+const MOST_BUFFERS: usize = 128;
+const MOST_VALUES: usize = 1 << 24;
+
+#[derive(Default)]
+struct Free {
+    buffers: VecDeque<Vec<f32>>,
+    n_values: usize,
+}
+
+impl Free {
+    /// The smallest buffer that fits without wasting most of itself.
+    fn take(&mut self, len: usize) -> Option<Vec<f32>> {
+        let fits = |buffer: &Vec<f32>| (len..=4 * len + 1024).contains(&buffer.len());
+        let fitting = (0..self.buffers.len()).filter(|&at| fits(&self.buffers[at]));
+        let buffer = self.buffers.swap_remove_back(fitting.min_by_key(|&at| self.buffers[at].len())?)?;
+        self.n_values -= buffer.len();
+        Some(buffer)
+    }
+
+    fn keep(&mut self, buffer: Vec<f32>) {
+        self.n_values += buffer.len();
+        self.buffers.push_back(buffer);
+        while self.buffers.len() > MOST_BUFFERS || self.n_values > MOST_VALUES {
+            self.n_values -= self.buffers.pop_front().map_or(0, |oldest| oldest.len());
+        }
+    }
+}
 
 thread_local! {
-    static FREE: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Free> = RefCell::default();
 }
 
 /// A buffer that goes back to the thread that drops it.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Scratch {
     values: Vec<f32>,
     len: usize,
@@ -22,15 +50,10 @@ pub(crate) struct Scratch {
 
 /// A buffer of `len` values, whatever they are.
 pub(crate) fn take(len: usize) -> Scratch {
-    let mut values = FREE.with_borrow_mut(|free| {
-        let fitting = (0..free.len()).filter(|&at| free[at].len() >= len).min_by_key(|&at| free[at].len());
-        // A buffer that is too small makes room for a larger one, so that sizes settle after a few uses.
-        let chosen = fitting.or_else(|| (0..free.len()).max_by_key(|&at| free[at].len()));
-        chosen.map_or_else(Vec::new, |at| free.swap_remove(at))
-    });
-    if values.len() < len {
-        values = vec![0.0; len];
+    if len == 0 {
+        return Scratch::default();
     }
+    let mut values = FREE.with_borrow_mut(|free| free.take(len)).unwrap_or_else(|| vec![0.0; len]);
     if cfg!(debug_assertions) {
         // Whoever reads what it has not written shall notice.
         values[..len].fill(f32::NAN);
@@ -38,11 +61,47 @@ pub(crate) fn take(len: usize) -> Scratch {
     Scratch { values, len }
 }
 
+/// A buffer of `len` times `value`.
+pub(crate) fn take_full(len: usize, value: f32) -> Scratch {
+    let mut scratch = take(len);
+    scratch.fill(value);
+    scratch
+}
+
 /// A buffer of `len` zeros.
 pub(crate) fn take_zeros(len: usize) -> Scratch {
-    let mut scratch = take(len);
-    scratch.fill(0.0);
+    take_full(len, 0.0)
+}
+
+/// A buffer with a copy of `values`.
+pub(crate) fn copy_of(values: &[f32]) -> Scratch {
+    let mut scratch = take(values.len());
+    scratch.copy_from_slice(values);
     scratch
+}
+
+impl From<Vec<f32>> for Scratch {
+    fn from(values: Vec<f32>) -> Self {
+        Self { len: values.len(), values }
+    }
+}
+
+impl Clone for Scratch {
+    fn clone(&self) -> Self {
+        copy_of(self)
+    }
+}
+
+impl PartialEq for Scratch {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl fmt::Debug for Scratch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self[..].fmt(f)
+    }
 }
 
 impl Deref for Scratch {
@@ -62,13 +121,10 @@ impl DerefMut for Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let values = std::mem::take(&mut self.values);
-        // A thread that is ending has no list any more: the buffer is freed.
-        let _ = FREE.try_with(|free| {
-            let mut free = free.borrow_mut();
-            if free.len() < MOST_KEPT && !values.is_empty() {
-                free.push(values);
-            }
-        });
+        if !values.is_empty() {
+            // A thread that is ending has no list any more: the buffer is freed.
+            let _ = FREE.try_with(|free| free.borrow_mut().keep(values));
+        }
     }
 }
 
@@ -78,12 +134,24 @@ mod tests {
 
     #[test]
     fn a_buffer_is_used_again_by_the_next_that_fits() {
-        let (large, small) = (take(1000), take(10));
+        let (large, small) = (take(100_000), take(10));
         let (at_large, at_small) = (large.as_ptr(), small.as_ptr());
         drop((large, small));
         let again = take(8);
         assert_eq!((again.as_ptr(), again.len()), (at_small, 8));
-        assert_eq!(take_zeros(900).as_ptr(), at_large);
-        assert!(take_zeros(1000).iter().all(|&value| value == 0.0));
+        assert_eq!(take_zeros(90_000).as_ptr(), at_large);
+        assert!(take_zeros(100_000).iter().all(|&value| value == 0.0));
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded_and_what_is_taken_not_much_too_large() {
+        let mut free = Free::default();
+        for size in 1..1000 {
+            free.keep(vec![0.0; size * 1000]);
+        }
+        assert!(free.buffers.len() <= MOST_BUFFERS && free.n_values <= MOST_VALUES);
+        assert_eq!(free.n_values, free.buffers.iter().map(Vec::len).sum::<usize>());
+        assert_eq!(free.take(998_500).map(|buffer| buffer.len()), Some(999_000));
+        assert_eq!(free.take(1000), None);
     }
 }

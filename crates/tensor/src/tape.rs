@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use crate::scratch::{self, Scratch};
 use crate::vector::add_to;
 use crate::{Error, ParameterId, Parameters, Result, Shape, Tensor, Threads};
 
@@ -44,7 +45,7 @@ enum Kind {
     Operation(Option<Backward>),
 }
 
-type Backward = Box<dyn FnOnce(Vec<f32>, &At<'_>, &mut Sink<'_>) + Send>;
+type Backward = Box<dyn FnOnce(Scratch, &At<'_>, &mut Sink<'_>) + Send>;
 
 impl<'p> Tape<'p> {
     /// An empty tape that computes with the threads of the current pool.
@@ -115,7 +116,7 @@ impl<'p> Tape<'p> {
             let needed = needed.to_string();
             return Err(Error::Shape { operation: "backward", what: "the gradient", got, needed });
         }
-        let mut pending: Vec<Option<Vec<f32>>> = self.nodes.iter().map(|_| None).collect();
+        let mut pending: Vec<Option<Scratch>> = self.nodes.iter().map(|_| None).collect();
         Sink { nodes: &self.nodes, pending: &mut pending, gradients }.give(var, seed.into_values());
         for index in (0..self.nodes.len()).rev() {
             let Some(grad) = pending[index].take() else { continue };
@@ -143,7 +144,7 @@ impl<'p> Tape<'p> {
         &mut self,
         operands: &[Var],
         value: Tensor,
-        backward: impl FnOnce(Vec<f32>, &At<'_>, &mut Sink<'_>) + Send + 'static,
+        backward: impl FnOnce(Scratch, &At<'_>, &mut Sink<'_>) + Send + 'static,
     ) -> Var {
         let kind = if operands.iter().any(|&var| self.wants_gradient(var)) {
             Kind::Operation(Some(Box::new(backward)))
@@ -199,7 +200,7 @@ impl At<'_> {
 /// Where an operation leaves the gradients of its operands.
 pub(crate) struct Sink<'a> {
     nodes: &'a [Node],
-    pending: &'a mut [Option<Vec<f32>>],
+    pending: &'a mut [Option<Scratch>],
     gradients: &'a mut Gradients,
 }
 
@@ -217,14 +218,14 @@ impl Sink<'_> {
                 add(self.gradients.watched_mut(var, tensor.shape()).values_mut());
             }
             Node { value: Value::Owned(tensor), .. } => {
-                add(self.pending[var.0].get_or_insert_with(|| vec![0.0; tensor.shape().len()]));
+                add(self.pending[var.0].get_or_insert_with(|| scratch::take_zeros(tensor.shape().len())));
             }
             Node { value: Value::Parameter(_), .. } => unreachable!("a parameter's value is of a parameter's kind"),
         }
     }
 
     /// Adds `grad` to the gradient of `var`, without copying it where it is the first.
-    pub(crate) fn give(&mut self, var: Var, grad: Vec<f32>) {
+    pub(crate) fn give(&mut self, var: Var, grad: Scratch) {
         if matches!(self.nodes[var.0].kind, Kind::Operation(_)) && self.pending[var.0].is_none() {
             self.pending[var.0] = Some(grad);
         } else {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::scratch::{self, Scratch};
 use crate::{Error, Result};
 
 /// The sizes of a tensor's axes.
@@ -71,7 +72,7 @@ impl fmt::Display for Shape {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     shape: Shape,
-    values: Vec<f32>,
+    values: Scratch,
 }
 
 impl Tensor {
@@ -80,7 +81,7 @@ impl Tensor {
         if shape.len() != values.len() {
             return Err(Error::Count { shape, count: values.len() });
         }
-        Ok(Self { shape, values })
+        Ok(Self { shape, values: values.into() })
     }
 
     /// A matrix of `values`, row after row.
@@ -91,7 +92,7 @@ impl Tensor {
     /// A vector of `values`.
     #[must_use]
     pub fn vector(values: Vec<f32>) -> Self {
-        Self { shape: Shape::Vector(values.len()), values }
+        Self { shape: Shape::Vector(values.len()), values: values.into() }
     }
 
     /// A tensor of zeros.
@@ -103,11 +104,12 @@ impl Tensor {
     /// A tensor whose values are all `value`.
     #[must_use]
     pub fn full(shape: Shape, value: f32) -> Self {
-        Self { shape, values: vec![value; shape.len()] }
+        Self { shape, values: scratch::take_full(shape.len(), value) }
     }
 
     /// For kernels that have just made `values` of the right length.
-    pub(crate) fn from_parts(shape: Shape, values: Vec<f32>) -> Self {
+    pub(crate) fn from_parts(shape: Shape, values: impl Into<Scratch>) -> Self {
+        let values = values.into();
         debug_assert_eq!(shape.len(), values.len());
         Self { shape, values }
     }
@@ -157,7 +159,7 @@ impl Tensor {
         self.values.iter().all(|value| value.is_finite())
     }
 
-    pub(crate) fn into_values(self) -> Vec<f32> {
+    pub(crate) fn into_values(self) -> Scratch {
         self.values
     }
 }

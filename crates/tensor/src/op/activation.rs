@@ -1,5 +1,6 @@
 //! Functions of one value: ReLU, exact GELU, sigmoid, tanh, cos.
 
+use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::{multiply, vectorised};
 use crate::{Tape, Tensor, Threads, Var, math};
@@ -35,12 +36,12 @@ impl Activation {
     }
 
     /// Replaces `values` by the function and returns the slopes, one for each value if they are `wanted`.
-    pub(crate) fn apply_to(self, values: &mut [f32], cols: usize, wanted: bool, threads: Threads) -> Vec<f32> {
+    pub(crate) fn apply_to(self, values: &mut [f32], cols: usize, wanted: bool, threads: Threads) -> Scratch {
         if !wanted {
             threads.rows(values, cols, |_, values| self.apply(values, &mut []));
-            return Vec::new();
+            return Scratch::default();
         }
-        let mut slopes = vec![0.0; values.len()];
+        let mut slopes = scratch::take(values.len());
         threads.rows_of_two((values, cols), (&mut slopes, cols), |_, values, slopes| self.apply(values, slopes));
         slopes
     }
@@ -109,9 +110,9 @@ impl Tape<'_> {
     /// `function` of each value of `x`.
     pub fn activate(&mut self, x: Var, function: Activation) -> Var {
         let shape = self.shape(x);
-        let mut values = self.value(x).values().to_vec();
+        let mut values = scratch::copy_of(self.value(x).values());
         let slopes = function.apply_to(&mut values, shape.cols(), self.wants_gradient(x), self.threads());
-        let backward = move |mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |mut grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             times_slope(&mut grad, &slopes, shape.cols(), at.threads);
             sink.give(x, grad);
         };

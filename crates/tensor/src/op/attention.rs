@@ -3,7 +3,7 @@
 use super::softmax::{softmax_rows, softmax_rows_backward};
 use crate::parallel::split;
 use crate::product::{Into, View, product};
-use crate::scratch;
+use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::{Dropout, Ragged, Result, Shape, Tape, Tensor, Var};
 
@@ -27,8 +27,8 @@ impl Tape<'_> {
         }
         let form = Form { d_model: width / 3, d_head: width / 3 / heads.0, n_heads: heads.0, dropout };
         let shape = Shape::Matrix(batch.total(), form.d_model);
-        let mut values = vec![0.0; shape.len()];
-        let mut weights = vec![0.0; form.n_weights(batch)];
+        let mut values = scratch::take_zeros(shape.len());
+        let mut weights = scratch::take(form.n_weights(batch));
         let qkv_values = self.value(qkv).values();
         let outputs = split(&mut values, batch.ranges().map(|range| range.len() * form.d_model));
         let places = form.places(batch);
@@ -38,7 +38,7 @@ impl Tape<'_> {
         });
 
         let batch = batch.clone();
-        let backward = move |grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             let qkv_values = at.value(qkv).values();
             sink.add(qkv, |sum| {
                 let sums = split(sum, batch.ranges().map(|range| range.len() * width));

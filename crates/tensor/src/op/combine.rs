@@ -1,5 +1,6 @@
 //! Several values into one: sum, product, columns side by side.
 
+use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
 use crate::{Result, Shape, Tape, Tensor, Var};
@@ -8,9 +9,9 @@ impl Tape<'_> {
     /// `a + b`, value by value.
     pub fn add(&mut self, a: Var, b: Var) -> Result<Var> {
         let shape = self.same_shape("add", a, b)?;
-        let mut values = self.value(a).values().to_vec();
+        let mut values = scratch::copy_of(self.value(a).values());
         add_to(&mut values, self.value(b).values());
-        let backward = move |grad: Vec<f32>, _: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
             sink.add(a, |sum| add_to(sum, &grad));
             sink.give(b, grad);
         };
@@ -20,12 +21,12 @@ impl Tape<'_> {
     /// `a · b`, value by value.
     pub fn mul(&mut self, a: Var, b: Var) -> Result<Var> {
         let shape = self.same_shape("mul", a, b)?;
-        let values = self.value(a).values().iter().zip(self.value(b).values()).map(|(a, b)| a * b).collect();
-        let backward = move |grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let values: Vec<f32> = self.value(a).values().iter().zip(self.value(b).values()).map(|(a, b)| a * b).collect();
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             for (var, other) in [(a, b), (b, a)] {
                 let other = at.value(other).values();
                 sink.add(var, |sum| {
-                    sum.iter_mut().zip(&grad).zip(other).for_each(|((sum, grad), other)| *sum += grad * other);
+                    sum.iter_mut().zip(&grad[..]).zip(other).for_each(|((sum, grad), other)| *sum += grad * other);
                 });
             }
         };
@@ -45,14 +46,14 @@ impl Tape<'_> {
             places.push((width, self.shape(part).cols(), part));
             width += self.shape(part).cols();
         }
-        let mut values = vec![0.0; rows * width];
+        let mut values = scratch::take(rows * width);
         for &(first, cols, part) in places.iter().filter(|(_, cols, _)| *cols > 0) {
             let from = self.value(part).values().chunks_exact(cols);
             for (to, from) in values.chunks_exact_mut(width).zip(from) {
                 to[first..first + cols].copy_from_slice(from);
             }
         }
-        let backward = move |grad: Vec<f32>, _: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
             for &(first, cols, part) in places.iter().filter(|(_, cols, _)| *cols > 0) {
                 sink.add(part, |sum| {
                     for (to, from) in sum.chunks_exact_mut(cols).zip(grad.chunks_exact(width)) {

@@ -1,5 +1,6 @@
 //! Dropout as a value: a rate, a seed, and whether the model is being trained.
 
+use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::vectorised;
 use crate::{Error, Result, Tape, Tensor, Var};
@@ -157,9 +158,9 @@ impl Tape<'_> {
         }
         let shape = self.shape(x);
         let cols = shape.cols();
-        let mut values = self.value(x).values().to_vec();
+        let mut values = scratch::copy_of(self.value(x).values());
         self.threads().rows(&mut values, cols, |first, rows| dropout.apply(first * cols, rows));
-        let backward = move |mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |mut grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             at.threads.rows(&mut grad, cols, |first, rows| dropout.apply(first * cols, rows));
             sink.give(x, grad);
         };

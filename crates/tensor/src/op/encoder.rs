@@ -13,7 +13,7 @@ mod mean;
 mod tests;
 
 use super::attention;
-use crate::scratch;
+use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
 use crate::{Dropout, Heads, Ragged, Result, Shape, Tape, Tensor, Var};
@@ -88,9 +88,9 @@ impl Tape<'_> {
         let wanted = operands.iter().any(|&var| self.wants_gradient(var));
 
         let stack = Stack { x, layers, batch: batch.clone(), pools: pools.clone(), d_model };
-        let mut values = vec![0.0; pools.len() * d_model];
+        let mut values = scratch::take_zeros(pools.len() * d_model);
         let kept = stack.forward(self, wanted, &mut values);
-        let backward = move |grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| stack.backward(kept, grad, at, sink);
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| stack.backward(kept, grad, at, sink);
         Ok(self.push(&operands, Tensor::from_parts(Shape::Matrix(pools.len(), d_model), values), backward))
     }
 
@@ -182,10 +182,9 @@ impl Stack {
         kept
     }
 
-    fn backward(self, kept: Kept, mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>) {
+    fn backward(self, kept: Kept, mut grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>) {
         mean::clear_empty(&mut grad, &self.pools);
-        // Handed on to `x` at the end, so that it is a vector and not scratch.
-        let mut dx = vec![0.0; self.batch.total() * self.d_model];
+        let mut dx = scratch::take_zeros(self.batch.total() * self.d_model);
         mean::spread(&grad, &self.pools, &mut dx);
         let n_layers = self.layers.len();
         for (index, (layer, (attended, fed))) in self.layers.iter().zip(kept).enumerate().rev() {

@@ -2,6 +2,7 @@
 
 use super::activation::times_slope;
 use crate::product::{Into, View, product};
+use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
 use crate::{Activation, Result, Shape, Tape, Tensor, Threads, Var};
@@ -26,7 +27,7 @@ impl Tape<'_> {
         let wanted = operands.iter().any(|&var| self.wants_gradient(var));
         let slopes = activation.map(|function| function.apply_to(&mut values, sizes.n, wanted, self.threads()));
 
-        let backward = move |mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |mut grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             if let Some(slopes) = &slopes {
                 times_slope(&mut grad, slopes, sizes.n, at.threads);
             }
@@ -50,9 +51,9 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn forward(self, x: &Tensor, weight: &Tensor, bias: Option<&[f32]>, threads: Threads) -> Vec<f32> {
+    fn forward(self, x: &Tensor, weight: &Tensor, bias: Option<&[f32]>, threads: Threads) -> Scratch {
         let Self { m, k, n } = self;
-        let mut out = vec![0.0; m * n];
+        let mut out = scratch::take(m * n);
         threads.rows(&mut out, n, |first, rows| {
             let x = View::new(&x.values()[first * k..], rows.len() / n, k);
             product(x, View::new(weight.values(), n, k).t(), 1.0, Into::Replace, rows, n);

@@ -1,6 +1,7 @@
 //! The loss of link prediction.
 
 use crate::math::sigmoid;
+use crate::scratch::Scratch;
 use crate::tape::{At, Sink};
 use crate::{Result, Shape, Tape, Tensor, Var};
 
@@ -20,10 +21,11 @@ impl Tape<'_> {
         #[expect(clippy::cast_possible_truncation, reason = "the mean is rounded once, at the end")]
         let mean = (total / count.max(1) as f64) as f32;
         let targets = targets.to_vec();
-        let backward = move |grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             let share = grad[0] / count.max(1) as f32;
             let x = at.value(logits).values();
-            sink.give(logits, x.iter().zip(&targets).map(|(&x, &y)| (sigmoid(x) - y) * share).collect());
+            let grad: Vec<f32> = x.iter().zip(&targets).map(|(&x, &y)| (sigmoid(x) - y) * share).collect();
+            sink.give(logits, grad.into());
         };
         Ok(self.push(&[logits], Tensor::from_parts(Shape::Vector(1), vec![mean]), backward))
     }

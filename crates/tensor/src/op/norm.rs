@@ -1,6 +1,7 @@
 //! LayerNorm: each row to mean 0 and variance 1, then scaled and shifted.
 
 use crate::math::{dot, sum};
+use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::{add_to, vectorised};
 use crate::{Result, Shape, Tape, Tensor, Threads, Var};
@@ -22,7 +23,7 @@ impl Tape<'_> {
         let mut values = normal.clone();
         let (scale_values, shift_values) = (self.value(scale).values(), self.value(shift).values());
         self.threads().rows(&mut values, cols, |_, rows| scale_and_shift(rows, scale_values, shift_values));
-        let backward = move |mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |mut grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             let n_rows = inv_std.len();
             let row = |values: &[f32], i: usize| -> std::ops::Range<usize> {
                 debug_assert_eq!(values.len(), n_rows * cols);
@@ -45,10 +46,10 @@ impl Tape<'_> {
 }
 
 /// The normalised rows and 1/σ of each.
-fn normalise(x: &Tensor, threads: Threads) -> (Vec<f32>, Vec<f32>) {
+fn normalise(x: &Tensor, threads: Threads) -> (Scratch, Scratch) {
     let cols = x.cols();
-    let mut normal = x.values().to_vec();
-    let mut inv_std = vec![0.0; if cols == 0 { 0 } else { x.rows() }];
+    let mut normal = scratch::copy_of(x.values());
+    let mut inv_std = scratch::take(if cols == 0 { 0 } else { x.rows() });
     threads.rows_of_two((&mut normal, cols), (&mut inv_std, 1), |_, rows, inv_std| normalise_rows(rows, inv_std));
     (normal, inv_std)
 }

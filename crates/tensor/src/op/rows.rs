@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::parallel::split;
+use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
 use crate::{Error, Ragged, Result, Shape, Tape, Tensor, Var};
@@ -13,11 +14,11 @@ impl Tape<'_> {
         let indices = indices.into();
         let Shape::Matrix(rows, cols) = self.shape(x) else { return Err(self.misfit("gather", "x", x, "[M, D]")) };
         check_indices("gather", &indices, rows)?;
-        let mut values = vec![0.0; indices.len() * cols];
+        let mut values = scratch::take_zeros(indices.len() * cols);
         pick(self.value(x).values(), &indices, cols, &mut values);
         let shape = Shape::Matrix(indices.len(), cols);
         // Rows that share an index are added in their order: on one thread, so that the sum is always the same.
-        let backward = move |grad: Vec<f32>, _: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
             sink.add(x, |sum| put(&grad, &indices, cols, sum));
         };
         Ok(self.push(&[x], Tensor::from_parts(shape, values), backward))
@@ -31,9 +32,9 @@ impl Tape<'_> {
             return Err(self.misfit("scatter", "x", x, format_args!("[{}, D]", indices.len())));
         }
         check_indices("scatter", &indices, n_rows)?;
-        let mut values = vec![0.0; n_rows * cols];
+        let mut values = scratch::take_zeros(n_rows * cols);
         put(self.value(x).values(), &indices, cols, &mut values);
-        let backward = move |grad: Vec<f32>, _: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
             sink.add(x, |sum| pick(&grad, &indices, cols, sum));
         };
         Ok(self.push(&[x], Tensor::from_parts(Shape::Matrix(n_rows, cols), values), backward))
@@ -45,7 +46,7 @@ impl Tape<'_> {
         if self.shape(x) != Shape::Matrix(batch.total(), cols) {
             return Err(self.misfit("segment mean", "x", x, format_args!("[{}, D]", batch.total())));
         }
-        let mut values = vec![0.0; batch.len() * cols];
+        let mut values = scratch::take_zeros(batch.len() * cols);
         let x_values = self.value(x).values();
         for (index, range) in batch.ranges().enumerate() {
             let mean = &mut values[index * cols..(index + 1) * cols];
@@ -59,7 +60,7 @@ impl Tape<'_> {
         }
         let shape = Shape::Matrix(batch.len(), cols);
         let batch = batch.clone();
-        let backward = move |grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             sink.add(x, |sum| {
                 let parts = split(sum, batch.ranges().map(|range| range.len() * cols));
                 at.threads.each(parts.enumerate().collect(), |(index, part)| {
@@ -80,8 +81,8 @@ impl Tape<'_> {
         if self.shape(x).len() != shape.len() {
             return Err(self.misfit("reshape", "x", x, format_args!("{} values for {shape}", shape.len())));
         }
-        let values = self.value(x).values().to_vec();
-        let backward = move |grad: Vec<f32>, _: &At<'_>, sink: &mut Sink<'_>| sink.give(x, grad);
+        let values = scratch::copy_of(self.value(x).values());
+        let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| sink.give(x, grad);
         Ok(self.push(&[x], Tensor::from_parts(shape, values), backward))
     }
 
@@ -92,7 +93,7 @@ impl Tape<'_> {
         }
         let cols = self.shape(x).cols();
         let values = self.value(x).values().repeat(n_rows);
-        let backward = move |grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             let row = |row: usize| &grad[row * cols..(row + 1) * cols];
             sink.add(x, |sum| at.threads.sum_rows(n_rows, sum, |i, sums| add_to(sums, row(i))));
         };

@@ -1,6 +1,7 @@
 //! Softmax over the values of a row.
 
 use crate::math::{dot, exp, largest, sum};
+use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::vectorised;
 use crate::{Tape, Tensor, Var};
@@ -37,9 +38,9 @@ impl Tape<'_> {
     pub fn softmax(&mut self, x: Var) -> Var {
         let shape = self.shape(x);
         let cols = shape.cols();
-        let mut values = self.value(x).values().to_vec();
+        let mut values = scratch::copy_of(self.value(x).values());
         self.threads().rows(&mut values, cols, |_, rows| softmax_rows(rows, cols));
-        let backward = move |mut grad: Vec<f32>, at: &At<'_>, sink: &mut Sink<'_>| {
+        let backward = move |mut grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             let output = at.output().values();
             at.threads.rows(&mut grad, cols, |first, rows| softmax_rows_backward(rows, &output[first * cols..], cols));
             sink.give(x, grad);
