@@ -44,7 +44,8 @@ impl Negatives {
 
 /// Anything that scores the pairs of a pass, batch after batch in order.
 pub trait Scorer {
-    /// Scores `queries`: the pairs of the events `batch`, then negatives.
+    /// Scores `queries`: the pairs of the events `batch`, then negatives. With no events, more queries about the batch
+    /// before.
     fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>>;
 }
 
@@ -59,7 +60,9 @@ pub struct ModelScorer<'a> {
 
 impl Scorer for ModelScorer<'_> {
     fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
-        self.scorer.logits(self.parameters, queries, batch.len())
+        // Positives and negatives are padded apart, where there is padding at all.
+        let group = if queries.len() == 2 * batch.len() { batch.len() } else { queries.len() };
+        self.scorer.logits(self.parameters, queries, group)
     }
 }
 
@@ -176,6 +179,7 @@ pub fn rank<S: Scorer>(
     let mut rankings = vec![Ranking::new(); scorers.len()];
     let mut done = 0;
     for batch in events.chunks(batch_size) {
+        let mut asked = batch;
         for &event in batch {
             observer.progress(Stage::Rank, done, events.len());
             if observer.wants_to_stop() {
@@ -186,11 +190,12 @@ pub fn rank<S: Scorer>(
             queries.extend(lists.of(event).into_iter().map(|dst| PairQuery { dst, ..positive }));
             for (scorer, ranking) in scorers.iter_mut().zip(&mut rankings) {
                 let mut scores = Vec::with_capacity(queries.len());
-                for block in queries.chunks(RANKED_AT_ONCE) {
-                    scores.extend(scorer.score(batch, block)?);
+                for (index, block) in queries.chunks(RANKED_AT_ONCE).enumerate() {
+                    scores.extend(scorer.score(if index == 0 { asked } else { &[] }, block)?);
                 }
                 ranking.push(scores[0], &scores[1..])?;
             }
+            asked = &[];
             done += 1;
         }
     }

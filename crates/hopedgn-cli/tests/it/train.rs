@@ -238,7 +238,9 @@ mod signals {
         let home = home();
         let program = env!("CARGO_BIN_EXE_hopedgn");
         // No file may grow beyond 4 blocks of 512 bytes; the ignored signal turns that into a failed write.
-        let script = format!("trap '' XFSZ; ulimit -f 4; exec {program} train --data events.csv --out run --epochs 1");
+        let small = SMALL.join(" ");
+        let script =
+            format!("trap '' XFSZ; ulimit -f 4; exec {program} train --data events.csv --out run --epochs 1 {small}");
         let output = Command::new("sh").current_dir(home.path()).args(["-c", &script]).output().expect("sh");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{stderr}");
