@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod data;
+mod device;
 pub(crate) mod evaluate;
 mod input;
 mod memory;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use ctdg::random::Stream;
-use hopedgn_tensor::chunks::{self, Chunks};
 use hopedgn_tensor::measure::{self, Product};
-use hopedgn_tensor::{Adam, AdamConfig, Dropout, Gradients, Parameters, Ragged, Shape, Tape, init};
+use hopedgn_tensor::{AdamConfig, Device, Dropout, Learner, Ragged, Shape, Tape, Var, init};
 
 use crate::Result;
 use crate::config::ModelConfig;
@@ -30,21 +29,18 @@ pub struct StepSpec {
 pub struct StepBench {
     spec: StepSpec,
     model: HopeDgn,
-    parameters: Parameters,
-    adam: Adam,
-    gradients: Gradients,
-    chunks: Chunks,
+    learner: Learner,
     batch: Vec<(PairInput, Vec<f32>)>,
 }
 
 impl StepBench {
     /// The paper's model without dropout. Every token has intervals, features and an age of its own.
-    pub fn new(spec: StepSpec) -> Result<Self> {
+    pub fn new(spec: StepSpec, device: &Device) -> Result<Self> {
         let config = ModelConfig { dropout: 0.0, mite_valid_bit: false, ..ModelConfig::default() };
         let some = |width: usize| (width > 0).then_some(width);
         let widths = FeatureWidths { node: some(spec.node_features), edge: some(spec.edge_features) };
         let (model, parameters) = HopeDgn::new(&config, widths, 0)?;
-        let per_chunk = (chunks::ROWS / spec.tokens.max(1)).max(1);
+        let per_chunk = (device.rows_per_chunk() / spec.tokens.max(1)).max(1);
         let mut random = Stream::named(0, "bench");
         let mut batch = Vec::new();
         for first in (0..spec.pairs).step_by(per_chunk) {
@@ -52,29 +48,24 @@ impl StepBench {
             let targets = (0..pairs).map(|i| if (first + i).is_multiple_of(2) { 1.0 } else { 0.0 }).collect();
             batch.push((dense(pairs, spec.tokens, &config, widths, &mut random), targets));
         }
-        Ok(Self {
-            adam: Adam::new(AdamConfig { lr: 1e-4, ..AdamConfig::default() }, &parameters),
-            gradients: Gradients::zeros(&parameters),
-            chunks: Chunks::new(&parameters),
-            spec,
-            model,
-            parameters,
-            batch,
-        })
+        let learner = Learner::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
+        for (input, _) in &mut batch {
+            let PairInput { ages, nodes, edges, mite, .. } = input;
+            for tensor in [Some(ages), nodes.as_mut(), edges.as_mut(), mite.as_mut()].into_iter().flatten() {
+                learner.weights().place(tensor)?;
+            }
+        }
+        Ok(Self { learner, spec, model, batch })
     }
 
     /// Forward, backward and Adam; the loss.
     pub fn step(&mut self) -> Result<f64> {
         let (model, n_pairs) = (&self.model, self.spec.pairs);
-        let forward = |tape: &mut Tape<'_>, (input, targets): &(PairInput, Vec<f32>)| -> Result<_> {
+        let forward = |tape: &mut Tape<'_>, (input, targets): &(PairInput, Vec<f32>)| -> Result<Var> {
             let logits = model.logits(tape, input, Dropout::NONE)?;
-            let loss = tape.bce_with_logits(logits, targets, n_pairs)?;
-            Ok((loss, f64::from(tape.value(loss).values()[0])))
+            Ok(tape.bce_with_logits(logits, targets, n_pairs)?)
         };
-        self.gradients.clear();
-        let losses = self.chunks.run(&self.parameters, &self.batch, &mut self.gradients, forward)?;
-        self.adam.step(&mut self.parameters, &self.gradients);
-        Ok(losses.iter().sum())
+        Ok(self.learner.step(&self.batch, forward)?.loss)
     }
 
     /// Multiplications and additions of the products of one step.
@@ -146,7 +137,7 @@ mod tests {
     #[test]
     fn a_step_learns_and_its_products_are_counted() {
         let spec = StepSpec { pairs: 3, tokens: 4, node_features: 2, edge_features: 0 };
-        let mut bench = StepBench::new(spec).unwrap();
+        let mut bench = StepBench::new(spec, &Device::cpu()).unwrap();
         let first = bench.step().unwrap();
         for _ in 0..5 {
             bench.step().unwrap();
@@ -159,7 +150,7 @@ mod tests {
     #[test]
     fn the_papers_step_has_the_known_number_of_flops() {
         let spec = StepSpec { pairs: 8, tokens: 64, node_features: 172, edge_features: 172 };
-        let flops = StepBench::new(spec).unwrap().flops() * 50.0;
+        let flops = StepBench::new(spec, &Device::cpu()).unwrap().flops() * 50.0;
         assert!((120e9..140e9).contains(&flops), "{flops:e}");
     }
 }

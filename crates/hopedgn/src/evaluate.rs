@@ -6,7 +6,7 @@ use ctdg::metric::{BatchMean, Ranking, WholeSplit};
 use ctdg::mite::PairQuery;
 use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
 use ctdg::random::Stream;
-use hopedgn_tensor::Parameters;
+use hopedgn_tensor::Weights;
 use serde::{Deserialize, Serialize};
 
 use crate::observe::{Observer, Stage};
@@ -55,14 +55,14 @@ pub struct ModelScorer<'a> {
     /// The way from pairs to logits.
     pub scorer: PairScorer<'a>,
     /// The weights.
-    pub parameters: &'a Parameters,
+    pub weights: &'a Weights,
 }
 
 impl Scorer for ModelScorer<'_> {
     fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
         // Positives and negatives are padded apart, where there is padding at all.
         let group = if queries.len() == 2 * batch.len() { batch.len() } else { queries.len() };
-        self.scorer.logits(self.parameters, queries, group)
+        self.scorer.logits(self.weights, queries, group)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ctdg::heuristic;
 use ctdg::negative::{CandidateCount, Pass};
-use hopedgn_tensor::Parameters;
+use hopedgn_tensor::Weights;
 
 use crate::Result;
 use crate::evaluate::{ModelScorer, Negatives, RankingMetrics, Scorer, evaluate, rank};
@@ -22,7 +22,7 @@ pub struct Examination<'a> {
     /// The model.
     pub model: &'a HopeDgn,
     /// Its weights.
-    pub parameters: &'a Parameters,
+    pub weights: &'a Weights,
     /// Events a batch.
     pub batch: usize,
 }
@@ -68,8 +68,7 @@ impl Examination<'_> {
     fn scorers(&self, pass: Pass) -> Result<Named<'_>> {
         let scorer = PairScorer::new(self.model, self.task.tables, &self.task.full_store);
         let mut names = vec![self.model.config().name.as_str().to_owned()];
-        let mut scorers: Vec<Box<dyn Scorer + '_>> =
-            vec![Box::new(ModelScorer { scorer, parameters: self.parameters })];
+        let mut scorers: Vec<Box<dyn Scorer + '_>> = vec![Box::new(ModelScorer { scorer, weights: self.weights })];
         let base = pass.base(&self.task.split);
         for heuristic in heuristic::all(self.task.stream, &self.task.full_store, &base)? {
             names.push(heuristic.name());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ctdg::event::{EventId, NodeId};
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
 use ctdg::store::Store;
-use hopedgn_tensor::Parameters;
+use hopedgn_tensor::Weights;
 
 use crate::Result;
 use crate::encode::FeatureTables;
@@ -54,7 +54,7 @@ pub struct TokenEffect {
 /// Explains the score of `query`: one pass of the model for each event it looks at.
 pub fn explain(
     model: &HopeDgn,
-    parameters: &Parameters,
+    weights: &Weights,
     tables: FeatureTables<'_>,
     store: &Store,
     query: PairQuery,
@@ -62,9 +62,9 @@ pub fn explain(
     let encoding = model.config().encoding();
     let mut tokens = PairTokens::default();
     PairEncoder::new(store, encoding).encode(&[query], &mut tokens);
-    let score = sigmoid(score_tokens(model, tables, parameters, &tokens)?[0]);
+    let score = sigmoid(score_tokens(model, tables, weights, &tokens)?[0]);
     let variants = tokens.leave_one_out(0, encoding);
-    let without = score_tokens(model, tables, parameters, &variants.tokens)?;
+    let without = score_tokens(model, tables, weights, &variants.tokens)?;
 
     let seen = Seen::of(&tokens, store);
     let mut effects: Vec<TokenEffect> = Vec::with_capacity(without.len());

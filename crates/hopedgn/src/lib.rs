@@ -37,3 +37,4 @@ pub mod tensorboard;
 pub mod train;
 
 pub use error::{Error, Result};
+pub use hopedgn_tensor::{CudaOptions, Device, Precision, Weights};

@@ -5,8 +5,7 @@ use std::ops::Range;
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
 use ctdg::random::Stream;
 use ctdg::store::Store;
-use hopedgn_tensor::chunks::{self, Chunks};
-use hopedgn_tensor::{Dropout, Gradients, Mode, Parameters, Tape};
+use hopedgn_tensor::{Device, Dropout, Gradients, Learner, Mode, Step, Tape, Var, Weights};
 use rayon::prelude::*;
 
 use crate::Result;
@@ -23,18 +22,20 @@ pub struct PairScorer<'a> {
     tokens: PairTokens,
 }
 
-/// What a step of training changes.
-#[derive(Debug)]
-pub struct Learner<'a> {
-    /// The weights, read only.
-    pub parameters: &'a Parameters,
-    /// Memory for summing gradients.
-    pub chunks: &'a mut Chunks,
-    /// Where the gradients are added.
-    pub gradients: &'a mut Gradients,
+/// Pairs to learn from.
+#[derive(Debug, Clone, Copy)]
+pub struct Lesson<'a> {
+    /// The pairs, which do not see one another.
+    pub queries: &'a [PairQuery],
+    /// 1 for each that happened, 0 for the others.
+    pub targets: &'a [f32],
+    /// Only [`Padding::Dyglib`] knows groups: so many consecutive queries are padded together.
+    pub group: usize,
+    /// Chunk `i` draws its dropout from fork `i`.
+    pub dropout: &'a Stream,
 }
 
-/// Pairs that one thread runs at once.
+/// Pairs that are run at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Chunk {
     index: u64,
@@ -53,10 +54,10 @@ impl<'a> PairScorer<'a> {
     /// The logit of each of `queries`, which do not see one another.
     ///
     /// Only [`Padding::Dyglib`] knows groups: every `group` consecutive queries are padded together.
-    pub fn logits(&mut self, parameters: &Parameters, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
+    pub fn logits(&mut self, weights: &Weights, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
         self.encoder.encode(queries, &mut self.tokens);
         let tokens = &self.tokens;
-        score(self.model, self.tables, parameters, tokens, &plan(self.model, tokens, group))
+        score(self.model, self.tables, weights, tokens, &plan(self.model, weights.device(), tokens, group))
     }
 
     /// All that comes before the model, for measuring: looks up the past of `queries` and lays out the input. The number
@@ -64,34 +65,37 @@ impl<'a> PairScorer<'a> {
     pub fn encode_only(&mut self, queries: &[PairQuery], group: usize) -> Result<usize> {
         self.encoder.encode(queries, &mut self.tokens);
         let (model, tables, tokens) = (self.model, self.tables, &self.tokens);
-        let plan = plan(model, tokens, group);
+        let plan = plan(model, &Device::cpu(), tokens, group);
         plan.par_iter().try_for_each(|chunk| input(model, tables, tokens, chunk).map(drop))?;
         Ok(tokens.n_tokens())
     }
 
-    /// The mean loss of `queries` against `targets`; adds its gradients. Chunk `i` draws its dropout from
-    /// `dropout.fork(i)`.
-    pub fn learn(
-        &mut self,
-        learner: &mut Learner<'_>,
-        queries: &[PairQuery],
-        targets: &[f32],
-        group: usize,
-        dropout: &Stream,
-    ) -> Result<f64> {
-        self.encoder.encode(queries, &mut self.tokens);
+    /// One step against the mean loss of a lesson.
+    pub fn learn(&mut self, learner: &mut Learner, lesson: &Lesson<'_>) -> Result<Step> {
+        let chunks = self.chunks(learner, lesson);
+        learner.step(&chunks, self.loss(lesson))
+    }
+
+    /// The mean loss of a lesson and its gradients, without a step.
+    pub fn differentiate(&mut self, learner: &mut Learner, lesson: &Lesson<'_>) -> Result<(f64, Gradients)> {
+        let chunks = self.chunks(learner, lesson);
+        learner.differentiate(&chunks, self.loss(lesson))
+    }
+
+    fn chunks(&mut self, learner: &Learner, lesson: &Lesson<'_>) -> Vec<Chunk> {
+        self.encoder.encode(lesson.queries, &mut self.tokens);
+        plan(self.model, learner.weights().device(), &self.tokens, lesson.group)
+    }
+
+    fn loss<'s>(&'s self, lesson: &'s Lesson<'_>) -> impl Fn(&mut Tape<'_>, &Chunk) -> Result<Var> + Sync + 's {
         let (model, tables, tokens) = (self.model, self.tables, &self.tokens);
-        let chunks = plan(model, tokens, group);
         let rate = model.config().dropout;
-        let forward = |tape: &mut Tape<'_>, chunk: &Chunk| -> Result<_> {
+        move |tape, chunk| {
             let input = input(model, tables, tokens, chunk)?;
-            let dropout = Dropout::new(rate, dropout.fork(chunk.index).next_u64(), Mode::Train)?;
+            let dropout = Dropout::new(rate, lesson.dropout.fork(chunk.index).next_u64(), Mode::Train)?;
             let logits = model.logits(tape, &input, dropout)?;
-            let loss = tape.bce_with_logits(logits, &targets[chunk.pairs.clone()], queries.len())?;
-            Ok((loss, f64::from(tape.value(loss).values()[0])))
-        };
-        let losses = learner.chunks.run(learner.parameters, &chunks, learner.gradients, forward)?;
-        Ok(losses.iter().sum())
+            Ok(tape.bce_with_logits(logits, &lesson.targets[chunk.pairs.clone()], lesson.queries.len())?)
+        }
     }
 }
 
@@ -99,25 +103,25 @@ impl<'a> PairScorer<'a> {
 pub(crate) fn score_tokens(
     model: &HopeDgn,
     tables: FeatureTables<'_>,
-    parameters: &Parameters,
+    weights: &Weights,
     tokens: &PairTokens,
 ) -> Result<Vec<f32>> {
-    score(model, tables, parameters, tokens, &plan(model, tokens, tokens.n_pairs()))
+    score(model, tables, weights, tokens, &plan(model, weights.device(), tokens, tokens.n_pairs()))
 }
 
 fn score(
     model: &HopeDgn,
     tables: FeatureTables<'_>,
-    parameters: &Parameters,
+    weights: &Weights,
     tokens: &PairTokens,
     plan: &[Chunk],
 ) -> Result<Vec<f32>> {
     let forward = |tape: &mut Tape<'_>, chunk: &Chunk| -> Result<Vec<f32>> {
         let input = input(model, tables, tokens, chunk)?;
         let logits = model.logits(tape, &input, Dropout::NONE)?;
-        Ok(tape.value(logits).values().to_vec())
+        Ok(tape.read(logits)?)
     };
-    Ok(chunks::evaluate(parameters, plan, forward)?.concat())
+    Ok(weights.evaluate(plan, forward)?.concat())
 }
 
 fn input(model: &HopeDgn, tables: FeatureTables<'_>, tokens: &PairTokens, chunk: &Chunk) -> Result<PairInput> {
@@ -125,8 +129,9 @@ fn input(model: &HopeDgn, tables: FeatureTables<'_>, tokens: &PairTokens, chunk:
     Encode { config: model.config(), tables, tokens, pairs, padded_to }.run()
 }
 
-/// Divides the pairs of `tokens` into chunks of about equal work. The plan depends on the tokens alone.
-fn plan(model: &HopeDgn, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
+/// Divides the pairs of `tokens` into chunks of about equal work. The plan depends on the tokens and the
+/// device alone.
+fn plan(model: &HopeDgn, device: &Device, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
     let patch = model.config().patch;
     let mut plan = Vec::new();
     for first in (0..tokens.n_pairs()).step_by(group.max(1)) {
@@ -139,7 +144,7 @@ fn plan(model: &HopeDgn, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
         let mut start = in_group.start;
         while start < in_group.end {
             let (mut end, mut rows) = (start, 0);
-            while end < in_group.end && (end == start || rows + n_patches(end) <= chunks::ROWS) {
+            while end < in_group.end && (end == start || rows + n_patches(end) <= device.rows_per_chunk()) {
                 rows += n_patches(end);
                 end += 1;
             }

@@ -3,13 +3,13 @@
 use ctdg::event::EventStream;
 use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
-use hopedgn_tensor::Parameters;
+use hopedgn_tensor::{AdamConfig, Device, Gradients, Learner, Parameters, Weights, compare};
 use serde::Serialize;
 
 use crate::config::{Config, ModelConfig, TrainConfig};
 use crate::model::HopeDgn;
 use crate::observe::{Observer, Unobserved};
-use crate::score::{Learner, PairScorer};
+use crate::score::{Lesson, PairScorer};
 use crate::task::Task;
 use crate::train::Trainer;
 use crate::{Error, Result};
@@ -26,7 +26,7 @@ pub struct Check {
 }
 
 /// Runs all checks.
-pub fn run() -> Result<Vec<Check>> {
+pub fn run(device: &Device) -> Result<Vec<Check>> {
     let stream = toy_stream()?;
     let config = Config {
         model: ModelConfig { length: 8, k: 4, d_channel: 4, d_time: 8, d_mite: 4, d_out: 8, ..ModelConfig::default() },
@@ -35,8 +35,27 @@ pub fn run() -> Result<Vec<Check>> {
     };
     let task = Task::new(&stream, config.split)?;
     let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), config.seed)?;
-    let bench = Bench { config: &config, task: &task, model: &model, parameters: &parameters };
-    Ok(vec![bench.gradients()?, bench.batches()?, bench.threads()?, bench.resume()?, bench.learning()?])
+    let bench = Bench { config: &config, task: &task, model: &model, parameters: &parameters, device };
+    let mut checks = vec![bench.gradients()?, bench.batches()?, bench.threads()?, bench.resume()?, bench.learning()?];
+    if device.name() != "cpu" {
+        checks.extend(operations(device)?);
+        checks.push(bench.step()?);
+    }
+    Ok(checks)
+}
+
+/// Every operation beside the CPU's, on inputs that are new each time the seed is.
+fn operations(device: &Device) -> Result<Vec<Check>> {
+    let mut random = Stream::named(2, "selftest");
+    let tolerance = compare::tolerance(device.precision());
+    let differences = compare::operations(device, &mut || random.unit())?;
+    let check = |difference: compare::Difference| {
+        let compare::Difference { name, value, gradient, repeats } = difference;
+        let again = if repeats { "the same bits again" } else { "OTHER BITS AGAIN" };
+        let detail = format!("off the CPU by {value:.1e}, gradients by {gradient:.1e}; {again}");
+        Check { name, ok: value.max(gradient) <= tolerance && repeats, detail }
+    };
+    Ok(differences.into_iter().map(check).collect())
 }
 
 /// Three circles of friends who write to one another in turn, so that the past tells who is next.
@@ -55,6 +74,7 @@ struct Bench<'a> {
     task: &'a Task<'a>,
     model: &'a HopeDgn,
     parameters: &'a Parameters,
+    device: &'a Device,
 }
 
 impl Bench<'_> {
@@ -73,16 +93,15 @@ impl Bench<'_> {
     }
 
     /// Loss and gradients without dropout.
-    fn loss(&self, parameters: &Parameters) -> Result<(f64, hopedgn_tensor::Gradients)> {
-        let mut gradients = hopedgn_tensor::Gradients::zeros(parameters);
-        let mut chunks = hopedgn_tensor::chunks::Chunks::new(parameters);
-        let mut learner = Learner { parameters, chunks: &mut chunks, gradients: &mut gradients };
+    fn loss(&self, parameters: &Parameters) -> Result<(f64, Gradients)> {
+        let mut learner = Learner::new(self.device, parameters.clone(), AdamConfig::default())?;
         let plain = ModelConfig { dropout: 0.0, ..self.config.model.clone() };
         let (model, _) = HopeDgn::new(&plain, self.task.tables.widths(), self.config.seed)?;
         let (queries, targets) = self.queries();
         let mut scorer = PairScorer::new(&model, self.task.tables, &self.task.full_store);
-        let loss = scorer.learn(&mut learner, &queries, &targets, 20, &Stream::named(0, "selftest"))?;
-        Ok((loss, gradients))
+        let dropout = Stream::named(0, "selftest");
+        let lesson = Lesson { queries: &queries, targets: &targets, group: 20, dropout: &dropout };
+        scorer.differentiate(&mut learner, &lesson)
     }
 
     /// Moves every parameter a little along its gradient; the loss must grow by the square of the gradient's length.
@@ -113,14 +132,45 @@ impl Bench<'_> {
 
     fn batches(&self) -> Result<Check> {
         let (queries, _) = self.queries();
-        let together = self.scorer().logits(self.parameters, &queries, queries.len())?;
-        let mut differing = 0;
+        let weights = Weights::new(self.device, self.parameters.clone())?;
+        let together = self.scorer().logits(&weights, &queries, queries.len())?;
+        let (mut differing, mut furthest) = (0, 0.0_f32);
         for (query, logit) in queries.iter().zip(&together) {
-            let alone = self.scorer().logits(self.parameters, &[*query], 1)?;
+            let alone = self.scorer().logits(&weights, &[*query], 1)?;
             differing += usize::from(alone[0].to_bits() != logit.to_bits());
+            furthest = furthest.max((alone[0] - logit).abs());
+        }
+        if self.device.name() != "cpu" {
+            let detail = format!("scores alone and in a batch differ by at most {furthest:.1e}");
+            let tolerance = compare::tolerance(self.device.precision());
+            return Ok(Check { name: "batches", ok: f64::from(furthest) <= tolerance, detail });
         }
         let detail = format!("{differing} of {} scores differ between alone and in a batch", queries.len());
         Ok(Check { name: "batches", ok: differing == 0, detail })
+    }
+
+    /// Loss, gradients and weights after one step, with dropout, beside the CPU's.
+    fn step(&self) -> Result<Check> {
+        let (queries, targets) = self.queries();
+        let dropout = Stream::named(0, "selftest");
+        let lesson = Lesson { queries: &queries, targets: &targets, group: 20, dropout: &dropout };
+        let run = |device: &Device| -> Result<_> {
+            let adam = AdamConfig { lr: 1e-4, ..AdamConfig::default() };
+            let mut learner = Learner::new(device, self.parameters.clone(), adam)?;
+            let (loss, gradients) = self.scorer().differentiate(&mut learner, &lesson)?;
+            self.scorer().learn(&mut learner, &lesson)?;
+            Ok((loss, gradients, learner.snapshot()?.0))
+        };
+        let (cpu, got) = (run(&Device::cpu())?, run(self.device)?);
+        let (mut gradient, mut weight) = (0.0_f64, 0.0_f64);
+        for (id, _, _) in self.parameters.iter() {
+            gradient = gradient.max(compare::off(cpu.1.parameter(id).values(), got.1.parameter(id).values()));
+            weight = weight.max(compare::off(cpu.2.get(id).values(), got.2.get(id).values()));
+        }
+        let loss = (cpu.0 - got.0).abs();
+        let detail = format!("off the CPU: loss {loss:.1e}, gradients {gradient:.1e}, weights after it {weight:.1e}");
+        let tolerance = compare::tolerance(self.device.precision());
+        Ok(Check { name: "step", ok: loss.max(gradient / 10.0) <= tolerance, detail })
     }
 
     fn threads(&self) -> Result<Check> {
@@ -133,7 +183,7 @@ impl Bench<'_> {
     }
 
     fn trainer(&self) -> Result<Trainer<'_>> {
-        Trainer::new(self.config, self.task, self.model, self.parameters.clone())
+        Trainer::new(self.config, self.task, self.model, self.parameters.clone(), self.device)
     }
 
     fn resume(&self) -> Result<Check> {
@@ -144,7 +194,8 @@ impl Bench<'_> {
         let mut resumed = self.trainer()?;
         resumed.restore(&stopped.save()?)?;
         resumed.epoch(&mut Unobserved, &mut |_| Ok(()))?;
-        let ok = matches!(interrupted, Err(Error::Interrupted)) && resumed.parameters() == unbroken.parameters();
+        let ok = matches!(interrupted, Err(Error::Interrupted))
+            && resumed.weights().parameters()? == unbroken.weights().parameters()?;
         Ok(Check { name: "resume", ok, detail: "weights after a stop at step 7 and without one".into() })
     }
 
@@ -178,7 +229,7 @@ impl Observer for StopAfter {
 mod tests {
     #[test]
     fn every_check_holds() {
-        for check in super::run().unwrap() {
+        for check in super::run(&hopedgn_tensor::Device::cpu()).unwrap() {
             assert!(check.ok, "{}: {}", check.name, check.detail);
         }
     }

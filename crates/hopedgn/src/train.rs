@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use ctdg::negative::{Pass, RandomNegatives};
 use ctdg::random::Stream;
-use hopedgn_tensor::chunks::Chunks;
-use hopedgn_tensor::{Adam, AdamConfig, Gradients, Parameters};
+use hopedgn_tensor::{AdamConfig, Device, Learner, Parameters, Weights};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -16,7 +15,7 @@ use crate::evaluate::{ModelScorer, Negatives, evaluate};
 use crate::model::HopeDgn;
 use crate::observe::{Observer, Stage};
 use crate::record::{EpochRecord, LinkMetrics, Settings};
-use crate::score::{Learner, PairScorer};
+use crate::score::{Lesson, PairScorer};
 use crate::task::Task;
 use crate::{Error, Result};
 
@@ -73,10 +72,7 @@ pub struct Trainer<'a> {
     config: &'a Config,
     task: &'a Task<'a>,
     model: &'a HopeDgn,
-    parameters: Parameters,
-    adam: Adam,
-    gradients: Gradients,
-    chunks: Chunks,
+    learner: Learner,
     negatives: RandomNegatives,
     progress: Progress,
 }
@@ -86,19 +82,22 @@ const PROGRESS: &str = "progress";
 
 impl<'a> Trainer<'a> {
     /// Nothing learned yet.
-    pub fn new(config: &'a Config, task: &'a Task<'a>, model: &'a HopeDgn, parameters: Parameters) -> Result<Self> {
+    pub fn new(
+        config: &'a Config,
+        task: &'a Task<'a>,
+        model: &'a HopeDgn,
+        parameters: Parameters,
+        device: &Device,
+    ) -> Result<Self> {
         config.check()?;
         let seed = u32::try_from(config.seed).unwrap_or(u32::MAX);
         Ok(Self {
-            adam: Adam::new(AdamConfig { lr: config.train.lr, ..AdamConfig::default() }, &parameters),
-            gradients: Gradients::zeros(&parameters),
-            chunks: Chunks::new(&parameters),
+            learner: Learner::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,
             negatives: RandomNegatives::new(task.stream, &task.split.train, seed),
             progress: Progress::default(),
             config,
             task,
             model,
-            parameters,
         })
     }
 
@@ -106,17 +105,19 @@ impl<'a> Trainer<'a> {
     pub fn save(&self) -> Result<Vec<u8>> {
         let progress = serde_json::to_string(&self.progress).map_err(|error| unreadable(&error))?;
         let metadata = BTreeMap::from([(PROGRESS.to_owned(), progress)]);
-        Ok(hopedgn_tensor::save(&self.parameters, Some(&self.adam), &metadata)?)
+        let (parameters, adam) = self.learner.snapshot()?;
+        Ok(hopedgn_tensor::save(&parameters, Some(&adam), &metadata)?)
     }
 
     /// Takes up what [`Trainer::save`] put down. On an error nothing has been changed.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let (mut parameters, mut adam) = (self.parameters.clone(), self.adam.clone());
+        let (mut parameters, mut adam) = self.learner.snapshot()?;
         let metadata = hopedgn_tensor::load(bytes, &mut parameters, Some(&mut adam))?;
         let text = metadata.get(PROGRESS).ok_or_else(|| unreadable(&"no progress is written in it"))?;
         let progress: Progress = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+        self.learner.replace(parameters, adam)?;
         self.negatives.advance_to(progress.negatives);
-        (self.parameters, self.adam, self.progress) = (parameters, adam, progress);
+        self.progress = progress;
         Ok(())
     }
 
@@ -134,8 +135,8 @@ impl<'a> Trainer<'a> {
 
     /// The weights as they are now.
     #[must_use]
-    pub fn parameters(&self) -> &Parameters {
-        &self.parameters
+    pub fn weights(&self) -> &Weights {
+        self.learner.weights()
     }
 
     /// Whether the last epoch is over or patience has run out.
@@ -176,7 +177,7 @@ impl<'a> Trainer<'a> {
             }
         }
         observer.progress(Stage::Train, n_batches, n_batches);
-        let val = self.validate(&self.parameters, [Pass::Val, Pass::NewNodeVal], observer)?;
+        let val = self.validate(self.weights(), [Pass::Val, Pass::NewNodeVal], observer)?;
         Ok(self.finish_epoch(val, mark.elapsed().as_secs_f64()))
     }
 
@@ -195,17 +196,12 @@ impl<'a> Trainer<'a> {
         self.progress.batch += 1;
     }
 
-    /// Metrics of `parameters` on two passes, all events and those with new nodes.
-    pub fn validate(
-        &self,
-        parameters: &Parameters,
-        passes: [Pass; 2],
-        observer: &mut dyn Observer,
-    ) -> Result<Settings> {
+    /// Metrics of `weights` on two passes, all events and those with new nodes.
+    pub fn validate(&self, weights: &Weights, passes: [Pass; 2], observer: &mut dyn Observer) -> Result<Settings> {
         let mut metrics = [None; 2];
         for (metrics, pass) in metrics.iter_mut().zip(passes) {
             let scorer = PairScorer::new(self.model, self.task.tables, &self.task.full_store);
-            let mut scorer = [ModelScorer { scorer, parameters }];
+            let mut scorer = [ModelScorer { scorer, weights }];
             let batch = self.config.train.batch;
             let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, observer)?;
             *metrics = of_pass.map(|of_pass| of_pass[0]);
@@ -245,22 +241,19 @@ impl<'a> Trainer<'a> {
         }
         let targets: Vec<f32> = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
 
-        self.gradients.clear();
         let dropout = Stream::named(self.config.seed, "dropout").fork(self.progress.steps);
-        let mut learner =
-            Learner { parameters: &self.parameters, chunks: &mut self.chunks, gradients: &mut self.gradients };
-        let loss = scorer.learn(&mut learner, &queries, &targets, events.len(), &dropout)?;
-        if !loss.is_finite() || !self.gradients.is_finite() {
+        let lesson = Lesson { queries: &queries, targets: &targets, group: events.len(), dropout: &dropout };
+        let step = scorer.learn(&mut self.learner, &lesson)?;
+        if !step.is_finite {
             return Err(Error::Diverged {
-                loss,
+                loss: step.loss,
                 step: self.progress.steps + 1,
                 epoch: self.progress.history.len() + 1,
                 batch: batch + 1,
                 seed: self.config.seed,
             });
         }
-        self.adam.step(&mut self.parameters, &self.gradients);
-        self.progress.loss_sum += loss;
+        self.progress.loss_sum += step.loss;
         self.progress.batch += 1;
         self.progress.steps += 1;
         self.progress.negatives = self.negatives.position();

@@ -49,6 +49,11 @@ impl Adam {
         self.n_steps
     }
 
+    /// The scalars of the step after those taken.
+    pub(crate) fn next_update(&self) -> Update {
+        Update::new(&self.config, self.n_steps + 1)
+    }
+
     /// Moves every parameter against its gradient.
     ///
     /// # Panics
@@ -77,14 +82,14 @@ const PART: usize = 1 << 13;
 
 /// The scalars of one step: computed in `f64`, rounded once.
 #[derive(Clone, Copy)]
-struct Update {
-    grad_share: f32,
-    keep_square: f32,
-    square_share: f32,
-    root_correction: f32,
-    eps: f32,
-    step_size: f32,
-    weight_decay: f32,
+pub(crate) struct Update {
+    pub(crate) grad_share: f32,
+    pub(crate) keep_square: f32,
+    pub(crate) square_share: f32,
+    pub(crate) root_correction: f32,
+    pub(crate) eps: f32,
+    pub(crate) step_size: f32,
+    pub(crate) weight_decay: f32,
 }
 
 impl Update {

@@ -11,21 +11,21 @@ use rayon::prelude::*;
 use crate::{Error, Gradients, Parameters, Tape, Threads, Var};
 
 /// Rows of a chunk that keep its values near: about eight pairs of 64 tokens.
-pub const ROWS: usize = 512;
+pub(crate) const ROWS: usize = 512;
 
 /// The number of groups: as many threads can be busy with gradients, and as many copies of the gradients are kept.
 const N_GROUPS: usize = 16;
 
 /// The memory for summing gradients over chunks, to be kept between batches.
 #[derive(Debug)]
-pub struct Chunks {
+pub(crate) struct Chunks {
     groups: Vec<Gradients>,
 }
 
 impl Chunks {
     /// For a model with `parameters`.
     #[must_use]
-    pub fn new(parameters: &Parameters) -> Self {
+    pub(crate) fn new(parameters: &Parameters) -> Self {
         Self { groups: (0..N_GROUPS).map(|_| Gradients::zeros(parameters)).collect() }
     }
 
@@ -34,7 +34,7 @@ impl Chunks {
     ///
     /// The total is the *sum* of the chunks' losses. Where the loss of the batch is a mean, `forward` scales its share.
     /// A thread that is done takes the next chunk, so that chunks may differ in size; large ones are best put first.
-    pub fn run<T: Sync, R: Send, E: From<Error> + Send>(
+    pub(crate) fn run<T: Sync, R: Send, E: From<Error> + Send>(
         &mut self,
         parameters: &Parameters,
         chunks: &[T],
@@ -137,7 +137,7 @@ impl<'a, R, E> Queue<'a, R, E> {
 }
 
 /// Runs `forward` for every chunk on a tape that keeps nothing for a way back, and returns what it returned, in order.
-pub fn evaluate<T: Sync, R: Send, E: Send>(
+pub(crate) fn evaluate<T: Sync, R: Send, E: Send>(
     parameters: &Parameters,
     chunks: &[T],
     forward: impl Fn(&mut Tape<'_>, &T) -> Result<R, E> + Sync,

@@ -93,6 +93,39 @@ pub enum Error {
         /// The kind of number needed.
         needed: &'static str,
     },
+    /// There is no GPU that can be used.
+    #[error("no GPU can be used: {reason}; compute with --device cpu")]
+    NoGpu {
+        /// What is missing.
+        reason: String,
+    },
+    /// The GPU or one of its libraries failed.
+    #[error("the GPU failed to {doing}: {detail}; go on with --device cpu, or look at the card with nvidia-smi")]
+    Cuda {
+        /// What it was to do, or the kernel it was to run.
+        doing: &'static str,
+        /// What it said.
+        detail: String,
+    },
+    /// The GPU has too little memory.
+    #[error(
+        "the GPU has no room for {wanted} bytes more: {free} of {total} are free; another program may be using it, \
+         or make train.batch smaller"
+    )]
+    GpuMemory {
+        /// Bytes asked for.
+        wanted: usize,
+        /// Bytes free.
+        free: usize,
+        /// Bytes in all.
+        total: usize,
+    },
+    /// An operation that there is on the CPU only.
+    #[error("{operation}: there is no such thing on the GPU; compute with --device cpu")]
+    NotOnGpu {
+        /// The operation.
+        operation: &'static str,
+    },
     /// Bytes that are not a safetensors file.
     #[error("not a readable safetensors file: {0}")]
     Safetensors(#[from] safetensors::SafeTensorError),

@@ -29,15 +29,20 @@
 //! - Sequences of any lengths are packed as rows with offsets ([`Ragged`]); there is no padding.
 //! - Results are bit-identical for any number of threads, and a row's result does not depend on the rows beside it.
 //! - Dropout is a value handed to an operation ([`Dropout`], [`Mode`]), not a state of the model.
-//! - Where values live is this crate's affair: callers see them through methods only.
+//! - Where values live is this crate's affair ([`Device`]): [`Learner`] and [`Weights`] own them, callers see them through
+//!   methods only.
 
 mod adam;
 #[cfg(test)]
 mod block;
 mod checkpoint;
-pub mod chunks;
+mod chunks;
+pub mod compare;
+mod cuda;
+mod device;
 mod error;
 pub mod init;
+mod learner;
 mod math;
 pub mod measure;
 mod op;
@@ -54,7 +59,9 @@ mod vector;
 
 pub use adam::{Adam, AdamConfig};
 pub use checkpoint::{load, save};
+pub use device::{CudaOptions, Device, Precision};
 pub use error::{Error, Result};
+pub use learner::{Learner, Step, Weights};
 pub use op::activation::Activation;
 pub use op::attention::Heads;
 pub use op::dropout::{Dropout, Mode};

@@ -17,7 +17,7 @@ pub enum Threads {
     /// The threads of the current `rayon` pool, for large operations one after another.
     #[default]
     Pool,
-    /// The calling thread alone, where the caller is itself one of many ([`chunks`](crate::chunks)).
+    /// The calling thread alone, where the caller is itself one of many (chunks).
     Caller,
 }
 

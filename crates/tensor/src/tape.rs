@@ -2,13 +2,14 @@
 
 use rayon::prelude::*;
 
+use crate::cuda::Record;
 use crate::scratch::{self, Scratch};
 use crate::vector::add_to;
 use crate::{Error, ParameterId, Parameters, Result, Shape, Tensor, Threads};
 
 /// A value on a [`Tape`]. It is meaningful on the tape that made it and on no other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Var(usize);
+pub struct Var(pub(crate) usize);
 
 /// A forward pass, written down as it is computed.
 ///
@@ -22,6 +23,8 @@ pub struct Tape<'p> {
     used: Vec<Option<Var>>,
     /// Whether parameters are constants.
     frozen: bool,
+    /// The values and their way back, where they are on a card.
+    record: Option<Box<Record<'p>>>,
 }
 
 struct Node {
@@ -57,7 +60,7 @@ impl<'p> Tape<'p> {
     /// An empty tape.
     #[must_use]
     pub fn with_threads(parameters: &'p Parameters, threads: Threads) -> Self {
-        Self { parameters, threads, nodes: Vec::new(), used: vec![None; parameters.len()], frozen: false }
+        Self { parameters, threads, nodes: Vec::new(), used: vec![None; parameters.len()], frozen: false, record: None }
     }
 
     /// An empty tape on which parameters get no gradient, so that operations keep nothing for a way back.
@@ -66,18 +69,41 @@ impl<'p> Tape<'p> {
         Self { frozen: true, ..Self::with_threads(parameters, threads) }
     }
 
+    /// An empty tape on a card.
+    pub(crate) fn with_record(parameters: &'p Parameters, record: Record<'p>, frozen: bool) -> Self {
+        let record = Some(Box::new(record));
+        Self { frozen, record, ..Self::with_threads(parameters, Threads::Caller) }
+    }
+
+    pub(crate) fn record(&mut self) -> Option<&mut Record<'p>> {
+        self.record.as_deref_mut()
+    }
+
+    pub(crate) fn into_record(self) -> Option<Record<'p>> {
+        self.record.map(|record| *record)
+    }
+
     /// A value that gets no gradient.
     pub fn input(&mut self, tensor: Tensor) -> Var {
+        if let Some(record) = &mut self.record {
+            return Var(record.input(&tensor));
+        }
         self.node(Value::Owned(tensor), Kind::Constant)
     }
 
     /// A value whose gradient [`Gradients::of`] will know.
     pub fn watched(&mut self, tensor: Tensor) -> Var {
+        if let Some(record) = &mut self.record {
+            return Var(record.refuse("a watched value", tensor.shape()));
+        }
         self.node(Value::Owned(tensor), Kind::Watched)
     }
 
     /// A parameter; asked for twice, it is the same variable.
     pub fn parameter(&mut self, id: ParameterId) -> Var {
+        if let Some(record) = &mut self.record {
+            return Var(record.parameter(id.0, self.parameters.get(id).shape()));
+        }
         if let Some(var) = self.used[id.0] {
             return var;
         }
@@ -87,16 +113,26 @@ impl<'p> Tape<'p> {
         var
     }
 
-    /// The value of a variable.
-    #[must_use]
-    pub fn value(&self, var: Var) -> &Tensor {
+    /// A copy of the values of a variable, row after row; waits for a card to have computed them.
+    pub fn read(&self, var: Var) -> Result<Vec<f32>> {
+        match &self.record {
+            Some(record) => record.read(var.0),
+            None => Ok(self.value(var).values().to_vec()),
+        }
+    }
+
+    /// The value of a variable, on the CPU.
+    pub(crate) fn value(&self, var: Var) -> &Tensor {
         value(&self.nodes, self.parameters, var)
     }
 
     /// The shape of a variable.
     #[must_use]
     pub fn shape(&self, var: Var) -> Shape {
-        self.value(var).shape()
+        match &self.record {
+            Some(record) => record.shape(var.0),
+            None => self.value(var).shape(),
+        }
     }
 
     /// Adds to `gradients` the derivatives of `loss`, which must be a single value.
@@ -136,7 +172,10 @@ impl<'p> Tape<'p> {
 
     /// Whether a gradient would go anywhere from `var`.
     pub(crate) fn wants_gradient(&self, var: Var) -> bool {
-        !matches!(self.nodes[var.0].kind, Kind::Constant)
+        match &self.record {
+            Some(record) => record.wants_gradient(var.0),
+            None => !matches!(self.nodes[var.0].kind, Kind::Constant),
+        }
     }
 
     /// Writes down the result of an operation and its way back, which is dropped where no operand wants a gradient.

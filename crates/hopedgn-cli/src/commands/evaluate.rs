@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use ctdg::negative::CandidateCount;
+use hopedgn::Weights;
 use hopedgn::evaluate::{Negatives, RankingMetrics};
 use hopedgn::examine::Examination;
 use hopedgn::record::{LinkMetrics, Settings};
@@ -14,9 +15,10 @@ use hopedgn::run::RunFolder;
 use hopedgn::task::Task;
 use serde::Serialize;
 
+use crate::commands::device::DeviceArgs;
 use crate::commands::input::From;
 use crate::commands::table::Table;
-use crate::commands::train::{DeviceArgs, load_for_run};
+use crate::commands::train::load_for_run;
 use crate::commands::watch::Watch;
 use crate::output::{Outcome, Output};
 
@@ -95,14 +97,15 @@ struct RankingAnswer {
 }
 
 pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.device.name()?;
+    let device = args.device.open(output)?;
     let folder = RunFolder::open(&args.run)?;
     let (config, manifest) = (folder.config()?, folder.manifest()?);
     let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
     let (model, parameters) = folder.model(&config, task.tables.widths())?;
-    let examination = Examination { task: &task, model: &model, parameters: &parameters, batch: config.train.batch };
+    let weights = Weights::new(&device, parameters)?;
+    let examination = Examination { task: &task, model: &model, weights: &weights, batch: config.train.batch };
     let mut watch = Watch::new(output)?;
     let mut negatives = BTreeMap::new();
     for kind in args.negatives.kinds() {
@@ -119,7 +122,7 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
         run: args.run.display().to_string(),
         data: config.data,
         model: config.model.name.as_str().to_owned(),
-        device,
+        device: device.name(),
         negatives,
         ranking: ranking.transpose()?,
     };

@@ -9,6 +9,7 @@ use clap::Args;
 use ctdg::event::{EventStream, NodeId};
 use ctdg::mite::{PairQuery, Side};
 use ctdg::store::Store;
+use hopedgn::Weights;
 use hopedgn::encode::FeatureTables;
 use hopedgn::explain::{Explanation, TokenEffect, explain, sigmoid};
 use hopedgn::run::RunFolder;
@@ -16,9 +17,10 @@ use hopedgn::score::PairScorer;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::commands::device::DeviceArgs;
 use crate::commands::input::From;
 use crate::commands::number::time;
-use crate::commands::train::{DeviceArgs, load_for_run};
+use crate::commands::train::load_for_run;
 use crate::output::{Outcome, Output};
 use crate::progress;
 use pairs::Pairs;
@@ -75,7 +77,7 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
-    args.device.name()?;
+    let device = args.device.open(output)?;
     anyhow::ensure!(args.at.is_none_or(f64::is_finite), "found --at {:?}, expected a finite time", args.at);
     let folder = RunFolder::open(&args.run)?;
     let (config, manifest) = (folder.config()?, folder.manifest()?);
@@ -83,6 +85,7 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
     let stream = &loaded.stream;
     let tables = FeatureTables::of(stream);
     let (model, parameters) = folder.model(&config, tables.widths())?;
+    let weights = Weights::new(&device, parameters)?;
     let store = Store::build(stream)?;
     // The next number above the last time: strictly before it lies every event.
     let default_time = args.at.or_else(|| stream.times().last().map(|last| last.next_up())).unwrap_or(0.0);
@@ -100,7 +103,7 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
     let mut scorer = PairScorer::new(&model, tables, &store);
     let mut rows = Vec::with_capacity(pairs.queries.len());
     for (batch, names) in pairs.queries.chunks(BATCH).zip(pairs.names.chunks(BATCH)) {
-        let logits = scorer.logits(&parameters, batch, batch.len())?;
+        let logits = scorer.logits(&weights, batch, batch.len())?;
         for ((query, [src, dst]), logit) in batch.iter().zip(names).zip(logits) {
             let mut row = Row {
                 src: id(src, stream),
@@ -111,7 +114,7 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
                 words: None,
             };
             if args.explain {
-                let explanation = explain(&model, &parameters, tables, &store, *query)?;
+                let explanation = explain(&model, &weights, tables, &store, *query)?;
                 let words = Words { explanation: &explanation, query, names: [src, dst], pairs: &pairs, stream };
                 row.explanation = Some(words.json());
                 row.words = Some(words.text());

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde_json::json;
 
-use crate::commands::train::DeviceArgs;
+use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
 
 /// Check in a few seconds that this program computes rightly on this machine
@@ -17,14 +17,14 @@ pub(crate) struct Selftest {
 }
 
 pub(crate) fn run(args: &Selftest, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.device.name()?;
-    let checks = hopedgn::selftest::run()?;
+    let device = args.device.open(output)?;
+    let checks = hopedgn::selftest::run(&device)?;
     let ok = checks.iter().all(|check| check.ok);
     let mut text = String::new();
     for check in &checks {
         let verdict = if check.ok { "ok" } else { "FAILED" };
-        let _ = writeln!(text, "{verdict:<6}  {:<10}  {}", check.name, check.detail);
+        let _ = writeln!(text, "{verdict:<6}  {:<16}  {}", check.name, check.detail);
     }
-    output.answer(text, &json!({ "device": device, "ok": ok, "checks": checks }))?;
+    output.answer(text, &json!({ "device": device.name(), "ok": ok, "checks": checks }))?;
     Ok(if ok { Outcome::Done } else { Outcome::FellShort })
 }

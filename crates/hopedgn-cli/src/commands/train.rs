@@ -9,6 +9,7 @@ use hopedgn::record::{LinkMetrics, Summary};
 use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
 
+use crate::commands::device::DeviceArgs;
 use crate::commands::input::{From, Loaded};
 use crate::commands::number::{duration, grouped};
 use crate::commands::table::Table;
@@ -65,35 +66,7 @@ enum ModelArg {
     Hopedgn,
 }
 
-/// Where to compute.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct DeviceArgs {
-    /// Where to compute
-    #[arg(long, value_enum, default_value_t = Device::Auto)]
-    device: Device,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Device {
-    /// The fastest there is
-    Auto,
-    Cpu,
-    Cuda,
-}
-
-impl DeviceArgs {
-    /// The name of the device to use.
-    pub(crate) fn name(self) -> anyhow::Result<&'static str> {
-        anyhow::ensure!(
-            self.device != Device::Cuda,
-            "found --device cuda, expected auto or cpu; this version computes on the CPU only"
-        );
-        Ok("cpu")
-    }
-}
-
 pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
-    args.device.name()?;
     if let Some(folder) = &args.resume {
         return resume(args, folder, output);
     }
@@ -102,6 +75,7 @@ pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);
     }
+    let device = args.device.open(output)?;
     let loaded = args.from.load(&config.data, output)?;
     let task = Task::new(&loaded.stream, config.split)?;
     let path = args.out.clone().unwrap_or_else(|| free_folder(&config));
@@ -114,10 +88,11 @@ pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
         config.seed,
         path.display()
     ));
-    train(&Session { folder: &folder, config: &config, task: &task }, output)
+    train(&Session { folder: &folder, config: &config, task: &task, device: &device }, output)
 }
 
 fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome> {
+    let device = args.device.open(output)?;
     let folder = RunFolder::open(path)?;
     let mut config = folder.config()?;
     if let Some(epochs) = args.epochs {
@@ -130,7 +105,7 @@ fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome>
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
     output.remark(format_args!("going on with {}", path.display()));
-    train(&Session { folder: &folder, config: &config, task: &task }, output)
+    train(&Session { folder: &folder, config: &config, task: &task, device: &device }, output)
 }
 
 /// Loads the data of a run: what the person names now, or what was named then, wherever that file is from here.

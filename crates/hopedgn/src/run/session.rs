@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ctdg::negative::Pass;
 use ctdg::summary;
-use hopedgn_tensor::Parameters;
+use hopedgn_tensor::{Device, Parameters, Weights};
 
 use super::{EVENTS, MODEL, REPORT, RunFolder, STATE, SUMMARY};
 use crate::config::Config;
@@ -28,6 +28,8 @@ pub struct Session<'a> {
     pub config: &'a Config,
     /// Its data.
     pub task: &'a Task<'a>,
+    /// Where it computes.
+    pub device: &'a Device,
 }
 
 impl Session<'_> {
@@ -37,7 +39,7 @@ impl Session<'_> {
     pub fn train(&self, observer: &mut dyn Observer) -> Result<Summary> {
         let _lock = self.folder.lock()?;
         let (model, parameters) = HopeDgn::new(&self.config.model, self.task.tables.widths(), self.config.seed)?;
-        let mut trainer = Trainer::new(self.config, self.task, &model, parameters)?;
+        let mut trainer = Trainer::new(self.config, self.task, &model, parameters, self.device)?;
         if let Some(state) = self.folder.state()? {
             let file = self.folder.path().join(STATE);
             trainer.restore(&state).map_err(|error| match error {
@@ -83,18 +85,21 @@ impl Session<'_> {
     /// to the same weights.
     fn keep(&self, trainer: &Trainer<'_>, record: &EpochRecord) -> Result<()> {
         if record.better {
-            self.folder.write(MODEL, hopedgn_tensor::save(trainer.parameters(), None, &BTreeMap::new())?)?;
+            self.folder
+                .write(MODEL, hopedgn_tensor::save(&*trainer.weights().parameters()?, None, &BTreeMap::new())?)?;
         }
         self.folder.write(STATE, trainer.save()?)?;
         self.folder.write_metrics(&trainer.progress().history)
     }
 
     fn finish(&self, trainer: &Trainer<'_>, observer: &mut dyn Observer) -> Result<Summary> {
-        let mut best: Parameters = trainer.parameters().clone();
+        let mut best: Parameters = trainer.weights().parameters()?.into_owned();
         self.folder.load_best(&mut best)?;
+        let n_values = best.n_values();
+        let best = Weights::new(self.device, best)?;
         let val = trainer.validate(&best, [Pass::Val, Pass::NewNodeVal], observer)?;
         let (task, batch) = (self.task, self.config.train.batch);
-        let examination = Examination { task, model: trainer.model(), parameters: &best, batch };
+        let examination = Examination { task, model: trainer.model(), weights: &best, batch };
         let mut heuristics = examination.links(Negatives::Random, observer)?;
         let test = heuristics.remove(self.config.model.name.as_str()).unwrap_or_default();
         let history = &trainer.progress().history;
@@ -109,8 +114,8 @@ impl Session<'_> {
             test,
             heuristics,
             seconds_per_epoch: seconds / history.len().max(1) as f64,
-            device: "cpu".to_owned(),
-            parameters: best.n_values(),
+            device: self.device.name().to_owned(),
+            parameters: n_values,
             peak_memory: observer.peak_memory(),
         })
     }

@@ -7,9 +7,8 @@ use ctdg::store::Store;
 use hopedgn::config::ModelConfig;
 use hopedgn::encode::FeatureTables;
 use hopedgn::model::HopeDgn;
-use hopedgn::score::{Learner, PairScorer};
-use hopedgn_tensor::chunks::Chunks;
-use hopedgn_tensor::{Adam, AdamConfig, Gradients};
+use hopedgn::score::{Lesson, PairScorer};
+use hopedgn_tensor::{AdamConfig, Device, Learner};
 
 /// Average precision on the last 30% of the triadic queries after learning from the first 70%, and the best possible.
 fn triadic(mite: bool, n_episodes: u32, n_epochs: u64) -> (f64, f64) {
@@ -31,9 +30,9 @@ fn triadic(mite: bool, n_episodes: u32, n_epochs: u64) -> (f64, f64) {
     };
     let store = Store::build(&triadic.stream).unwrap();
     let tables = FeatureTables::of(&triadic.stream);
-    let (model, mut parameters) = HopeDgn::new(&config, tables.widths(), 1).unwrap();
-    let mut adam = Adam::new(AdamConfig { lr: 2e-3, ..AdamConfig::default() }, &parameters);
-    let (mut chunks, mut gradients) = (Chunks::new(&parameters), Gradients::zeros(&parameters));
+    let (model, parameters) = HopeDgn::new(&config, tables.widths(), 1).unwrap();
+    let adam = AdamConfig { lr: 2e-3, ..AdamConfig::default() };
+    let mut learner = Learner::new(&Device::cpu(), parameters, adam).unwrap();
     let mut scorer = PairScorer::new(&model, tables, &store);
     let pair = |query: &ctdg::generate::Query| PairQuery { src: query.src, dst: query.dst, time: query.time };
     let dropout = ctdg::random::Stream::named(0, "test");
@@ -41,15 +40,13 @@ fn triadic(mite: bool, n_episodes: u32, n_epochs: u64) -> (f64, f64) {
         for batch in train.chunks(100) {
             let queries: Vec<PairQuery> = batch.iter().map(pair).collect();
             let targets: Vec<f32> = batch.iter().map(|query| if query.label { 1.0 } else { 0.0 }).collect();
-            gradients.clear();
-            let mut learner = Learner { parameters: &parameters, chunks: &mut chunks, gradients: &mut gradients };
-            scorer.learn(&mut learner, &queries, &targets, queries.len(), &dropout).unwrap();
-            adam.step(&mut parameters, &gradients);
+            let lesson = Lesson { queries: &queries, targets: &targets, group: queries.len(), dropout: &dropout };
+            scorer.learn(&mut learner, &lesson).unwrap();
         }
     }
     let queries: Vec<PairQuery> = test.iter().map(pair).collect();
     let labels: Vec<bool> = test.iter().map(|query| query.label).collect();
-    let logits = scorer.logits(&parameters, &queries, queries.len()).unwrap();
+    let logits = scorer.logits(learner.weights(), &queries, queries.len()).unwrap();
     let best =
         ctdg::metric::shuffled_average_precision(&test.iter().map(|query| query.optimal).collect::<Vec<_>>(), &labels);
     (average_precision(&logits, &labels).unwrap(), best.unwrap())

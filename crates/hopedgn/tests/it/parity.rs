@@ -9,11 +9,10 @@ use ctdg::store::Store;
 use hopedgn::config::{Config, ModelConfig};
 use hopedgn::encode::FeatureTables;
 use hopedgn::model::HopeDgn;
-use hopedgn::score::{Learner, PairScorer};
+use hopedgn::score::{Lesson, PairScorer};
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
-use hopedgn_tensor::chunks::Chunks;
-use hopedgn_tensor::{Adam, AdamConfig, Gradients, Parameters};
+use hopedgn_tensor::{AdamConfig, Device, Learner, Parameters};
 use serde_json::Value;
 
 /// `f32` against PyTorch's `f64`, relative to the larger of 1 and the largest value: two blocks deep, some tens of
@@ -119,12 +118,13 @@ fn logits_and_every_gradient_are_those_of_pytorch() {
         let store = Store::build(&case.stream).unwrap();
         let mut scorer = PairScorer::new(&model, FeatureTables::of(&case.stream), &store);
         let group = case.queries.len() / 2;
-        let logits = scorer.logits(&parameters, &case.queries, group).unwrap();
+        let mut learner = Learner::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
+        let logits = scorer.logits(learner.weights(), &case.queries, group).unwrap();
         case.assert_close("logit", &logits, &numbers(&case.written["logits"]), TOLERANCE);
 
-        let (mut chunks, mut gradients) = (Chunks::new(&parameters), Gradients::zeros(&parameters));
-        let mut learner = Learner { parameters: &parameters, chunks: &mut chunks, gradients: &mut gradients };
-        let loss = scorer.learn(&mut learner, &case.queries, &case.targets, group, &Stream::named(0, "")).unwrap();
+        let dropout = Stream::named(0, "");
+        let lesson = Lesson { queries: &case.queries, targets: &case.targets, group, dropout: &dropout };
+        let (loss, gradients) = scorer.differentiate(&mut learner, &lesson).unwrap();
         assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < TOLERANCE, "{}", case.name);
         for (id, name, _) in parameters.iter() {
             let expected = numbers(&case.written["gradients"][name]["values"]);
@@ -136,18 +136,15 @@ fn logits_and_every_gradient_are_those_of_pytorch() {
 #[test]
 fn ten_losses_are_those_of_pytorch() {
     for case in Case::all() {
-        let (model, mut parameters) = case.model();
+        let (model, parameters) = case.model();
         let store = Store::build(&case.stream).unwrap();
         let mut scorer = PairScorer::new(&model, FeatureTables::of(&case.stream), &store);
-        let mut adam = Adam::new(AdamConfig { lr: 1e-3, ..AdamConfig::default() }, &parameters);
-        let (mut chunks, mut gradients) = (Chunks::new(&parameters), Gradients::zeros(&parameters));
+        let mut learner = Learner::new(&Device::cpu(), parameters, AdamConfig::default()).unwrap();
+        let (group, dropout) = (case.queries.len() / 2, Stream::named(0, ""));
+        let lesson = Lesson { queries: &case.queries, targets: &case.targets, group, dropout: &dropout };
         for (step, expected) in numbers(&case.written["losses"]).into_iter().enumerate() {
-            gradients.clear();
-            let mut learner = Learner { parameters: &parameters, chunks: &mut chunks, gradients: &mut gradients };
-            let group = case.queries.len() / 2;
-            let loss = scorer.learn(&mut learner, &case.queries, &case.targets, group, &Stream::named(0, "")).unwrap();
+            let loss = scorer.learn(&mut learner, &lesson).unwrap().loss;
             assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {step}: {loss} {expected}", case.name);
-            adam.step(&mut parameters, &gradients);
         }
     }
 }
@@ -173,7 +170,7 @@ fn training_follows_the_curve_of_pytorch() {
             written.retain(|name, _| !name.starts_with("time.") && name != "project.time.weight");
         }
         set(&mut parameters, &written);
-        let mut trainer = Trainer::new(&config, &task, &model, parameters).unwrap();
+        let mut trainer = Trainer::new(&config, &task, &model, parameters, &Device::cpu()).unwrap();
         let mut sum = 0.0;
         for (step, expected) in numbers(&curve["runs"][run]["losses"]).into_iter().enumerate() {
             trainer.steps(1).unwrap();

@@ -9,7 +9,7 @@ use hopedgn::encode::{FeatureTables, FeatureWidths};
 use hopedgn::explain::{explain, sigmoid};
 use hopedgn::model::HopeDgn;
 use hopedgn::score::PairScorer;
-use hopedgn_tensor::Parameters;
+use hopedgn_tensor::{Device, Parameters, Weights};
 
 /// Streams with equal times, repeats, self-loops and lone nodes.
 fn stream(n_events: u32, with_features: bool) -> EventStream {
@@ -48,7 +48,8 @@ fn logits(
 ) -> Vec<f32> {
     let store = Store::build(stream).unwrap();
     let mut scorer = PairScorer::new(model, FeatureTables::of(stream), &store);
-    let score = |batch: &[PairQuery]| scorer.logits(parameters, batch, batch.len()).unwrap();
+    let weights = Weights::new(&Device::cpu(), parameters.clone()).unwrap();
+    let score = |batch: &[PairQuery]| scorer.logits(&weights, batch, batch.len()).unwrap();
     queries.chunks(size).flat_map(score).collect()
 }
 
@@ -132,8 +133,9 @@ fn an_explanation_adds_up() {
     let stream = stream(250, false);
     let (model, parameters) = HopeDgn::new(&small(), FeatureWidths::default(), 1).unwrap();
     let store = Store::build(&stream).unwrap();
+    let weights = Weights::new(&Device::cpu(), parameters.clone()).unwrap();
     for query in queries(30) {
-        let explanation = explain(&model, &parameters, FeatureTables::of(&stream), &store, query).unwrap();
+        let explanation = explain(&model, &weights, FeatureTables::of(&stream), &store, query).unwrap();
         let logit = logits(&model, &parameters, &stream, &[query], 1)[0];
         assert_eq!(explanation.score, sigmoid(logit));
         assert!(explanation.effects.is_sorted_by(|a, b| a.change.abs() >= b.change.abs()));

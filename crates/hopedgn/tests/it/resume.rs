@@ -2,12 +2,12 @@
 
 use ctdg::event::EventStream;
 use ctdg::random::Stream;
-use hopedgn::Error;
 use hopedgn::config::{Config, ModelConfig, TrainConfig};
 use hopedgn::observe::{Observer, Unobserved};
 use hopedgn::record::EpochRecord;
 use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
+use hopedgn::{Device, Error};
 
 fn stream() -> EventStream {
     let mut random = Stream::named(9, "resume");
@@ -69,11 +69,13 @@ fn a_run_stopped_at_any_step_and_resumed_equals_the_unbroken_run() {
     let (stream, config, home) = (stream(), config(), tempfile::tempdir().unwrap());
     let task = Task::new(&stream, config.split).unwrap();
     let whole = folder(&home.path().join("whole"), &config, &task);
-    let expected = Session { folder: &whole, config: &config, task: &task }.train(&mut Unobserved).unwrap();
+    let expected = Session { folder: &whole, config: &config, task: &task, device: &Device::cpu() }
+        .train(&mut Unobserved)
+        .unwrap();
     let model = std::fs::read(whole.path().join("model.safetensors")).unwrap();
     for after in (1..60).step_by(3) {
         let broken = folder(&home.path().join(after.to_string()), &config, &task);
-        let session = Session { folder: &broken, config: &config, task: &task };
+        let session = Session { folder: &broken, config: &config, task: &task, device: &Device::cpu() };
         let mut stops = 0;
         let summary = loop {
             match session.train(&mut StopAt { after: std::cell::Cell::new(after) }) {
@@ -96,13 +98,14 @@ fn more_epochs_continue_a_finished_run() {
     let config = config();
     let task = Task::new(&stream, config.split).unwrap();
     let whole = folder(&home.path().join("whole"), &config, &task);
-    Session { folder: &whole, config: &config, task: &task }.train(&mut Unobserved).unwrap();
+    Session { folder: &whole, config: &config, task: &task, device: &Device::cpu() }.train(&mut Unobserved).unwrap();
 
     let short = Config { train: TrainConfig { epochs: 1, ..config.train.clone() }, ..config.clone() };
     let run = folder(&home.path().join("short"), &short, &task);
-    Session { folder: &run, config: &short, task: &task }.train(&mut Unobserved).unwrap();
+    Session { folder: &run, config: &short, task: &task, device: &Device::cpu() }.train(&mut Unobserved).unwrap();
     assert_eq!(metrics(run.path()).len(), 1);
-    let summary = Session { folder: &run, config: &config, task: &task }.train(&mut Unobserved).unwrap();
+    let summary =
+        Session { folder: &run, config: &config, task: &task, device: &Device::cpu() }.train(&mut Unobserved).unwrap();
     assert_eq!(summary.epochs, 3);
     assert_eq!(metrics(run.path()), metrics(whole.path()));
 }
@@ -113,7 +116,9 @@ fn a_folder_in_use_is_refused() {
     let task = Task::new(&stream, config.split).unwrap();
     let run = folder(&home.path().join("run"), &config, &task);
     let _held = run.lock().unwrap();
-    let error = Session { folder: &run, config: &config, task: &task }.train(&mut Unobserved).unwrap_err();
+    let error = Session { folder: &run, config: &config, task: &task, device: &Device::cpu() }
+        .train(&mut Unobserved)
+        .unwrap_err();
     assert!(error.to_string().contains("another program is training in it"), "{error}");
 }
 
@@ -124,7 +129,9 @@ fn a_diverging_run_stops_with_its_place() {
     config.train.lr = 1e30;
     let task = Task::new(&stream, config.split).unwrap();
     let run = folder(&home.path().join("run"), &config, &task);
-    let error = Session { folder: &run, config: &config, task: &task }.train(&mut Unobserved).unwrap_err();
+    let error = Session { folder: &run, config: &config, task: &task, device: &Device::cpu() }
+        .train(&mut Unobserved)
+        .unwrap_err();
     let Error::Diverged { step, epoch, batch, seed, .. } = error else { panic!("{error}") };
     assert_eq!((epoch, seed), (1, 0));
     assert_eq!(step, batch as u64);

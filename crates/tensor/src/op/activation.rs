@@ -110,6 +110,9 @@ impl Tape<'_> {
     /// `function` of each value of `x`.
     pub fn activate(&mut self, x: Var, function: Activation) -> Var {
         let shape = self.shape(x);
+        if let Some(record) = self.record() {
+            return Var(record.refuse("an activation by itself", shape));
+        }
         let mut values = scratch::copy_of(self.value(x).values());
         let slopes = function.apply_to(&mut values, shape.cols(), self.wants_gradient(x), self.threads());
         let backward = move |mut grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {

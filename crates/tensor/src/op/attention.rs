@@ -5,7 +5,7 @@ use crate::parallel::split;
 use crate::product::{Into, View, product};
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
-use crate::{Dropout, Ragged, Result, Shape, Tape, Tensor, Var};
+use crate::{Dropout, Error, Ragged, Result, Shape, Tape, Tensor, Var};
 
 /// The number of heads; each sees an equal share of the width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,9 @@ impl Tape<'_> {
         if heads.0 == 0 || !width.is_multiple_of(3 * heads.0) || width == 0 {
             let needed = format!("[T, 3D] with D a multiple of {} heads", heads.0);
             return Err(self.misfit("attention", "qkv", qkv, needed));
+        }
+        if self.record().is_some() {
+            return Err(Error::NotOnGpu { operation: "attention" });
         }
         let form = Form { d_model: width / 3, d_head: width / 3 / heads.0, n_heads: heads.0, dropout };
         let shape = Shape::Matrix(batch.total(), form.d_model);

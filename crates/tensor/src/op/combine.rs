@@ -3,12 +3,15 @@
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
-use crate::{Result, Shape, Tape, Tensor, Var};
+use crate::{Error, Result, Shape, Tape, Tensor, Var};
 
 impl Tape<'_> {
     /// `a + b`, value by value.
     pub fn add(&mut self, a: Var, b: Var) -> Result<Var> {
         let shape = self.same_shape("add", a, b)?;
+        if self.record().is_some() {
+            return Err(Error::NotOnGpu { operation: "add" });
+        }
         let mut values = scratch::copy_of(self.value(a).values());
         add_to(&mut values, self.value(b).values());
         let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
@@ -21,6 +24,9 @@ impl Tape<'_> {
     /// `a · b`, value by value.
     pub fn mul(&mut self, a: Var, b: Var) -> Result<Var> {
         let shape = self.same_shape("mul", a, b)?;
+        if self.record().is_some() {
+            return Err(Error::NotOnGpu { operation: "mul" });
+        }
         let values: Vec<f32> = self.value(a).values().iter().zip(self.value(b).values()).map(|(a, b)| a * b).collect();
         let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             for (var, other) in [(a, b), (b, a)] {
@@ -38,6 +44,10 @@ impl Tape<'_> {
         let rows = parts.first().map_or(0, |&part| self.shape(part).rows());
         if let Some(&odd) = parts.iter().find(|&&part| self.shape(part).rows() != rows) {
             return Err(self.misfit("concat", "a part", odd, format_args!("[{rows}, N]")));
+        }
+        if let Some(record) = self.record() {
+            let parts: Vec<usize> = parts.iter().map(|part| part.0).collect();
+            return record.concat(&parts, rows).map(Var);
         }
         // The first column of each part, its width, and the part.
         let mut width = 0;

@@ -41,6 +41,15 @@ impl Dropout {
         self.rate > 0.0
     }
 
+    /// The mask as a kernel reads it: two keys, the bound, the factor of what stays. All zero where nothing falls.
+    pub(crate) fn words(self) -> [u32; 4] {
+        if !self.acts() {
+            return [0; 4];
+        }
+        let Mask { keys: [low, high], bound, keep } = Mask::new(self);
+        [low, high, bound, keep.to_bits()]
+    }
+
     /// The same rate with another seed: for use `index` of many that share this one.
     #[must_use]
     pub fn site(self, index: u64) -> Self {
@@ -157,6 +166,9 @@ impl Tape<'_> {
             return x;
         }
         let shape = self.shape(x);
+        if let Some(record) = self.record() {
+            return Var(record.refuse("dropout by itself", shape));
+        }
         let cols = shape.cols();
         let mut values = scratch::copy_of(self.value(x).values());
         self.threads().rows(&mut values, cols, |first, rows| dropout.apply(first * cols, rows));

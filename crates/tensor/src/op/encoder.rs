@@ -13,6 +13,7 @@ mod mean;
 mod tests;
 
 use super::attention;
+use crate::cuda;
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
@@ -59,7 +60,7 @@ impl Tape<'_> {
     /// where dropₖ is `dropout.site(4 · i + k)`. The last block has no drop₃: only so the mean and the last layer may
     /// change places, which saves a seventh of the work.
     ///
-    /// It runs on the calling thread whatever the tape says: a large batch goes through [`chunks`](crate::chunks).
+    /// It runs on the calling thread whatever the tape says: a large batch goes through chunks.
     pub fn encoder(
         &mut self,
         x: Var,
@@ -82,6 +83,13 @@ impl Tape<'_> {
         for (index, &vars) in (0..).zip(blocks) {
             let d_hidden = self.checked_block(&vars, d_model)?;
             layers.push(Layer { vars, form: Form::new(form, index, d_model, d_hidden) });
+        }
+        if let Some(record) = self.record() {
+            let blocks = layers.iter().map(Layer::on_card).collect();
+            let (batch, pools) = (batch.clone(), pools.clone());
+            return record
+                .encoder(cuda::Stack { x: x.0, blocks, batch, pools, n_heads: form.heads.0, d_model })
+                .map(Var);
         }
         let mut operands = vec![x];
         operands.extend(blocks.iter().flat_map(BlockVars::all));
@@ -138,6 +146,23 @@ impl BlockVars {
 struct Layer {
     vars: BlockVars,
     form: Form,
+}
+
+impl Layer {
+    fn on_card(&self) -> cuda::Block {
+        let BlockVars { norm1, qkv, out, norm2, up, down } = self.vars;
+        let places = |vars: [Var; 2]| vars.map(|var| var.0);
+        cuda::Block {
+            norm1: places(norm1),
+            qkv: places(qkv),
+            out: places(out),
+            norm2: places(norm2),
+            up: places(up),
+            down: places(down),
+            drops: self.form.dropouts(),
+            d_hidden: self.form.d_hidden,
+        }
+    }
 }
 
 struct Stack {

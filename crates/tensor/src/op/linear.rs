@@ -20,6 +20,9 @@ impl Tape<'_> {
         if let Some(bias) = bias.filter(|&bias| self.shape(bias) != Shape::Vector(sizes.n)) {
             return Err(self.misfit("linear", "the bias", bias, Shape::Vector(sizes.n)));
         }
+        if let Some(record) = self.record() {
+            return record.linear([x.0, weight.0], bias.map(|bias| bias.0), activation).map(Var);
+        }
         let bias_values = bias.map(|bias| self.value(bias).values());
         let mut values = sizes.forward(self.value(x), self.value(weight), bias_values, self.threads());
 

@@ -16,6 +16,9 @@ impl Tape<'_> {
             let needed = format_args!("{} values", targets.len()).to_string();
             return Err(self.misfit("binary cross-entropy", "the logits", logits, needed));
         }
+        if let Some(record) = self.record() {
+            return record.bce_with_logits(logits.0, targets, count).map(Var);
+        }
         let term = |x: f32, y: f32| f64::from(x.max(0.0) - x * y + (-x.abs()).exp().ln_1p());
         let total: f64 = self.value(logits).values().iter().zip(targets).map(|(&x, &y)| term(x, y)).sum();
         #[expect(clippy::cast_possible_truncation, reason = "the mean is rounded once, at the end")]

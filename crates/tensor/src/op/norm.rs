@@ -4,7 +4,7 @@ use crate::math::{dot, sum};
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::{add_to, vectorised};
-use crate::{Result, Shape, Tape, Tensor, Threads, Var};
+use crate::{Error, Result, Shape, Tape, Tensor, Threads, Var};
 
 /// Added to the variance, as PyTorch does by default.
 const EPS: f32 = 1e-5;
@@ -18,6 +18,9 @@ impl Tape<'_> {
             if self.shape(var) != Shape::Vector(cols) {
                 return Err(self.misfit("layer norm", what, var, Shape::Vector(cols)));
             }
+        }
+        if self.record().is_some() {
+            return Err(Error::NotOnGpu { operation: "layer norm" });
         }
         let (normal, inv_std) = normalise(self.value(x), self.threads());
         let mut values = normal.clone();

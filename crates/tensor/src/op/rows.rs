@@ -14,6 +14,9 @@ impl Tape<'_> {
         let indices = indices.into();
         let Shape::Matrix(rows, cols) = self.shape(x) else { return Err(self.misfit("gather", "x", x, "[M, D]")) };
         check_indices("gather", &indices, rows)?;
+        if let Some(record) = self.record() {
+            return record.gather(x.0, indices).map(Var);
+        }
         let mut values = scratch::take_zeros(indices.len() * cols);
         pick(self.value(x).values(), &indices, cols, &mut values);
         let shape = Shape::Matrix(indices.len(), cols);
@@ -32,6 +35,9 @@ impl Tape<'_> {
             return Err(self.misfit("scatter", "x", x, format_args!("[{}, D]", indices.len())));
         }
         check_indices("scatter", &indices, n_rows)?;
+        if let Some(record) = self.record() {
+            return record.scatter(x.0, indices, n_rows).map(Var);
+        }
         let mut values = scratch::take_zeros(n_rows * cols);
         put(self.value(x).values(), &indices, cols, &mut values);
         let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
@@ -45,6 +51,9 @@ impl Tape<'_> {
         let cols = self.shape(x).cols();
         if self.shape(x) != Shape::Matrix(batch.total(), cols) {
             return Err(self.misfit("segment mean", "x", x, format_args!("[{}, D]", batch.total())));
+        }
+        if self.record().is_some() {
+            return Err(Error::NotOnGpu { operation: "segment mean" });
         }
         let mut values = scratch::take_zeros(batch.len() * cols);
         let x_values = self.value(x).values();
@@ -81,6 +90,9 @@ impl Tape<'_> {
         if self.shape(x).len() != shape.len() {
             return Err(self.misfit("reshape", "x", x, format_args!("{} values for {shape}", shape.len())));
         }
+        if let Some(record) = self.record() {
+            return record.reshape(x.0, shape).map(Var);
+        }
         let values = scratch::copy_of(self.value(x).values());
         let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| sink.give(x, grad);
         Ok(self.push(&[x], Tensor::from_parts(shape, values), backward))
@@ -92,6 +104,9 @@ impl Tape<'_> {
             return Err(self.misfit("repeat", "x", x, "[D]"));
         }
         let cols = self.shape(x).cols();
+        if let Some(record) = self.record() {
+            return record.repeat_row(x.0, n_rows).map(Var);
+        }
         let values = self.value(x).values().repeat(n_rows);
         let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             let row = |row: usize| &grad[row * cols..(row + 1) * cols];

@@ -11,10 +11,10 @@ use hopedgn::task::Task;
 use hopedgn::train::Trainer;
 use serde::Serialize;
 
+use crate::commands::device::DeviceArgs;
 use crate::commands::input::From;
 use crate::commands::memory;
 use crate::commands::number::{duration, grouped};
-use crate::commands::train::DeviceArgs;
 use crate::output::{Outcome, Output};
 use crate::progress;
 
@@ -60,7 +60,7 @@ struct Report {
 }
 
 pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.device.name()?;
+    let device = args.device.open(output)?;
     let preset = Preset::for_data(&args.data);
     let mut settings = vec![format!("data={:?}", args.data)];
     settings.extend(args.set.iter().cloned());
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let loaded = args.from.load(&args.data, output)?;
     let task = Task::new(&loaded.stream, config.split)?;
     let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), config.seed)?;
-    let mut trainer = Trainer::new(&config, &task, &model, parameters)?;
+    let mut trainer = Trainer::new(&config, &task, &model, parameters, &device)?;
     let n_batches = trainer.n_batches();
     let n_steps = args.steps.unwrap_or(n_batches);
     super::within("--steps", n_steps, n_batches)?;
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let report = Report {
         bench: "epoch",
         data: args.data.clone(),
-        device,
+        device: device.name(),
         threads: rayon::current_num_threads(),
         batch: config.train.batch,
         steps_per_epoch: n_batches,

@@ -3,11 +3,11 @@
 use std::fmt::{self, Display};
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hopedgn::bench::{StepBench, StepSpec};
 use serde::Serialize;
 
-use crate::commands::train::DeviceArgs;
+use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
 use crate::progress;
 
@@ -32,16 +32,6 @@ pub(crate) struct Step {
     /// Steps to time, after two that are not; the best and the median are reported
     #[arg(long, default_value_t = 5)]
     repeats: usize,
-    /// Numbers to multiply; the CPU knows f32 only
-    #[arg(long, value_enum, default_value_t = Precision::F32)]
-    precision: Precision,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Precision {
-    F32,
-    Tf32,
-    Bf16,
 }
 
 #[derive(Debug, Serialize)]
@@ -66,8 +56,7 @@ struct Report {
 }
 
 pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.device.name()?;
-    anyhow::ensure!(args.precision == Precision::F32, "found another --precision than f32, which is all the CPU knows");
+    let device = args.device.open(output)?;
     super::within("--pairs", args.pairs, 1_000_000)?;
     super::within("--tokens", args.tokens, 65_536)?;
     super::within("--repeats", args.repeats, 1_000_000)?;
@@ -80,7 +69,7 @@ pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
         node_features: args.node_features,
         edge_features: args.edge_features,
     };
-    let mut bench = StepBench::new(spec)?;
+    let mut bench = StepBench::new(spec, &device)?;
     let bar = progress::steps(output, "step", args.repeats as u64 + 2);
     let mut seconds = Vec::with_capacity(args.repeats);
     for repeat in 0..args.repeats + 2 {
@@ -97,8 +86,8 @@ pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
     let (flops, products) = (bench.flops(), bench.products_per_second());
     let report = Report {
         bench: "step",
-        device,
-        precision: "f32",
+        device: device.name(),
+        precision: device.precision().as_str(),
         threads: rayon::current_num_threads(),
         pairs: args.pairs,
         tokens: args.tokens,

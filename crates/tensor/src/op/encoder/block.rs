@@ -63,6 +63,11 @@ impl Form {
         Self { d_model, d_hidden, attention, out_dropout, hidden_dropout, down_dropout }
     }
 
+    /// On attention's weights, behind attention, on the hidden rows, behind the second layer.
+    pub(super) fn dropouts(&self) -> [Dropout; 4] {
+        [self.attention.dropout, self.out_dropout, self.hidden_dropout, self.down_dropout]
+    }
+
     /// x += drop(out(attention(norm1(x)))).
     pub(super) fn attend(&self, w: &Weights<'_>, places: &[Place], x: &mut [f32]) -> AttentionKept {
         let d = self.d_model;

@@ -1,0 +1,20 @@
+//! The same operations on an NVIDIA GPU. Driver, compiler and products are found at run time; nothing is linked.
+//!
+//! Everything runs on one stream in the order in which it was asked for, so that a buffer may be used again as soon as
+//! its owner lets go of it. The host waits only where it reads a value.
+
+mod compile;
+mod context;
+mod encoder;
+mod linear;
+mod memory;
+mod product;
+mod record;
+mod resident;
+mod rows;
+
+pub(crate) use context::Context;
+pub(crate) use encoder::{Block, Stack};
+pub(crate) use memory::Buffer;
+pub(crate) use record::Record;
+pub(crate) use resident::{Resident, Teacher};

@@ -1,0 +1,430 @@
+//! Transformer blocks over packed sequences, then means of rows, as a fixed sequence of products and kernels.
+//!
+//! Shapes: T tokens, D model width, F width of the feed-forward layer, P pools. The residual stream is `f32` and kept
+//! once before each LayerNorm; what lies between products is made of what products read.
+
+use std::sync::Arc;
+
+use super::context::{Context, Grid, args};
+use super::linear::{add_column_sums_elem, add_partials, size};
+use super::memory::Buffer;
+use super::product::Product;
+use super::record::{Back, Record};
+use super::rows::check_rows;
+use crate::{Dropout, Error, Precision, Ragged, Result, Shape};
+
+/// Rows of a block of the LayerNorm's way back, and of a strip of GELU's.
+const STRIP: usize = 64;
+
+/// What the stack is made of; shapes have been checked.
+pub(crate) struct Stack {
+    pub(crate) x: usize,
+    pub(crate) blocks: Vec<Block>,
+    pub(crate) batch: Ragged,
+    pub(crate) pools: Ragged,
+    pub(crate) n_heads: usize,
+    pub(crate) d_model: usize,
+}
+
+/// Variables of a block, `[weight, bias]` each, its dropouts and the width of its feed-forward layer.
+#[derive(Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) norm1: [usize; 2],
+    pub(crate) qkv: [usize; 2],
+    pub(crate) out: [usize; 2],
+    pub(crate) norm2: [usize; 2],
+    pub(crate) up: [usize; 2],
+    pub(crate) down: [usize; 2],
+    pub(crate) drops: [Dropout; 4],
+    pub(crate) d_hidden: usize,
+}
+
+impl Block {
+    fn vars(&self) -> impl Iterator<Item = usize> + use<> {
+        [self.norm1, self.qkv, self.out, self.norm2, self.up, self.down].into_iter().flatten()
+    }
+}
+
+/// The offsets of sequences and pools on the card.
+struct Places {
+    sequences: Arc<Buffer>,
+    /// Σ length² of the sequences before: where dropout of attention's weights counts from.
+    weights: Arc<Buffer>,
+    pools: Arc<Buffer>,
+}
+
+/// What a block leaves for the way back.
+struct Kept {
+    x: Arc<Buffer>,
+    y1: Arc<Buffer>,
+    stats1: Arc<Buffer>,
+    qkv: Arc<Buffer>,
+    attended: Arc<Buffer>,
+    logs: Arc<Buffer>,
+    x1: Arc<Buffer>,
+    y2: Arc<Buffer>,
+    stats2: Arc<Buffer>,
+    pre: Arc<Buffer>,
+    /// GELU's values, or the means of their pools.
+    hidden: Arc<Buffer>,
+}
+
+/// What is added to the residual stream before the next LayerNorm: a product without its bias.
+struct Branch {
+    rows: Arc<Buffer>,
+    bias: u64,
+    drop: Dropout,
+}
+
+const NO_MASK: [u32; 4] = [0; 4];
+
+impl Record<'_> {
+    /// The whole stack, `[pools, D]`.
+    pub(crate) fn encoder(&mut self, stack: Stack) -> Result<usize> {
+        self.check()?;
+        check_rows("an encoder over more than 2³¹ rows", stack.batch.total())?;
+        let d_head = stack.d_model / stack.n_heads;
+        let hidden_fits = stack.blocks.iter().all(|block| block.d_hidden.is_multiple_of(4));
+        if d_head > 128 || stack.d_model > 1024 || !hidden_fits {
+            let operation =
+                "an encoder wider than 1024, with heads wider than 128, or of a hidden width not divisible by 4";
+            return Err(Error::NotOnGpu { operation });
+        }
+        let mut operands = vec![stack.x];
+        operands.extend(stack.blocks.iter().flat_map(Block::vars));
+        let wanted = operands.iter().any(|&var| self.wants_gradient(var));
+        let places = stack.places(&self.cuda)?;
+        let values = self.cuda.floats(stack.pools.len() * stack.d_model)?;
+        let kept = stack.forward(self, &places, &values, wanted)?;
+        let shape = Shape::Matrix(stack.pools.len(), stack.d_model);
+        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| stack.backward(kept, &places, &grad, back);
+        Ok(self.push(&operands, shape, values, backward))
+    }
+
+    /// A weight as products read it.
+    fn factor(&self, var: usize) -> Result<super::record::Operand> {
+        self.operand(var)
+    }
+}
+
+impl Stack {
+    fn places(&self, cuda: &Arc<Context>) -> Result<Places> {
+        let offsets = |ragged: &Ragged| -> Vec<u32> {
+            std::iter::once(0).chain(ragged.ranges().map(|range| size(range.end))).collect()
+        };
+        let mut sum = 0_u64;
+        let squares = self.batch.ranges().map(|range| {
+            sum += (range.len() * range.len()) as u64;
+            sum - (range.len() * range.len()) as u64
+        });
+        Ok(Places {
+            weights: cuda.upload(&squares.collect::<Vec<u64>>())?,
+            sequences: cuda.upload(&offsets(&self.batch))?,
+            pools: cuda.upload(&offsets(&self.pools))?,
+        })
+    }
+
+    fn rows(&self) -> usize {
+        self.batch.total()
+    }
+
+    fn forward(&self, record: &Record<'_>, places: &Places, values: &Arc<Buffer>, wanted: bool) -> Result<Vec<Kept>> {
+        let (cuda, t, d) = (&record.cuda, self.rows(), self.d_model);
+        let run = Run { cuda };
+        let mut kept = Vec::new();
+        let mut x = match record.buffer(self.x) {
+            Some(buffer) => Arc::clone(buffer),
+            None => {
+                let copy = cuda.floats(t * d)?;
+                cuda.copy(record.ptr(self.x), copy.ptr(), 4 * t * d)?;
+                copy
+            }
+        };
+        let mut branch: Option<Branch> = None;
+        let mut fed: Option<(Arc<Buffer>, u64)> = None;
+        for (index, block) in self.blocks.iter().enumerate() {
+            let f = block.d_hidden;
+            let (x0, y1, stats1) = run.norm((&x, branch.take()), block.norm1.map(|var| record.ptr(var)), t, d)?;
+            let qkv = run.elems(t * 3 * d)?;
+            run.layer(&y1, record.factor(block.qkv[0])?.ptr, &qkv, (t, d, 3 * d))?;
+            let (attended, logs) = self.attend(&run, record.ptr(block.qkv[1]), places, &qkv, block.drops[0])?;
+            let out = run.elems(t * d)?;
+            run.layer(&attended, record.factor(block.out[0])?.ptr, &out, (t, d, d))?;
+            let out = Branch { rows: out, bias: record.ptr(block.out[1]), drop: block.drops[1] };
+            let (x1, y2, stats2) = run.norm((&x0, Some(out)), block.norm2.map(|var| record.ptr(var)), t, d)?;
+            let pre = run.elems(t * f)?;
+            run.layer(&y2, record.factor(block.up[0])?.ptr, &pre, (t, d, f))?;
+            let (up_bias, mask) = (record.ptr(block.up[1]), block.drops[2].words());
+            let down = record.factor(block.down[0])?;
+            let hidden;
+            if index + 1 < self.blocks.len() {
+                hidden = run.elems(t * f)?;
+                let arguments = args![pre.ptr(), up_bias, mask, hidden.ptr(), size(f), (t * f) as u64];
+                cuda.each("gelu_forward", t * f / 4, arguments)?;
+                let rows = run.elems(t * d)?;
+                run.layer(&hidden, down.ptr, &rows, (t, f, d))?;
+                branch = Some(Branch { rows, bias: record.ptr(block.down[1]), drop: block.drops[3] });
+            } else {
+                let p = self.pools.len();
+                hidden = run.elems(p * f)?;
+                let grid = Grid { blocks: (size(f.div_ceil(4 * 128)), size(p)), threads: (128, 1), shared: 0 };
+                let pools = places.pools.ptr();
+                cuda.launch("gelu_means", grid, args![pre.ptr(), up_bias, mask, pools, hidden.ptr(), size(f)])?;
+                let rows = run.elems(p * d)?;
+                run.layer(&hidden, down.ptr, &rows, (p, f, d))?;
+                fed = Some((rows, record.ptr(block.down[1])));
+            }
+            x = Arc::clone(&x1);
+            if wanted {
+                kept.push(Kept { x: x0, y1, stats1, qkv, attended, logs, x1, y2, stats2, pre, hidden });
+            }
+        }
+        let (rows, bias) = fed.as_ref().map_or((0, 0), |(rows, bias)| (rows.ptr(), *bias));
+        let grid = Grid { blocks: (size(self.pools.len()), 1), threads: (256, 1), shared: 0 };
+        cuda.launch("pool_means", grid, args![x.ptr(), rows, bias, places.pools.ptr(), values.ptr(), size(d)])?;
+        Ok(kept)
+    }
+
+    /// How attention is cut: heads, their width, the step of a row in shared memory.
+    fn head(&self) -> (u32, u32, u32, f32) {
+        let width = self.d_model / self.n_heads;
+        // An odd number of quads a row: neighbours lie in different banks.
+        let quads = width.div_ceil(4);
+        let step = 4 * (quads + usize::from(quads.is_multiple_of(2)));
+        #[expect(clippy::cast_possible_truncation, reason = "the scale is rounded once")]
+        let scale = (1.0 / (width as f64).sqrt()) as f32;
+        (size(self.n_heads), size(width), size(step), scale)
+    }
+
+    fn attend(
+        &self,
+        run: &Run<'_>,
+        bias: u64,
+        places: &Places,
+        qkv: &Buffer,
+        drop: Dropout,
+    ) -> Result<(Arc<Buffer>, Arc<Buffer>)> {
+        let t = self.rows();
+        let (attended, logs) = (run.elems(t * self.d_model)?, run.cuda.floats(t * self.n_heads)?);
+        let (heads, width, step, scale) = self.head();
+        let shared = 4 * (3 * 64 * step + 64 * 68);
+        let grid = Grid { blocks: (size(self.batch.len()) * heads, 1), threads: (256, 1), shared };
+        let (sequences, weights) = (places.sequences.ptr(), places.weights.ptr());
+        let (out, logs_ptr) = (attended.ptr(), logs.ptr());
+        let arguments =
+            args![qkv.ptr(), bias, sequences, weights, drop.words(), out, logs_ptr, heads, width, step, scale];
+        run.cuda.launch("attention_forward", grid, arguments)?;
+        Ok((attended, logs))
+    }
+
+    fn backward(self, kept: Vec<Kept>, places: &Places, grad: &Buffer, back: &mut Back<'_, '_>) -> Result<()> {
+        let cuda = Arc::clone(back.cuda());
+        let run = Run { cuda: &cuda };
+        let (t, d, p) = (self.rows(), self.d_model, self.pools.len());
+        let dx = cuda.floats(t * d)?;
+        let mut branch = run.elems(p * d)?;
+        let grid = Grid { blocks: (size(p), 1), threads: (256, 1), shared: 0 };
+        let arguments = args![grad.ptr(), places.pools.ptr(), dx.ptr(), branch.ptr(), size(d)];
+        cuda.launch("pool_means_backward", grid, arguments)?;
+        for (index, (block, kept)) in self.blocks.iter().zip(kept).enumerate().rev() {
+            let f = block.d_hidden;
+            let is_last = index + 1 == self.blocks.len();
+            let rows = if is_last { p } else { t };
+            run.weight(&branch, &kept.hidden, (rows, d, f), block.down[0], back)?;
+            if is_last {
+                let to = back.sum_of(block.down[1])?;
+                if to != 0 {
+                    add_column_sums_elem(&cuda, branch.ptr(), (p, d), to)?;
+                }
+            }
+            let d_hidden = run.elems(rows * f)?;
+            run.input(&branch, back.record.factor(block.down[0])?.ptr, &d_hidden, (rows, d, f))?;
+            let d_pre = self.gelu_backward(block, &kept, (d_hidden, is_last), places, back)?;
+
+            run.weight(&d_pre, &kept.y2, (t, f, d), block.up[0], back)?;
+            let dy = run.elems(t * d)?;
+            run.input(&d_pre, back.record.factor(block.up[0])?.ptr, &dy, (t, f, d))?;
+            drop(d_pre);
+            branch = run.elems(t * d)?;
+            let norm = (&*kept.x1, &*kept.stats2, block.norm2);
+            let sums = Some((&branch, block.drops[1], block.out[1]));
+            run.norm_backward(&dy, norm, &dx, sums, (t, d), back)?;
+
+            run.weight(&branch, &kept.attended, (t, d, d), block.out[0], back)?;
+            let d_attended = run.elems(t * d)?;
+            run.input(&branch, back.record.factor(block.out[0])?.ptr, &d_attended, (t, d, d))?;
+            let d_qkv = self.attend_backward(&run, block, &kept, &d_attended, places, back)?;
+            let to = back.sum_of(block.qkv[1])?;
+            if to != 0 {
+                add_column_sums_elem(&cuda, d_qkv.ptr(), (t, 3 * d), to)?;
+            }
+            run.weight(&d_qkv, &kept.y1, (t, 3 * d, d), block.qkv[0], back)?;
+            run.input(&d_qkv, back.record.factor(block.qkv[0])?.ptr, &dy, (t, 3 * d, d))?;
+            let before = index.checked_sub(1).map(|before| self.blocks[before]);
+            let sums = before.as_ref().map(|before| (&branch, before.drops[3], before.down[1]));
+            run.norm_backward(&dy, (&*kept.x, &*kept.stats1, block.norm1), &dx, sums, (t, d), back)?;
+        }
+        back.give(self.x, dx)
+    }
+
+    /// The gradient of what GELU read, and that of its bias.
+    fn gelu_backward(
+        &self,
+        block: &Block,
+        kept: &Kept,
+        (d_hidden, is_last): (Arc<Buffer>, bool),
+        places: &Places,
+        back: &mut Back<'_, '_>,
+    ) -> Result<Arc<Buffer>> {
+        let cuda = Arc::clone(back.cuda());
+        let (t, f, p) = (self.rows(), block.d_hidden, self.pools.len());
+        let strips = if is_last { p } else { t.div_ceil(STRIP) };
+        let partials = cuda.floats(strips * f)?;
+        let grid = Grid { blocks: (size(f.div_ceil(4 * 128)), size(strips)), threads: (128, 1), shared: 0 };
+        let (bias, mask) = (back.record.ptr(block.up[1]), block.drops[2].words());
+        let (hidden, pre, sums) = (d_hidden.ptr(), kept.pre.ptr(), partials.ptr());
+        let result = if is_last {
+            let arguments = args![hidden, pre, bias, mask, sums, places.pools.ptr(), size(f)];
+            cuda.launch("gelu_means_backward", grid, arguments)?;
+            Arc::clone(&kept.pre)
+        } else {
+            let arguments = args![hidden, pre, bias, mask, sums, size(t), size(f), size(STRIP)];
+            cuda.launch("gelu_backward", grid, arguments)?;
+            d_hidden
+        };
+        let to = back.sum_of(block.up[1])?;
+        if to != 0 {
+            add_partials(&cuda, &partials, strips, f, to)?;
+        }
+        Ok(result)
+    }
+
+    fn attend_backward(
+        &self,
+        run: &Run<'_>,
+        block: &Block,
+        kept: &Kept,
+        d_attended: &Buffer,
+        places: &Places,
+        back: &Back<'_, '_>,
+    ) -> Result<Arc<Buffer>> {
+        let d_qkv = run.elems(self.rows() * 3 * self.d_model)?;
+        let (heads, width, step, scale) = self.head();
+        let shared = 4 * (4 * 64 * step + 64 * 68 + 64);
+        let grid = Grid { blocks: (size(self.batch.len()) * heads, 1), threads: (256, 1), shared };
+        let arguments = args![
+            kept.qkv.ptr(),
+            back.record.ptr(block.qkv[1]),
+            places.sequences.ptr(),
+            places.weights.ptr(),
+            block.drops[0].words(),
+            kept.attended.ptr(),
+            d_attended.ptr(),
+            kept.logs.ptr(),
+            d_qkv.ptr(),
+            heads,
+            width,
+            step,
+            scale
+        ];
+        run.cuda.launch("attention_backward", grid, arguments)?;
+        Ok(d_qkv)
+    }
+}
+
+/// The steps that blocks share.
+struct Run<'c> {
+    cuda: &'c Arc<Context>,
+}
+
+impl Run<'_> {
+    /// Memory for what products are made of.
+    fn elems(&self, count: usize) -> Result<Arc<Buffer>> {
+        self.cuda.take(if self.cuda.precision == Precision::Bf16 { 2 } else { 4 } * count)
+    }
+
+    /// x · Wᵀ.
+    fn layer(&self, x: &Buffer, weight: u64, out: &Buffer, (m, k, n): (usize, usize, usize)) -> Result<()> {
+        let (a, c) = (x.ptr(), out.ptr());
+        let product = Product { a, a_turned: false, b: weight, b_turned: true, c, m, n, k, add: false, wide: false };
+        self.cuda.multiply(&product)
+    }
+
+    /// dy · W, for a layer from `n_in` to `n_out`.
+    fn input(&self, dy: &Buffer, weight: u64, out: &Buffer, (m, n_out, n_in): (usize, usize, usize)) -> Result<()> {
+        let (a, c) = (dy.ptr(), out.ptr());
+        let (n, k) = (n_in, n_out);
+        let product = Product { a, a_turned: false, b: weight, b_turned: false, c, m, n, k, add: false, wide: false };
+        self.cuda.multiply(&product)
+    }
+
+    /// Adds dyᵀ · x to the gradient of a weight.
+    fn weight(
+        &self,
+        dy: &Buffer,
+        x: &Buffer,
+        (rows, n_out, n_in): (usize, usize, usize),
+        var: usize,
+        back: &mut Back<'_, '_>,
+    ) -> Result<()> {
+        let Some(target) = back.target(var)? else { return Ok(()) };
+        self.cuda.multiply(&Product {
+            a: dy.ptr(),
+            a_turned: true,
+            b: x.ptr(),
+            b_turned: false,
+            c: target.ptr,
+            m: n_out,
+            n: n_in,
+            k: rows,
+            add: target.add,
+            wide: true,
+        })
+    }
+
+    /// The residual stream after a branch, its LayerNorm, and each row's mean and 1/σ.
+    fn norm(
+        &self,
+        (x, branch): (&Arc<Buffer>, Option<Branch>),
+        [scale, shift]: [u64; 2],
+        t: usize,
+        d: usize,
+    ) -> Result<(Arc<Buffer>, Arc<Buffer>, Arc<Buffer>)> {
+        let after = if branch.is_some() { self.cuda.floats(t * d)? } else { Arc::clone(x) };
+        let (y, stats) = (self.elems(t * d)?, self.cuda.floats(2 * t)?);
+        let (rows, bias, mask) =
+            branch.as_ref().map_or((0, 0, NO_MASK), |branch| (branch.rows.ptr(), branch.bias, branch.drop.words()));
+        let name = if d <= 256 { "residual_norm_8" } else { "residual_norm_32" };
+        let grid = Grid { blocks: (size(t.div_ceil(8)), 1), threads: (32, 8), shared: 0 };
+        let (out, y_ptr, stats_ptr) = (after.ptr(), y.ptr(), stats.ptr());
+        let arguments = args![x.ptr(), rows, bias, mask, out, y_ptr, stats_ptr, scale, shift, size(t), size(d)];
+        self.cuda.launch(name, grid, arguments)?;
+        Ok((after, y, stats))
+    }
+
+    /// `dx` grows by the way back of a LayerNorm; the branch before it, if any, gets its gradient and its bias's.
+    fn norm_backward(
+        &self,
+        dy: &Buffer,
+        (x, stats, [scale, shift]): (&Buffer, &Buffer, [usize; 2]),
+        dx: &Buffer,
+        branch: Option<(&Arc<Buffer>, Dropout, usize)>,
+        (t, d): (usize, usize),
+        back: &mut Back<'_, '_>,
+    ) -> Result<()> {
+        let blocks = t.div_ceil(STRIP);
+        let partials = self.cuda.floats(blocks * 3 * d)?;
+        let name = if d <= 256 { "norm_backward_8" } else { "norm_backward_32" };
+        let grid = Grid { blocks: (size(blocks), 1), threads: (32, 8), shared: 8 * 4 * size(d) };
+        let (rows, mask) = branch.map_or((0, NO_MASK), |(rows, drop, _)| (rows.ptr(), drop.words()));
+        let (scale_ptr, sums) = (back.record.ptr(scale), partials.ptr());
+        let sizes = (size(t), size(d), size(STRIP));
+        let arguments =
+            args![dy.ptr(), x.ptr(), stats.ptr(), scale_ptr, dx.ptr(), rows, mask, sums, sizes.0, sizes.1, sizes.2];
+        self.cuda.launch(name, grid, arguments)?;
+        let bias = branch.map_or(Ok(0), |(_, _, bias)| back.sum_of(bias))?;
+        let (scale, shift) = (back.sum_of(scale)?, back.sum_of(shift)?);
+        let grid = Grid { blocks: (size((3 * d).div_ceil(8)), 1), threads: (32, 8), shared: 0 };
+        self.cuda.launch("add_three", grid, args![sums, scale, shift, bias, size(blocks), size(d)])
+    }
+}

@@ -1,0 +1,79 @@
+// What all kernels share. Compiled without any header: the types and functions used are built into the compiler.
+//
+// `elem` is what products read: float, or with BF16 the upper half of a float. Everything else is float.
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+#ifdef BF16
+typedef unsigned short elem;
+__device__ __forceinline__ float load(const elem* p) { return __uint_as_float((u32)(*p) << 16); }
+__device__ __forceinline__ void store(elem* p, float x) {
+    unsigned short bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    *p = bits;
+}
+__device__ __forceinline__ float4 load4(const elem* p) {
+    uint2 bits = *(const uint2*)p;
+    return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xFFFF0000u),
+                       __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xFFFF0000u));
+}
+__device__ __forceinline__ void store4(elem* p, float4 x) {
+    uint2 bits;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits.x) : "f"(x.y), "f"(x.x));
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits.y) : "f"(x.w), "f"(x.z));
+    *(uint2*)p = bits;
+}
+#else
+typedef float elem;
+__device__ __forceinline__ float load(const elem* p) { return *p; }
+__device__ __forceinline__ void store(elem* p, float x) { *p = x; }
+__device__ __forceinline__ float4 load4(const elem* p) { return *(const float4*)p; }
+__device__ __forceinline__ void store4(elem* p, float4 x) { *(float4*)p = x; }
+#endif
+
+// Dropout: the same hash of a position as on the CPU, so that the same values fall.
+struct Mask {
+    u32 key0, key1, bound;
+    float keep;
+};
+
+__device__ __forceinline__ float mask_at(const Mask& mask, u64 position) {
+    u32 x = (u32)(position / 16 * 8 + position % 8) ^ mask.key0;
+    x = ((x ^ (x >> 16)) * 0x7FEB352Du) ^ mask.key1;
+    x = (x ^ (x >> 15)) * 0x846CA68Bu;
+    x ^= x >> 16;
+    u32 bits = position % 16 < 8 ? x & 0xFFFFu : x >> 16;
+    return bits < mask.bound ? 0.0f : mask.keep;
+}
+
+__device__ __forceinline__ float warp_sum(float x) {
+    for (int step = 16; step > 0; step >>= 1) x += __shfl_xor_sync(0xFFFFFFFFu, x, step);
+    return x;
+}
+
+// The exact GELU and its slope, with the CPU's formula.
+__device__ __forceinline__ float2 gelu(float x) {
+    float bell = __expf(-0.5f * x * x);
+    float t = 1.0f / (1.0f + 0.3275911f * 0.70710678f * fabsf(x));
+    float p = 1.0614054f;
+    p = p * t - 1.453152f;
+    p = p * t + 1.4214137f;
+    p = p * t - 0.28449674f;
+    p = p * t + 0.2548296f;
+    float tail = 0.5f * p * t * bell;
+    float phi = x >= 0.0f ? 1.0f - tail : tail;
+    return make_float2(x * phi, phi + x * bell * 0.3989423f);
+}
+
+// A function of one value and its slope: 0 none, 1 ReLU, 2 GELU, 3 sigmoid, 4 tanh, 5 cos.
+__device__ __forceinline__ float2 activation(int kind, float x) {
+    switch (kind) {
+        case 1: return x <= 0.0f ? make_float2(0.0f, 0.0f) : make_float2(x, 1.0f);
+        case 2: return gelu(x);
+        case 3: { float y = 1.0f / (1.0f + expf(-x)); return make_float2(y, y * (1.0f - y)); }
+        case 4: { float y = tanhf(x); return make_float2(y, 1.0f - y * y); }
+        case 5: { float s, c; sincosf(x, &s, &c); return make_float2(c, -s); }
+        default: return make_float2(x, 1.0f);
+    }
+}

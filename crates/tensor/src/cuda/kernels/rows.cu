@@ -1,0 +1,160 @@
+// Rows moved, summed and cut; columns put side by side; functions of one value.
+
+#define FOR(i, n) for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < (n); i += gridDim.x * (u64)blockDim.x)
+
+// to = from as elem.
+extern "C" __global__ void to_elem(const float* from, elem* to, u64 n) {
+    FOR(i, n) store(to + i, from[i]);
+}
+
+// to += from.
+extern "C" __global__ void add_to(float* to, const float* from, u64 n) {
+    FOR(i, n) to[i] += from[i];
+}
+
+// Row indices[i] of from, as row i.
+extern "C" __global__ void gather(const float* from, const u32* indices, float* to, int cols, u64 n) {
+    FOR(i, n) to[i] = from[(u64)indices[i / cols] * cols + i % cols];
+}
+
+// to[target] (+)= the sum of the rows of from that belong to it, in order: rows[starts[target]..starts[target + 1]].
+extern "C" __global__ void put(const float* from, const u32* starts, const u32* rows, float* to, int cols, int n_rows,
+                               int add) {
+    FOR(i, (u64)n_rows * cols) {
+        u32 target = i / cols;
+        int col = i % cols;
+        float sum = add ? to[i] : 0.0f;
+        for (u32 at = starts[target]; at < starts[target + 1]; at++) sum += from[(u64)rows[at] * cols + col];
+        to[i] = sum;
+    }
+}
+
+extern "C" __global__ void repeat_row(const float* row, float* to, int cols, u64 n) {
+    FOR(i, n) to[i] = row[i % cols];
+}
+
+// Columns first..first + cols of rows of width, to or from a matrix of their own.
+extern "C" __global__ void columns_in(const float* part, float* whole, int cols, int width, int first, u64 n) {
+    FOR(i, n) whole[i / cols * width + first + i % cols] = part[i];
+}
+
+extern "C" __global__ void columns_out(const float* whole, float* part, int cols, int width, int first, int add, u64 n) {
+    FOR(i, n) part[i] = (add ? part[i] : 0.0f) + whole[i / cols * width + first + i % cols];
+}
+
+// x = f(x + bias), slopes beside it if asked for.
+extern "C" __global__ void bias_activate(float* x, const float* bias, float* slopes, int kind, int cols, u64 n) {
+    FOR(i, n) {
+        float2 y = activation(kind, bias ? __fadd_rn(x[i], bias[i % cols]) : x[i]);
+        x[i] = y.x;
+        if (slopes) slopes[i] = y.y;
+    }
+}
+
+// f(x · w + b) for one value a row: in f32, whatever products are made of, since times are large.
+extern "C" __global__ void outer(const float* x, const float* w, const float* bias, float* y, float* slopes, int kind,
+                                 int cols, u64 n) {
+    FOR(i, n) {
+        int col = i % cols;
+        float product = __fmul_rn(x[i / cols], w[col]);
+        float2 value = activation(kind, bias ? __fadd_rn(product, bias[col]) : product);
+        y[i] = value.x;
+        if (slopes) slopes[i] = value.y;
+    }
+}
+
+extern "C" __global__ void multiply(float* x, const float* by, u64 n) {
+    FOR(i, n) x[i] *= by[i];
+}
+
+// Partial sums over strips of rows: of x, and of x · weights[row] if there are weights.
+extern "C" __global__ void column_sums(const float* x, const float* weights, float* partials, int rows, int cols,
+                                       int strip) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (col >= cols) return;
+    int first = blockIdx.y * strip, end = min(rows, first + strip);
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    int row = first;
+    for (; row + 4 <= end; row += 4)
+        for (int k = 0; k < 4; k++)
+            sums[k] += x[(u64)(row + k) * cols + col] * (weights ? weights[row + k] : 1.0f);
+    for (; row < end; row++) sums[0] += x[(u64)row * cols + col] * (weights ? weights[row] : 1.0f);
+    partials[(u64)blockIdx.y * cols + col] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int rows, int cols, int strip) {
+    int col = blockIdx.x * blockDim.x + threadIdx.x;
+    if (col >= cols) return;
+    int first = blockIdx.y * strip, end = min(rows, first + strip);
+    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    int row = first;
+    for (; row + 4 <= end; row += 4)
+        for (int k = 0; k < 4; k++) sums[k] += load(x + (u64)(row + k) * cols + col);
+    for (; row < end; row++) sums[0] += load(x + (u64)row * cols + col);
+    partials[(u64)blockIdx.y * cols + col] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// to += the partial sums, in order: one warp a column.
+extern "C" __global__ void add_partials(const float* partials, float* to, int n_partials, int cols) {
+    int col = blockIdx.x * blockDim.y + threadIdx.y;
+    if (col >= cols) return;
+    float sum = 0.0f;
+    for (int at = threadIdx.x; at < n_partials; at += 32) sum += partials[(u64)at * cols + col];
+    sum = warp_sum(sum);
+    if (threadIdx.x == 0) to[col] += sum;
+}
+
+// The mean binary cross-entropy, summed in double by one block; gradients of its logits beside it.
+extern "C" __global__ void bce(const float* logits, const float* targets, float* loss, float* grads, int n,
+                               double count) {
+    __shared__ double sums[256];
+    double sum = 0.0;
+    for (int i = threadIdx.x; i < n; i += 256) {
+        float x = logits[i], y = targets[i];
+        sum += (double)(fmaxf(x, 0.0f) - x * y + log1pf(expf(-fabsf(x))));
+        grads[i] = (1.0f / (1.0f + expf(-x)) - y) * (float)(1.0 / count);
+    }
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (int half = 128; half > 0; half >>= 1) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) *loss = (float)(sums[0] / count);
+}
+
+// grads *= *by.
+extern "C" __global__ void scale_by(float* grads, const float* by, u64 n) {
+    FOR(i, n) grads[i] *= *by;
+}
+
+// Sets the flag where a gradient or the loss is NaN or infinite.
+extern "C" __global__ void find_bad(const float* x, u32* flag, u64 n) {
+    bool bad = false;
+    FOR(i, n) bad |= !isfinite(x[i]);
+    if (bad) *flag = 1;
+}
+
+struct Update {
+    float grad_share, keep_square, square_share, root_correction, eps, step_size, weight_decay;
+};
+
+// Adam over all parameters at once, unless a gradient was bad.
+extern "C" __global__ void adam(float* weights, const float* grads, float* means, float* squares, elem* copies,
+                                const u32* flag, Update update, u64 n) {
+    if (*flag) return;
+    FOR(i, n) {
+        float weight = weights[i];
+        float grad = grads[i] + update.weight_decay * weight;
+        float mean = means[i] + update.grad_share * (grad - means[i]);
+        float square = update.keep_square * squares[i] + update.square_share * grad * grad;
+        float root = sqrtf(square) / update.root_correction + update.eps;
+        weight -= update.step_size * (mean / root);
+        means[i] = mean;
+        squares[i] = square;
+        weights[i] = weight;
+#ifdef BF16
+        store(copies + i, weight);
+#endif
+    }
+}

@@ -1,0 +1,247 @@
+//! Matrix products through cuBLASLt.
+//!
+//! The library thinks in columns. A row-major matrix is the transpose of what it sees, so that C = A·B is asked for as
+//! Cᵀ = Bᵀ·Aᵀ: the operands change places and nothing is copied.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+use cudarc::cublaslt::result::{self, CublasError};
+use cudarc::cublaslt::sys;
+use cudarc::driver;
+
+use super::context::Context;
+use crate::{Error, Precision, Result};
+
+/// C = op(A) · op(B), or C += where `add`; all row-major and dense.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Product {
+    /// `[m, k]`, or `[k, m]` where turned.
+    pub(super) a: u64,
+    pub(super) a_turned: bool,
+    /// `[k, n]`, or `[n, k]` where turned.
+    pub(super) b: u64,
+    pub(super) b_turned: bool,
+    /// `[m, n]`
+    pub(super) c: u64,
+    pub(super) m: usize,
+    pub(super) n: usize,
+    pub(super) k: usize,
+    pub(super) add: bool,
+    /// Whether C holds `f32` whatever the factors hold.
+    pub(super) wide: bool,
+}
+
+/// What the choice of an algorithm depends on.
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+struct Key {
+    sizes: [usize; 3],
+    turned: [bool; 2],
+    add: bool,
+    wide: bool,
+}
+
+/// The library's handle and the algorithms chosen so far.
+pub(super) struct Products {
+    handle: sys::cublasLtHandle_t,
+    precision: Precision,
+    preference: sys::cublasLtMatmulPreference_t,
+    /// By whether A and B are turned.
+    descriptions: HashMap<[bool; 2], sys::cublasLtMatmulDesc_t>,
+    algorithms: HashMap<Key, sys::cublasLtMatmulAlgo_t>,
+    workspace: u64,
+}
+
+const WORKSPACE: usize = 64 << 20;
+
+fn failed(error: CublasError) -> Error {
+    Error::Cuda { doing: "multiply", detail: format!("{:?}", error.0) }
+}
+
+/// Lengths that vary from batch to batch share an algorithm with their neighbours.
+fn bucket(size: usize) -> usize {
+    if size < 1024 { size } else { size.next_multiple_of(size.next_power_of_two() / 8) }
+}
+
+struct Layouts([sys::cublasLtMatrixLayout_t; 3]);
+
+impl Drop for Layouts {
+    #[expect(unsafe_code, reason = "a call of the library")]
+    fn drop(&mut self) {
+        for layout in self.0 {
+            // SAFETY: it was created with the others and is destroyed once.
+            let _ = unsafe { result::destroy_matrix_layout(layout) };
+        }
+    }
+}
+
+impl Products {
+    #[expect(unsafe_code, reason = "calls of the library")]
+    pub(super) fn new(precision: Precision) -> Result<Self> {
+        let preference = result::create_matmul_pref().map_err(failed)?;
+        let attribute = sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
+        let size = WORKSPACE;
+        // SAFETY: the attribute is a size; the memory is the library's own to write.
+        let workspace = unsafe {
+            result::set_matmul_pref_attribute(preference, attribute, (&raw const size).cast(), size_of::<usize>())
+                .map_err(failed)?;
+            driver::result::malloc_sync(WORKSPACE).map_err(super::context::driver("take memory"))?
+        };
+        Ok(Self {
+            handle: result::create_handle().map_err(failed)?,
+            precision,
+            preference,
+            descriptions: HashMap::new(),
+            algorithms: HashMap::new(),
+            workspace,
+        })
+    }
+
+    fn kinds(&self, wide: bool) -> [sys::cudaDataType; 3] {
+        use sys::cudaDataType_t::{CUDA_R_16BF, CUDA_R_32F};
+        let narrow = if self.precision == Precision::Bf16 { CUDA_R_16BF } else { CUDA_R_32F };
+        [narrow, narrow, if wide { CUDA_R_32F } else { narrow }]
+    }
+
+    #[expect(unsafe_code, reason = "calls of the library")]
+    fn description(&mut self, turned: [bool; 2]) -> Result<sys::cublasLtMatmulDesc_t> {
+        use sys::cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
+        use sys::cublasLtMatmulDescAttributes_t as Attribute;
+        if let Some(&known) = self.descriptions.get(&turned) {
+            return Ok(known);
+        }
+        let compute = if self.precision == Precision::Tf32 { CUBLAS_COMPUTE_32F_FAST_TF32 } else { CUBLAS_COMPUTE_32F };
+        let description = result::create_matmul_desc(compute, sys::cudaDataType_t::CUDA_R_32F).map_err(failed)?;
+        let [a_turned, b_turned] = turned;
+        // The library's first operand is B.
+        for (attribute, turned) in
+            [(Attribute::CUBLASLT_MATMUL_DESC_TRANSA, b_turned), (Attribute::CUBLASLT_MATMUL_DESC_TRANSB, a_turned)]
+        {
+            let value = i32::from(turned);
+            // SAFETY: the attribute is a number of four bytes.
+            unsafe {
+                result::set_matmul_desc_attribute(description, attribute, (&raw const value).cast(), 4)
+                    .map_err(failed)?;
+            }
+        }
+        self.descriptions.insert(turned, description);
+        Ok(description)
+    }
+
+    fn layouts(&self, p: &Product, [m, n, k]: [usize; 3]) -> Result<Layouts> {
+        let [b_kind, a_kind, c_kind] = self.kinds(p.wide);
+        // As the library sees them: columns of the length of our rows.
+        let layout = |kind, rows: usize, cols: usize| {
+            result::create_matrix_layout(kind, rows as u64, cols as u64, i64::try_from(rows).unwrap_or(i64::MAX))
+                .map_err(failed)
+        };
+        let b = if p.b_turned { layout(b_kind, k, n)? } else { layout(b_kind, n, k)? };
+        let a = if p.a_turned { layout(a_kind, m, k)? } else { layout(a_kind, k, m)? };
+        Ok(Layouts([b, a, layout(c_kind, n, m)?]))
+    }
+
+    #[expect(unsafe_code, reason = "calls of the library")]
+    fn algorithm(&mut self, p: &Product, sizes: [usize; 3]) -> Result<sys::cublasLtMatmulAlgo_t> {
+        let key = Key { sizes, turned: [p.a_turned, p.b_turned], add: p.add, wide: p.wide };
+        if let Some(known) = self.algorithms.get(&key) {
+            return Ok(*known);
+        }
+        let description = self.description(key.turned)?;
+        let layouts = self.layouts(p, sizes)?;
+        let [b, a, c] = layouts.0;
+        let mut found = MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::uninit();
+        let mut count = 0;
+        // SAFETY: all descriptors are alive, and there is room for one answer.
+        let found = unsafe {
+            sys::cublasLtMatmulAlgoGetHeuristic(
+                self.handle,
+                description,
+                b,
+                a,
+                c,
+                c,
+                self.preference,
+                1,
+                found.as_mut_ptr(),
+                &raw mut count,
+            )
+            .result()
+            .map_err(failed)?;
+            if count == 0 {
+                let [m, n, k] = sizes;
+                let detail = format!("no algorithm for [{m}, {k}] · [{k}, {n}]");
+                return Err(Error::Cuda { doing: "multiply", detail });
+            }
+            found.assume_init()
+        };
+        self.algorithms.insert(key, found.algo);
+        Ok(found.algo)
+    }
+
+    #[expect(unsafe_code, reason = "calls of the library")]
+    fn run(&mut self, p: &Product, stream: driver::sys::CUstream) -> Result<()> {
+        let Product { m, n, k, .. } = *p;
+        let description = self.description([p.a_turned, p.b_turned])?;
+        let layouts = self.layouts(p, [m, n, k])?;
+        let [b, a, c] = layouts.0;
+        let (alpha, beta) = (1.0_f32, if p.add { 1.0_f32 } else { 0.0 });
+        let (handle, workspace) = (self.handle, self.workspace);
+        let run = |algorithm: &sys::cublasLtMatmulAlgo_t| {
+            // SAFETY: the matrices lie where `p` says, as large as it says; the workspace is used by one product at a
+            // time, since all run on one stream.
+            unsafe {
+                result::matmul(
+                    handle,
+                    description,
+                    (&raw const alpha).cast(),
+                    (&raw const beta).cast(),
+                    p.b as *const c_void,
+                    b,
+                    p.a as *const c_void,
+                    a,
+                    p.c as *const c_void,
+                    c,
+                    p.c as *mut c_void,
+                    c,
+                    algorithm,
+                    workspace as *mut c_void,
+                    WORKSPACE,
+                    stream.cast(),
+                )
+            }
+        };
+        // Only the number of rows varies from batch to batch, and no row's length depends on it.
+        let near = if p.a_turned { [m, n, bucket(k)] } else { [bucket(m), n, k] };
+        let near = self.algorithm(p, near)?;
+        run(&near).or_else(|_| {
+            // The neighbour's algorithm does not do for this size: ask for its own.
+            let own = self.algorithm(p, [m, n, k])?;
+            run(&own).map_err(failed)
+        })
+    }
+}
+
+impl Context {
+    /// Computes a product. Of an empty inner size it is 0.
+    pub(super) fn multiply(&self, product: &Product) -> Result<()> {
+        let Product { m, n, k, c, add, wide, .. } = *product;
+        if m == 0 || n == 0 {
+            return Ok(());
+        }
+        if k == 0 {
+            let size = if wide || self.precision != Precision::Bf16 { 4 } else { 2 };
+            return if add { Ok(()) } else { self.fill_zero(c, m * n * size) };
+        }
+        self.products().run(product, self.stream)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn neighbours_share_a_bucket_and_small_sizes_do_not() {
+        assert_eq!([1, 200, 1023].map(super::bucket), [1, 200, 1023]);
+        assert_eq!(super::bucket(25_000), super::bucket(25_600));
+    }
+}

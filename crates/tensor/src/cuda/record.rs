@@ -1,0 +1,231 @@
+//! The tape's record of a forward pass on the card: values, and the way back to what they were made from.
+
+use std::sync::Arc;
+
+use super::context::{Context, args};
+use super::memory::Buffer;
+use super::resident::Resident;
+use crate::{Error, Precision, Result, Shape, Tensor};
+
+/// Values of a forward pass on the card. Its places are those of the tape's variables.
+pub(crate) struct Record<'p> {
+    pub(super) cuda: Arc<Context>,
+    pub(super) resident: &'p Resident,
+    nodes: Vec<Node>,
+    used: Vec<Option<usize>>,
+    frozen: bool,
+    /// What went wrong in an operation that cannot say so.
+    failure: Option<Error>,
+}
+
+struct Node {
+    shape: Shape,
+    ptr: u64,
+    /// Nothing where the value is a parameter.
+    buffer: Option<Arc<Buffer>>,
+    kind: Kind,
+}
+
+enum Kind {
+    Constant,
+    Parameter(usize),
+    Operation(Option<Backward>),
+}
+
+type Backward = Box<dyn FnOnce(Arc<Buffer>, &mut Back<'_, '_>) -> Result<()> + Send>;
+
+/// A factor of a product: where it is, and what keeps it there.
+pub(super) struct Operand {
+    pub(super) ptr: u64,
+    _keep: Option<Arc<Buffer>>,
+}
+
+impl<'p> Record<'p> {
+    pub(crate) fn new(resident: &'p Resident, n_parameters: usize, frozen: bool) -> Self {
+        let cuda = Arc::clone(&resident.cuda);
+        Self { cuda, resident, nodes: Vec::new(), used: vec![None; n_parameters], frozen, failure: None }
+    }
+
+    pub(crate) fn shape(&self, var: usize) -> Shape {
+        self.nodes[var].shape
+    }
+
+    pub(crate) fn wants_gradient(&self, var: usize) -> bool {
+        !matches!(self.nodes[var].kind, Kind::Constant)
+    }
+
+    pub(super) fn ptr(&self, var: usize) -> u64 {
+        self.nodes[var].ptr
+    }
+
+    pub(super) fn buffer(&self, var: usize) -> Option<&Arc<Buffer>> {
+        self.nodes[var].buffer.as_ref()
+    }
+
+    /// A value that gets no gradient. Should it not reach the card, the next operation says so.
+    pub(crate) fn input(&mut self, tensor: &Tensor) -> usize {
+        let placed = match tensor.placed() {
+            Some(buffer) => Ok(Arc::clone(buffer)),
+            None => self.cuda.upload(tensor.values()),
+        };
+        let (ptr, buffer) = match placed {
+            Ok(buffer) => (buffer.ptr(), Some(buffer)),
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                (0, None)
+            }
+        };
+        self.node(Node { shape: tensor.shape(), ptr, buffer, kind: Kind::Constant })
+    }
+
+    pub(crate) fn parameter(&mut self, id: usize, shape: Shape) -> usize {
+        if let Some(var) = self.used[id] {
+            return var;
+        }
+        let kind = if self.frozen { Kind::Constant } else { Kind::Parameter(id) };
+        let var = self.node(Node { shape, ptr: self.resident.value(id), buffer: None, kind });
+        self.used[id] = Some(var);
+        var
+    }
+
+    /// The error that is still to be told.
+    pub(super) fn check(&mut self) -> Result<()> {
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// An operation that there is not on the card.
+    pub(crate) fn refuse(&mut self, operation: &'static str, shape: Shape) -> usize {
+        self.failure.get_or_insert(Error::NotOnGpu { operation });
+        self.node(Node { shape, ptr: 0, buffer: None, kind: Kind::Constant })
+    }
+
+    pub(super) fn push(
+        &mut self,
+        operands: &[usize],
+        shape: Shape,
+        buffer: Arc<Buffer>,
+        backward: impl FnOnce(Arc<Buffer>, &mut Back<'_, '_>) -> Result<()> + Send + 'static,
+    ) -> usize {
+        let kind = if operands.iter().any(|&var| self.wants_gradient(var)) {
+            Kind::Operation(Some(Box::new(backward)))
+        } else {
+            Kind::Constant
+        };
+        self.node(Node { shape, ptr: buffer.ptr(), buffer: Some(buffer), kind })
+    }
+
+    fn node(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    /// The value as a factor of a product.
+    pub(super) fn operand(&self, var: usize) -> Result<Operand> {
+        let node = &self.nodes[var];
+        if self.cuda.precision != Precision::Bf16 {
+            return Ok(Operand { ptr: node.ptr, _keep: node.buffer.clone() });
+        }
+        if let (None, Some(id)) = (&node.buffer, self.used.iter().position(|used| *used == Some(var))) {
+            return Ok(Operand { ptr: self.resident.factor(id), _keep: None });
+        }
+        narrow(&self.cuda, node.ptr, node.shape.len())
+    }
+
+    /// Waits, and reads a value.
+    pub(crate) fn read(&self, var: usize) -> Result<Vec<f32>> {
+        let node = &self.nodes[var];
+        let mut values = vec![0.0; node.shape.len()];
+        self.cuda.download(node.ptr, &mut values)?;
+        Ok(values)
+    }
+
+    /// Adds to the gradients at `gradients` those of `loss`, which must be a single value; the loss.
+    pub(crate) fn backward(mut self, loss: usize, gradients: u64) -> Result<Arc<Buffer>> {
+        self.check()?;
+        let one = self.cuda.upload(&[1.0_f32])?;
+        let loss_value =
+            self.nodes[loss].buffer.clone().ok_or(Error::NotOnGpu { operation: "a loss without a model" })?;
+        let mut pending: Vec<Option<Arc<Buffer>>> = self.nodes.iter().map(|_| None).collect();
+        pending[loss] = Some(one);
+        for index in (0..self.nodes.len()).rev() {
+            let Some(grad) = pending[index].take() else { continue };
+            let Kind::Operation(backward) = &mut self.nodes[index].kind else { continue };
+            let Some(backward) = backward.take() else { continue };
+            backward(grad, &mut Back { record: &self, pending: &mut pending, gradients })?;
+            // What was made from this value has been walked already, so that nobody reads it again.
+            self.nodes[index].buffer = None;
+        }
+        Ok(loss_value)
+    }
+}
+
+/// A copy of `count` values for products, where those are not made of `f32`.
+pub(super) fn narrow(cuda: &Arc<Context>, ptr: u64, count: usize) -> Result<Operand> {
+    if cuda.precision != Precision::Bf16 {
+        return Ok(Operand { ptr, _keep: None });
+    }
+    let copy = cuda.take(2 * count)?;
+    cuda.each("to_elem", count, args![ptr, copy.ptr(), count as u64])?;
+    Ok(Operand { ptr: copy.ptr(), _keep: Some(copy) })
+}
+
+/// What an operation sees on the way back, and where it leaves gradients.
+pub(super) struct Back<'a, 'p> {
+    pub(super) record: &'a Record<'p>,
+    pending: &'a mut [Option<Arc<Buffer>>],
+    gradients: u64,
+}
+
+/// Where a gradient goes: to be written, or added to.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub(super) ptr: u64,
+    pub(super) add: bool,
+}
+
+impl Back<'_, '_> {
+    pub(super) fn cuda(&self) -> &Arc<Context> {
+        &self.record.cuda
+    }
+
+    /// Where the gradient of `var` goes; nothing where nobody wants it.
+    pub(super) fn target(&mut self, var: usize) -> Result<Option<Target>> {
+        match self.record.nodes[var].kind {
+            Kind::Constant => Ok(None),
+            Kind::Parameter(id) => {
+                Ok(Some(Target { ptr: self.gradients + 4 * self.record.resident.offset(id) as u64, add: true }))
+            }
+            Kind::Operation(_) => {
+                if let Some(sum) = &self.pending[var] {
+                    return Ok(Some(Target { ptr: sum.ptr(), add: true }));
+                }
+                let fresh = self.record.cuda.floats(self.record.shape(var).len())?;
+                let target = Target { ptr: fresh.ptr(), add: false };
+                self.pending[var] = Some(fresh);
+                Ok(Some(target))
+            }
+        }
+    }
+
+    /// Where the gradient of a parameter is added to; 0 where nobody wants it.
+    pub(super) fn sum_of(&mut self, var: usize) -> Result<u64> {
+        let Some(target) = self.target(var)? else { return Ok(0) };
+        if !target.add {
+            self.cuda().fill_zero(target.ptr, 4 * self.record.shape(var).len())?;
+        }
+        Ok(target.ptr)
+    }
+
+    /// Adds `grad` to the gradient of `var`, without copying it where it is the first.
+    pub(super) fn give(&mut self, var: usize, grad: Arc<Buffer>) -> Result<()> {
+        if matches!(self.record.nodes[var].kind, Kind::Operation(_)) && self.pending[var].is_none() {
+            self.pending[var] = Some(grad);
+            return Ok(());
+        }
+        let count = self.record.shape(var).len();
+        match self.target(var)? {
+            None => Ok(()),
+            Some(target) => self.cuda().each("add_to", count, args![target.ptr, grad.ptr(), count as u64]),
+        }
+    }
+}

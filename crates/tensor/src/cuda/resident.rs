@@ -1,0 +1,236 @@
+//! Weights on the card, one after another in one piece of memory, and what teaches them.
+
+use std::sync::Arc;
+
+use super::context::{Context, args};
+use super::memory::Buffer;
+use super::record::Record;
+use crate::adam::Update;
+use crate::learner::Step;
+use crate::{Adam, Error, Gradients, Parameters, Precision, Result, Shape, Tape, Tensor, Var};
+
+/// Where each parameter begins, in values: at multiples of what makes wide loads possible.
+const STEP: usize = 128;
+
+fn offsets(parameters: &Parameters) -> (Vec<usize>, usize) {
+    let mut end = 0;
+    let mut offset = |tensor: &Tensor| {
+        let first = end;
+        end += tensor.shape().len().next_multiple_of(STEP);
+        first
+    };
+    (parameters.iter().map(|(_, _, tensor)| offset(tensor)).collect(), end)
+}
+
+/// Tensors one after another, as they lie on the card.
+fn flat<'t>(tensors: impl Iterator<Item = &'t Tensor>, offsets: &[usize], total: usize) -> Vec<f32> {
+    let mut values = vec![0.0; total];
+    for (tensor, &first) in tensors.zip(offsets) {
+        values[first..first + tensor.shape().len()].copy_from_slice(tensor.values());
+    }
+    values
+}
+
+/// Weights on the card.
+#[derive(Debug)]
+pub(crate) struct Resident {
+    pub(super) cuda: Arc<Context>,
+    values: Arc<Buffer>,
+    /// Copies for products, where those are not made of `f32`.
+    factors: Option<Arc<Buffer>>,
+    offsets: Vec<usize>,
+    total: usize,
+}
+
+impl Resident {
+    pub(crate) fn new(cuda: &Arc<Context>, parameters: &Parameters) -> Result<Self> {
+        cuda.enter()?;
+        let (offsets, total) = offsets(parameters);
+        let values = cuda.upload(&flat(parameters.iter().map(|(_, _, tensor)| tensor), &offsets, total))?;
+        let mut factors = None;
+        if cuda.precision == Precision::Bf16 {
+            let copies = cuda.take(2 * total)?;
+            cuda.each("to_elem", total, args![values.ptr(), copies.ptr(), total as u64])?;
+            factors = Some(copies);
+        }
+        Ok(Self { cuda: Arc::clone(cuda), values, factors, offsets, total })
+    }
+
+    /// Before every forward pass.
+    pub(crate) fn begin(&self) -> Result<()> {
+        self.cuda.enter()
+    }
+
+    pub(super) fn offset(&self, id: usize) -> usize {
+        self.offsets[id]
+    }
+
+    pub(super) fn value(&self, id: usize) -> u64 {
+        self.values.ptr() + 4 * self.offsets[id] as u64
+    }
+
+    /// The parameter as products read it.
+    pub(super) fn factor(&self, id: usize) -> u64 {
+        self.factors.as_ref().map_or(self.value(id), |copies| copies.ptr() + 2 * self.offsets[id] as u64)
+    }
+
+    /// The weights as they are now, with the names of `like`.
+    pub(crate) fn download(&self, like: &Parameters) -> Result<Parameters> {
+        self.cuda.enter()?;
+        let mut values = vec![0.0; self.total];
+        self.cuda.download(self.values.ptr(), &mut values)?;
+        let mut parameters = like.clone();
+        for (tensor, &first) in parameters.values_mut().zip(&self.offsets) {
+            let len = tensor.shape().len();
+            tensor.values_mut().copy_from_slice(&values[first..first + len]);
+        }
+        Ok(parameters)
+    }
+
+    /// Leaves a copy of `tensor` on the card.
+    pub(crate) fn place(&self, tensor: &mut Tensor) -> Result<()> {
+        self.cuda.enter()?;
+        let placed = self.cuda.upload(tensor.values())?;
+        tensor.set_placed(placed);
+        Ok(())
+    }
+}
+
+/// Gradients and Adam's state on the card.
+#[derive(Debug)]
+pub(crate) struct Teacher {
+    cuda: Arc<Context>,
+    gradients: Arc<Buffer>,
+    means: Arc<Buffer>,
+    squares: Arc<Buffer>,
+    /// Not 0 where a gradient or the loss is no number.
+    flag: Arc<Buffer>,
+    offsets: Vec<usize>,
+    total: usize,
+}
+
+impl Teacher {
+    pub(crate) fn new(cuda: Arc<Context>, parameters: &Parameters) -> Result<Self> {
+        cuda.enter()?;
+        let (offsets, total) = offsets(parameters);
+        let zeros = || -> Result<Arc<Buffer>> {
+            let buffer = cuda.floats(total)?;
+            cuda.fill_zero(buffer.ptr(), 4 * total)?;
+            Ok(buffer)
+        };
+        let (gradients, means, squares) = (zeros()?, zeros()?, zeros()?);
+        let flag = cuda.floats(1)?;
+        Ok(Self { gradients, means, squares, flag, cuda, offsets, total })
+    }
+
+    /// Reads Adam's state.
+    pub(crate) fn download(&self, adam: &mut Adam) -> Result<()> {
+        self.cuda.enter()?;
+        for (from, to) in [(&self.means, &mut adam.means), (&self.squares, &mut adam.squares)] {
+            let mut values = vec![0.0; self.total];
+            self.cuda.download(from.ptr(), &mut values)?;
+            for (tensor, &first) in to.iter_mut().zip(&self.offsets) {
+                let len = tensor.shape().len();
+                tensor.values_mut().copy_from_slice(&values[first..first + len]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes up Adam's state.
+    pub(crate) fn upload(&mut self, adam: &Adam) -> Result<()> {
+        self.cuda.enter()?;
+        self.means = self.cuda.upload(&flat(adam.means.iter(), &self.offsets, self.total))?;
+        self.squares = self.cuda.upload(&flat(adam.squares.iter(), &self.offsets, self.total))?;
+        Ok(())
+    }
+
+    /// Runs all chunks forward and backward. What comes back are the losses, still on the card.
+    pub(crate) fn losses<T, E: From<Error>>(
+        &mut self,
+        parameters: &Parameters,
+        resident: &Resident,
+        chunks: &[T],
+        forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E>,
+    ) -> Result<Vec<Arc<Buffer>>, E> {
+        self.cuda.enter()?;
+        self.cuda.fill_zero(self.gradients.ptr(), 4 * self.total)?;
+        self.cuda.fill_zero(self.flag.ptr(), 4)?;
+        let mut losses = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let mut tape = Tape::on_card(parameters, resident, false);
+            let loss = forward(&mut tape, chunk)?;
+            losses.push(tape.backward_on_card(loss, self.gradients.ptr())?);
+        }
+        Ok(losses)
+    }
+
+    /// Adam, unless something is no number. The host waits only after all has been asked for.
+    pub(crate) fn step(&mut self, resident: &Resident, adam: &mut Adam, losses: Vec<Arc<Buffer>>) -> Result<Step> {
+        let (cuda, flag, n) = (&self.cuda, self.flag.ptr(), self.total as u64);
+        for loss in &losses {
+            cuda.each("find_bad", 1, args![loss.ptr(), flag, 1_u64])?;
+        }
+        cuda.each("find_bad", self.total, args![self.gradients.ptr(), flag, n])?;
+        let update = adam.next_update();
+        let factors = resident.factors.as_ref().map_or(0, |copies| copies.ptr());
+        let (grads, means, squares) = (self.gradients.ptr(), self.means.ptr(), self.squares.ptr());
+        let arguments = args![resident.values.ptr(), grads, means, squares, factors, flag, words(update), n];
+        cuda.each("adam", self.total, arguments)?;
+        let loss = self.read(&losses)?;
+        let mut bad = [0.0];
+        cuda.download(flag, &mut bad)?;
+        let is_finite = bad[0].to_bits() == 0;
+        if is_finite {
+            adam.n_steps += 1;
+        }
+        Ok(Step { loss, is_finite })
+    }
+
+    /// The sum of `losses`.
+    pub(crate) fn read(&self, losses: &[Arc<Buffer>]) -> Result<f64> {
+        let mut sum = 0.0;
+        for loss in losses {
+            let mut value = [0.0];
+            self.cuda.download(loss.ptr(), &mut value)?;
+            sum += f64::from(value[0]);
+        }
+        Ok(sum)
+    }
+
+    /// Host copies of the gradients.
+    pub(crate) fn gradients(&self, parameters: &Parameters) -> Result<Gradients> {
+        let mut values = vec![0.0; self.total];
+        self.cuda.download(self.gradients.ptr(), &mut values)?;
+        let mut gradients = Gradients::zeros(parameters);
+        for (tensor, &first) in gradients.parameters.iter_mut().zip(&self.offsets) {
+            let len = tensor.shape().len();
+            tensor.values_mut().copy_from_slice(&values[first..first + len]);
+        }
+        Ok(gradients)
+    }
+}
+
+/// The scalars of a step in the order of the kernel's `Update`.
+fn words(update: Update) -> [f32; 7] {
+    let Update { grad_share, keep_square, square_share, root_correction, eps, step_size, weight_decay } = update;
+    [grad_share, keep_square, square_share, root_correction, eps, step_size, weight_decay]
+}
+
+impl<'p> Tape<'p> {
+    /// An empty tape on the card; a frozen one keeps nothing for a way back.
+    pub(crate) fn on_card(parameters: &'p Parameters, resident: &'p Resident, frozen: bool) -> Self {
+        let record = Record::new(resident, parameters.len(), frozen);
+        Self::with_record(parameters, record, frozen)
+    }
+
+    /// Adds the gradients of `loss` to those at `gradients`; the loss.
+    fn backward_on_card(self, loss: Var, gradients: u64) -> Result<Arc<Buffer>> {
+        if self.shape(loss).len() != 1 {
+            let needed = "a single value".to_owned();
+            let got: Shape = self.shape(loss);
+            return Err(Error::Shape { operation: "backward", what: "the loss", got, needed });
+        }
+        self.into_record().ok_or(Error::NotOnGpu { operation: "backward" })?.backward(loss.0, gradients)
+    }
+}

@@ -1,0 +1,142 @@
+//! Rows picked, put down, repeated and cut anew; columns side by side.
+
+use std::sync::Arc;
+
+use super::context::{Context, args};
+use super::linear::{add_column_sums, size};
+use super::memory::Buffer;
+use super::record::{Back, Record, Target};
+use crate::{Error, Result, Shape};
+
+/// For each of `n_rows` targets the positions in `indices` that name it, in order: where each list begins, and the
+/// lists.
+fn lists(indices: &[u32], n_rows: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut starts = vec![0_u32; n_rows + 1];
+    for &index in indices {
+        starts[index as usize + 1] += 1;
+    }
+    for row in 0..n_rows {
+        starts[row + 1] += starts[row];
+    }
+    let mut next = starts.clone();
+    let mut positions = vec![0_u32; indices.len()];
+    for (position, &index) in (0..).zip(indices) {
+        let place = &mut next[index as usize];
+        positions[*place as usize] = position;
+        *place += 1;
+    }
+    (starts, positions)
+}
+
+/// Sums rows of `from` into those that `indices` name, always in the same order.
+fn put(cuda: &Arc<Context>, from: u64, indices: &[u32], n_rows: usize, cols: usize, to: Target) -> Result<()> {
+    let (starts, positions) = lists(indices, n_rows);
+    let (starts, positions) = (cuda.upload(&starts)?, cuda.upload(&positions)?);
+    let (n, add) = (n_rows * cols, u32::from(to.add));
+    let arguments = args![from, starts.ptr(), positions.ptr(), to.ptr, size(cols), size(n_rows), add];
+    cuda.each("put", n, arguments)
+}
+
+fn pick(cuda: &Arc<Context>, from: u64, indices: &Buffer, n: usize, cols: usize, to: u64) -> Result<()> {
+    cuda.each("gather", n * cols, args![from, indices.ptr(), to, size(cols), (n * cols) as u64])
+}
+
+impl Record<'_> {
+    pub(crate) fn gather(&mut self, x: usize, indices: Arc<[u32]>) -> Result<usize> {
+        self.check()?;
+        let (rows, cols) = (self.shape(x).rows(), self.shape(x).cols());
+        let out = self.cuda.floats(indices.len() * cols)?;
+        let uploaded = self.cuda.upload(&indices)?;
+        pick(&self.cuda, self.ptr(x), &uploaded, indices.len(), cols, out.ptr())?;
+        let shape = Shape::Matrix(indices.len(), cols);
+        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| match back.target(x)? {
+            None => Ok(()),
+            Some(target) => put(back.cuda(), grad.ptr(), &indices, rows, cols, target),
+        };
+        Ok(self.push(&[x], shape, out, backward))
+    }
+
+    pub(crate) fn scatter(&mut self, x: usize, indices: Arc<[u32]>, n_rows: usize) -> Result<usize> {
+        self.check()?;
+        let cols = self.shape(x).cols();
+        let out = self.cuda.floats(n_rows * cols)?;
+        put(&self.cuda, self.ptr(x), &indices, n_rows, cols, Target { ptr: out.ptr(), add: false })?;
+        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
+            let uploaded = back.cuda().upload(&indices)?;
+            let picked = back.cuda().floats(indices.len() * cols)?;
+            pick(back.cuda(), grad.ptr(), &uploaded, indices.len(), cols, picked.ptr())?;
+            back.give(x, picked)
+        };
+        Ok(self.push(&[x], Shape::Matrix(n_rows, cols), out, backward))
+    }
+
+    /// The same memory under another shape.
+    pub(crate) fn reshape(&mut self, x: usize, shape: Shape) -> Result<usize> {
+        self.check()?;
+        let buffer = match self.buffer(x) {
+            Some(buffer) => Arc::clone(buffer),
+            None => {
+                let copy = self.cuda.floats(shape.len())?;
+                self.cuda.copy(self.ptr(x), copy.ptr(), 4 * shape.len())?;
+                copy
+            }
+        };
+        Ok(self.push(&[x], shape, buffer, move |grad, back| back.give(x, grad)))
+    }
+
+    pub(crate) fn repeat_row(&mut self, x: usize, n_rows: usize) -> Result<usize> {
+        self.check()?;
+        let cols = self.shape(x).cols();
+        let n = n_rows * cols;
+        let out = self.cuda.floats(n)?;
+        self.cuda.each("repeat_row", n, args![self.ptr(x), out.ptr(), size(cols), n as u64])?;
+        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
+            let to = back.sum_of(x)?;
+            let cuda = Arc::clone(back.cuda());
+            if to == 0 { Ok(()) } else { add_column_sums(&cuda, (grad.ptr(), 0), (n_rows, cols), to) }
+        };
+        Ok(self.push(&[x], Shape::Matrix(n_rows, cols), out, backward))
+    }
+
+    pub(crate) fn concat(&mut self, parts: &[usize], rows: usize) -> Result<usize> {
+        self.check()?;
+        let width: usize = parts.iter().map(|&part| self.shape(part).cols()).sum();
+        let out = self.cuda.floats(rows * width)?;
+        let mut first = 0;
+        let mut places = Vec::with_capacity(parts.len());
+        for &part in parts {
+            let cols = self.shape(part).cols();
+            let n = rows * cols;
+            let arguments = args![self.ptr(part), out.ptr(), size(cols), size(width), size(first), n as u64];
+            self.cuda.each("columns_in", n, arguments)?;
+            places.push((first, cols, part));
+            first += cols;
+        }
+        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
+            for (first, cols, part) in places {
+                let Some(target) = back.target(part)? else { continue };
+                let (n, add) = (rows * cols, u32::from(target.add));
+                let (cols, width, first) = (size(cols), size(width), size(first));
+                let arguments = args![grad.ptr(), target.ptr, cols, width, first, add, n as u64];
+                back.cuda().each("columns_out", n, arguments)?;
+            }
+            Ok(())
+        };
+        Ok(self.push(parts, Shape::Matrix(rows, width), out, backward))
+    }
+}
+
+/// What kernels count in 32 bits must fit.
+pub(super) fn check_rows(operation: &'static str, rows: usize) -> Result<()> {
+    if i32::try_from(rows).is_ok() { Ok(()) } else { Err(Error::NotOnGpu { operation }) }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn lists_name_every_position_once_in_order() {
+        let (starts, positions) = super::lists(&[2, 0, 2, 3, 2, 0], 5);
+        assert_eq!(starts, [0, 2, 2, 5, 6, 6]);
+        assert_eq!(positions, [1, 5, 0, 2, 4, 3]);
+    }
+}

@@ -1,0 +1,89 @@
+//! Where weights live and operations run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::cuda::Context;
+use crate::{Result, chunks};
+
+/// The numbers that products on a GPU are made of; sums are always `f32`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Precision {
+    /// 24 bits of significand, without the matrix units.
+    F32,
+    /// `f32` values, of which products read 11 bits of significand.
+    #[default]
+    Tf32,
+    /// Values between layers have 8 bits of significand; weights, their gradients and the residual stream stay `f32`.
+    Bf16,
+}
+
+impl Precision {
+    /// As in files and flags.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Tf32 => "tf32",
+            Self::Bf16 => "bf16",
+        }
+    }
+}
+
+/// How to use a GPU.
+#[derive(Debug, Clone, Default)]
+pub struct CudaOptions {
+    /// The numbers of products.
+    pub precision: Precision,
+    /// Where compiled kernels are kept; without it they are compiled at every start.
+    pub cache: Option<PathBuf>,
+}
+
+/// Where weights live and operations run. A clone is the same device.
+#[derive(Debug, Clone, Default)]
+pub struct Device {
+    cuda: Option<Arc<Context>>,
+}
+
+impl Device {
+    /// The threads of the current pool.
+    #[must_use]
+    pub fn cpu() -> Self {
+        Self::default()
+    }
+
+    /// The first GPU of this machine. What is needed for it is looked for now, at run time.
+    pub fn cuda(options: &CudaOptions) -> Result<Self> {
+        Ok(Self { cuda: Some(Context::new(options)?) })
+    }
+
+    /// `cpu` or `cuda`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        if self.cuda.is_some() { "cuda" } else { "cpu" }
+    }
+
+    /// What products are made of.
+    #[must_use]
+    pub fn precision(&self) -> Precision {
+        self.cuda.as_ref().map_or(Precision::F32, |cuda| cuda.precision)
+    }
+
+    /// The name of the card, if it is one.
+    #[must_use]
+    pub fn card(&self) -> Option<&str> {
+        self.cuda.as_ref().map(|cuda| cuda.card.as_str())
+    }
+
+    /// About as many rows as should be run at once: what a core's cache holds, or what keeps a card busy.
+    #[must_use]
+    pub fn rows_per_chunk(&self) -> usize {
+        /// Whole batches of any size of the paper; larger ones are cut so that memory stays bounded.
+        const ON_A_CARD: usize = 1 << 17;
+        if self.cuda.is_some() { ON_A_CARD } else { chunks::ROWS }
+    }
+
+    pub(crate) fn context(&self) -> Option<&Arc<Context>> {
+        self.cuda.as_ref()
+    }
+}
