@@ -123,13 +123,13 @@ impl HopeDgn {
         let n_patches = input.pairs.total();
         let given = |tape: &mut Tape<'_>, tensor: &Option<hopedgn_tensor::Tensor>| {
             let tensor = tensor.as_ref().ok_or(crate::Error::MissingInput)?;
-            let x = tape.input(tensor.clone());
+            let x = tape.input_copy(tensor);
             self.in_patches(tape, x, input)
         };
         let nodes = self.node_channel.forward(tape, n_patches, |tape| given(tape, &input.nodes))?;
         let edges = self.edge_channel.forward(tape, n_patches, |tape| given(tape, &input.edges))?;
         let times = self.time_channel.forward(tape, n_patches, |tape| {
-            let ages = tape.input(input.ages.clone());
+            let ages = tape.input_copy(&input.ages);
             let time = self.time.ok_or(crate::Error::MissingInput)?;
             let times = time.forward(tape, ages)?; // [T, Dt]
             self.in_patches(tape, times, input)
@@ -143,7 +143,7 @@ impl HopeDgn {
         let (Some([hidden, out]), Some(mite)) = (self.mite, &input.mite) else {
             return self.mite_channel.forward(tape, n_patches, |_| Err(crate::Error::MissingInput));
         };
-        let x = tape.input(mite.clone());
+        let x = tape.input_copy(mite);
         let x = hidden.forward(tape, x, Some(Activation::Relu))?;
         let x = out.forward(tape, x, None)?; // [R, Dm]
         if input.places.is_none() {

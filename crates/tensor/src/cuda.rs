@@ -15,6 +15,6 @@ mod rows;
 
 pub(crate) use context::Context;
 pub(crate) use encoder::{Block, Stack};
-pub(crate) use memory::Buffer;
+pub(crate) use record::Copies;
 pub(crate) use record::Record;
 pub(crate) use resident::{Resident, Teacher};

@@ -140,8 +140,8 @@ impl Learner {
             }
             Home::Cuda(teacher) => {
                 let Some(resident) = &mut self.weights.resident else { unreachable!("weights are where they learn") };
-                let loss = teacher.losses(&self.weights.parameters, resident, chunks, forward)?;
-                let step = teacher.step(resident, &mut self.adam, loss)?;
+                let losses = teacher.losses(&self.weights.parameters, resident, chunks, forward)?;
+                let step = teacher.step(resident, &mut self.adam, &losses)?;
                 Ok(step)
             }
         }

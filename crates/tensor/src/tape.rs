@@ -91,6 +91,14 @@ impl<'p> Tape<'p> {
         self.node(Value::Owned(tensor), Kind::Constant)
     }
 
+    /// The same of a copy, which is not made where the tensor has been [placed](crate::Weights::place).
+    pub fn input_copy(&mut self, tensor: &Tensor) -> Var {
+        match &mut self.record {
+            Some(record) => Var(record.input(tensor)),
+            None => self.input(tensor.clone()),
+        }
+    }
+
     /// A value whose gradient [`Gradients::of`] will know.
     pub fn watched(&mut self, tensor: Tensor) -> Var {
         if let Some(record) = &mut self.record {

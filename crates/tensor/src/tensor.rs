@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::cuda::Buffer;
+use crate::cuda::Copies;
 use crate::scratch::{self, Scratch};
 use crate::{Error, Result};
 
@@ -80,7 +80,7 @@ pub struct Tensor {
 
 /// A copy of the values on a card; equal tensors are equal with and without.
 #[derive(Debug, Clone, Default)]
-struct Placed(Option<Arc<Buffer>>);
+struct Placed(Option<Arc<Copies>>);
 
 impl PartialEq for Placed {
     fn eq(&self, _: &Self) -> bool {
@@ -173,12 +173,12 @@ impl Tensor {
         self.values.iter().all(|value| value.is_finite())
     }
 
-    pub(crate) fn placed(&self) -> Option<&Arc<Buffer>> {
-        self.placed.0.as_ref()
+    pub(crate) fn placed(&self) -> Option<&Copies> {
+        self.placed.0.as_deref()
     }
 
-    pub(crate) fn set_placed(&mut self, buffer: Arc<Buffer>) {
-        self.placed = Placed(Some(buffer));
+    pub(crate) fn set_placed(&mut self, copies: Copies) {
+        self.placed = Placed(Some(Arc::new(copies)));
     }
 
     pub(crate) fn into_values(self) -> Scratch {

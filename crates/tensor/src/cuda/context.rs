@@ -45,7 +45,7 @@ impl fmt::Debug for Context {
 /// An argument of a kernel: any value of at most 32 bytes.
 #[derive(Clone, Copy)]
 #[repr(align(8))]
-pub(super) struct Arg([u32; 8]);
+pub(super) struct Arg(#[expect(dead_code, reason = "the driver reads it")] [u32; 8]);
 
 impl From<u64> for Arg {
     #[expect(clippy::cast_possible_truncation, reason = "both halves are kept")]

@@ -186,11 +186,15 @@ impl Stack {
     }
 
     /// How attention is cut: heads, their width, the step of a row in shared memory.
-    fn head(&self) -> (u32, u32, u32, f32) {
+    fn head(&self, precision: Precision) -> (u32, u32, u32, f32) {
         let width = self.d_model / self.n_heads;
         // An odd number of quads a row: neighbours lie in different banks.
         let quads = width.div_ceil(4);
-        let step = 4 * (quads + usize::from(quads.is_multiple_of(2)));
+        let step = match precision {
+            Precision::F32 => 4 * (quads + usize::from(quads.is_multiple_of(2))),
+            // Whole blocks of 8 columns for the matrix units; at least as wide as a row of weights.
+            Precision::Tf32 | Precision::Bf16 => (8 * width.div_ceil(8) + 4).max(68),
+        };
         #[expect(clippy::cast_possible_truncation, reason = "the scale is rounded once")]
         let scale = (1.0 / (width as f64).sqrt()) as f32;
         (size(self.n_heads), size(width), size(step), scale)
@@ -206,14 +210,17 @@ impl Stack {
     ) -> Result<(Arc<Buffer>, Arc<Buffer>)> {
         let t = self.rows();
         let (attended, logs) = (run.elems(t * self.d_model)?, run.cuda.floats(t * self.n_heads)?);
-        let (heads, width, step, scale) = self.head();
-        let shared = 4 * (3 * 64 * step + 64 * 68);
+        let (heads, width, step, scale) = self.head(run.cuda.precision);
+        let (name, shared) = match run.cuda.precision {
+            Precision::F32 => ("attention_forward", 4 * (3 * 64 * step + 64 * 68)),
+            Precision::Tf32 | Precision::Bf16 => ("attention_forward_mma", 4 * (3 * 64 * step + 3 * 64)),
+        };
         let grid = Grid { blocks: (size(self.batch.len()) * heads, 1), threads: (256, 1), shared };
         let (sequences, weights) = (places.sequences.ptr(), places.weights.ptr());
         let (out, logs_ptr) = (attended.ptr(), logs.ptr());
         let arguments =
             args![qkv.ptr(), bias, sequences, weights, drop.words(), out, logs_ptr, heads, width, step, scale];
-        run.cuda.launch("attention_forward", grid, arguments)?;
+        run.cuda.launch(name, grid, arguments)?;
         Ok((attended, logs))
     }
 
@@ -309,8 +316,11 @@ impl Stack {
         back: &Back<'_, '_>,
     ) -> Result<Arc<Buffer>> {
         let d_qkv = run.elems(self.rows() * 3 * self.d_model)?;
-        let (heads, width, step, scale) = self.head();
-        let shared = 4 * (4 * 64 * step + 64 * 68 + 64);
+        let (heads, width, step, scale) = self.head(run.cuda.precision);
+        let (name, shared) = match run.cuda.precision {
+            Precision::F32 => ("attention_backward", 4 * (4 * 64 * step + 64 * 68 + 64)),
+            Precision::Tf32 | Precision::Bf16 => ("attention_backward_mma", 4 * (4 * 64 * step + 64)),
+        };
         let grid = Grid { blocks: (size(self.batch.len()) * heads, 1), threads: (256, 1), shared };
         let arguments = args![
             kept.qkv.ptr(),
@@ -327,7 +337,7 @@ impl Stack {
             step,
             scale
         ];
-        run.cuda.launch("attention_backward", grid, arguments)?;
+        run.cuda.launch(name, grid, arguments)?;
         Ok(d_qkv)
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn add_column_sums(
 ) -> Result<()> {
     let strips = rows.div_ceil(STRIP);
     let partials = cuda.floats(strips * cols)?;
-    let grid = Grid { blocks: (size(cols.div_ceil(128)), size(strips)), threads: (128, 1), shared: 0 };
+    let grid = Grid { blocks: (size(cols.div_ceil(32)), size(strips)), threads: (32, 8), shared: 0 };
     let sizes = (size(rows), size(cols), size(STRIP));
     cuda.launch("column_sums", grid, args![x, weights, partials.ptr(), sizes.0, sizes.1, sizes.2])?;
     add_partials(cuda, &partials, strips, cols, to)
@@ -48,7 +48,7 @@ pub(super) fn add_column_sums(
 pub(super) fn add_column_sums_elem(cuda: &Arc<Context>, x: u64, (rows, cols): (usize, usize), to: u64) -> Result<()> {
     let strips = rows.div_ceil(STRIP);
     let partials = cuda.floats(strips * cols)?;
-    let grid = Grid { blocks: (size(cols.div_ceil(128)), size(strips)), threads: (128, 1), shared: 0 };
+    let grid = Grid { blocks: (size(cols.div_ceil(32)), size(strips)), threads: (32, 8), shared: 0 };
     cuda.launch("column_sums_elem", grid, args![x, partials.ptr(), size(rows), size(cols), size(STRIP)])?;
     add_partials(cuda, &partials, strips, cols, to)
 }

@@ -1,6 +1,6 @@
 //! The tape's record of a forward pass on the card: values, and the way back to what they were made from.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::context::{Context, args};
 use super::memory::Buffer;
@@ -23,7 +23,16 @@ struct Node {
     ptr: u64,
     /// Nothing where the value is a parameter.
     buffer: Option<Arc<Buffer>>,
+    /// A copy for products, once one was needed.
+    factor: OnceLock<Arc<Buffer>>,
     kind: Kind,
+}
+
+/// A tensor's values on the card, and a copy for products where those are not made of `f32`.
+#[derive(Debug, Clone)]
+pub(crate) struct Copies {
+    pub(super) values: Arc<Buffer>,
+    pub(super) factor: Option<Arc<Buffer>>,
 }
 
 enum Kind {
@@ -37,7 +46,7 @@ type Backward = Box<dyn FnOnce(Arc<Buffer>, &mut Back<'_, '_>) -> Result<()> + S
 /// A factor of a product: where it is, and what keeps it there.
 pub(super) struct Operand {
     pub(super) ptr: u64,
-    _keep: Option<Arc<Buffer>>,
+    pub(super) keep: Option<Arc<Buffer>>,
 }
 
 impl<'p> Record<'p> {
@@ -65,17 +74,18 @@ impl<'p> Record<'p> {
     /// A value that gets no gradient. Should it not reach the card, the next operation says so.
     pub(crate) fn input(&mut self, tensor: &Tensor) -> usize {
         let placed = match tensor.placed() {
-            Some(buffer) => Ok(Arc::clone(buffer)),
-            None => self.cuda.upload(tensor.values()),
+            Some(copies) => Ok(copies.clone()),
+            None => self.cuda.upload(tensor.values()).map(|values| Copies { values, factor: None }),
         };
-        let (ptr, buffer) = match placed {
-            Ok(buffer) => (buffer.ptr(), Some(buffer)),
+        let (ptr, buffer, factor) = match placed {
+            Ok(Copies { values, factor }) => (values.ptr(), Some(values), factor),
             Err(error) => {
                 self.failure.get_or_insert(error);
-                (0, None)
+                (0, None, None)
             }
         };
-        self.node(Node { shape: tensor.shape(), ptr, buffer, kind: Kind::Constant })
+        let factor = factor.map_or_else(OnceLock::new, OnceLock::from);
+        self.node(Node { shape: tensor.shape(), ptr, buffer, factor, kind: Kind::Constant })
     }
 
     pub(crate) fn parameter(&mut self, id: usize, shape: Shape) -> usize {
@@ -83,7 +93,7 @@ impl<'p> Record<'p> {
             return var;
         }
         let kind = if self.frozen { Kind::Constant } else { Kind::Parameter(id) };
-        let var = self.node(Node { shape, ptr: self.resident.value(id), buffer: None, kind });
+        let var = self.node(Node { shape, ptr: self.resident.value(id), buffer: None, factor: OnceLock::new(), kind });
         self.used[id] = Some(var);
         var
     }
@@ -96,7 +106,7 @@ impl<'p> Record<'p> {
     /// An operation that there is not on the card.
     pub(crate) fn refuse(&mut self, operation: &'static str, shape: Shape) -> usize {
         self.failure.get_or_insert(Error::NotOnGpu { operation });
-        self.node(Node { shape, ptr: 0, buffer: None, kind: Kind::Constant })
+        self.node(Node { shape, ptr: 0, buffer: None, factor: OnceLock::new(), kind: Kind::Constant })
     }
 
     pub(super) fn push(
@@ -111,7 +121,7 @@ impl<'p> Record<'p> {
         } else {
             Kind::Constant
         };
-        self.node(Node { shape, ptr: buffer.ptr(), buffer: Some(buffer), kind })
+        self.node(Node { shape, ptr: buffer.ptr(), buffer: Some(buffer), factor: OnceLock::new(), kind })
     }
 
     fn node(&mut self, node: Node) -> usize {
@@ -123,12 +133,19 @@ impl<'p> Record<'p> {
     pub(super) fn operand(&self, var: usize) -> Result<Operand> {
         let node = &self.nodes[var];
         if self.cuda.precision != Precision::Bf16 {
-            return Ok(Operand { ptr: node.ptr, _keep: node.buffer.clone() });
+            return Ok(Operand { ptr: node.ptr, keep: None });
         }
         if let (None, Some(id)) = (&node.buffer, self.used.iter().position(|used| *used == Some(var))) {
-            return Ok(Operand { ptr: self.resident.factor(id), _keep: None });
+            return Ok(Operand { ptr: self.resident.factor(id), keep: None });
         }
-        narrow(&self.cuda, node.ptr, node.shape.len())
+        if let Some(copy) = node.factor.get() {
+            return Ok(Operand { ptr: copy.ptr(), keep: None });
+        }
+        let operand = narrow(&self.cuda, node.ptr, node.shape.len())?;
+        if let Some(copy) = &operand.keep {
+            let _ = node.factor.set(Arc::clone(copy));
+        }
+        Ok(operand)
     }
 
     /// Waits, and reads a value.
@@ -154,6 +171,7 @@ impl<'p> Record<'p> {
             backward(grad, &mut Back { record: &self, pending: &mut pending, gradients })?;
             // What was made from this value has been walked already, so that nobody reads it again.
             self.nodes[index].buffer = None;
+            self.nodes[index].factor = OnceLock::new();
         }
         Ok(loss_value)
     }
@@ -162,11 +180,11 @@ impl<'p> Record<'p> {
 /// A copy of `count` values for products, where those are not made of `f32`.
 pub(super) fn narrow(cuda: &Arc<Context>, ptr: u64, count: usize) -> Result<Operand> {
     if cuda.precision != Precision::Bf16 {
-        return Ok(Operand { ptr, _keep: None });
+        return Ok(Operand { ptr, keep: None });
     }
     let copy = cuda.take(2 * count)?;
     cuda.each("to_elem", count, args![ptr, copy.ptr(), count as u64])?;
-    Ok(Operand { ptr: copy.ptr(), _keep: Some(copy) })
+    Ok(Operand { ptr: copy.ptr(), keep: Some(copy) })
 }
 
 /// What an operation sees on the way back, and where it leaves gradients.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::context::{Context, args};
 use super::memory::Buffer;
-use super::record::Record;
+use super::record::{Copies, Record, narrow};
 use crate::adam::Update;
 use crate::learner::Step;
 use crate::{Adam, Error, Gradients, Parameters, Precision, Result, Shape, Tape, Tensor, Var};
@@ -90,8 +90,9 @@ impl Resident {
     /// Leaves a copy of `tensor` on the card.
     pub(crate) fn place(&self, tensor: &mut Tensor) -> Result<()> {
         self.cuda.enter()?;
-        let placed = self.cuda.upload(tensor.values())?;
-        tensor.set_placed(placed);
+        let values = self.cuda.upload(tensor.values())?;
+        let factor = narrow(&self.cuda, values.ptr(), tensor.shape().len())?.keep;
+        tensor.set_placed(Copies { values, factor });
         Ok(())
     }
 }
@@ -166,9 +167,9 @@ impl Teacher {
     }
 
     /// Adam, unless something is no number. The host waits only after all has been asked for.
-    pub(crate) fn step(&mut self, resident: &Resident, adam: &mut Adam, losses: Vec<Arc<Buffer>>) -> Result<Step> {
+    pub(crate) fn step(&mut self, resident: &Resident, adam: &mut Adam, losses: &[Arc<Buffer>]) -> Result<Step> {
         let (cuda, flag, n) = (&self.cuda, self.flag.ptr(), self.total as u64);
-        for loss in &losses {
+        for loss in losses {
             cuda.each("find_bad", 1, args![loss.ptr(), flag, 1_u64])?;
         }
         cuda.each("find_bad", self.total, args![self.gradients.ptr(), flag, n])?;
@@ -177,10 +178,15 @@ impl Teacher {
         let (grads, means, squares) = (self.gradients.ptr(), self.means.ptr(), self.squares.ptr());
         let arguments = args![resident.values.ptr(), grads, means, squares, factors, flag, words(update), n];
         cuda.each("adam", self.total, arguments)?;
-        let loss = self.read(&losses)?;
-        let mut bad = [0.0];
-        cuda.download(flag, &mut bad)?;
-        let is_finite = bad[0].to_bits() == 0;
+        // Side by side, so that the host waits once.
+        let report = cuda.floats(losses.len() + 1)?;
+        for (place, from) in (0_u64..).zip(losses.iter().map(|loss| loss.ptr()).chain([flag])) {
+            cuda.copy(from, report.ptr() + 4 * place, 4)?;
+        }
+        let mut values = vec![0.0; losses.len() + 1];
+        cuda.download(report.ptr(), &mut values)?;
+        let is_finite = values.pop().is_some_and(|flag| flag.to_bits() == 0);
+        let loss = values.into_iter().map(f64::from).sum();
         if is_finite {
             adam.n_steps += 1;
         }

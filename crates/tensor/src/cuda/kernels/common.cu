@@ -55,7 +55,7 @@ __device__ __forceinline__ float warp_sum(float x) {
 // The exact GELU and its slope, with the CPU's formula.
 __device__ __forceinline__ float2 gelu(float x) {
     float bell = __expf(-0.5f * x * x);
-    float t = 1.0f / (1.0f + 0.3275911f * 0.70710678f * fabsf(x));
+    float t = __fdividef(1.0f, 1.0f + 0.3275911f * 0.70710678f * fabsf(x));
     float p = 1.0614054f;
     p = p * t - 1.453152f;
     p = p * t + 1.4214137f;

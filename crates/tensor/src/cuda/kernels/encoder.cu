@@ -125,7 +125,7 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
                                                  const float* shift, int rows, int cols) {                            \
         residual_norm<N>(x, branch, bias, mask, x_new, y, stats, scale, shift, rows, cols);                           \
     }                                                                                                                 \
-    extern "C" __global__ void norm_backward_##N(const elem* dy, const float* x, const float2* stats,                 \
+    extern "C" __global__ void __launch_bounds__(256, N == 8 ? 4 : 1) norm_backward_##N(const elem* dy, const float* x, const float2* stats,                 \
                                                  const float* scale, float* dx, elem* branch, Mask mask,              \
                                                  float* partials, int rows, int cols, int strip) {                    \
         norm_backward<N>(dy, x, stats, scale, dx, branch, mask, partials, rows, cols, strip);                         \
@@ -217,7 +217,7 @@ extern "C" __global__ void gelu_means(const elem* pre, const float* bias, Mask m
     int first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
     float4 b = *(const float4*)(bias + col);
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 4
+#pragma unroll 8
     for (int row = first; row < end; row++) {
         u64 i = (u64)row * cols + col;
         float4 x = load4(pre + i);

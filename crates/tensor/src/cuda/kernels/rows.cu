@@ -67,31 +67,39 @@ extern "C" __global__ void multiply(float* x, const float* by, u64 n) {
     FOR(i, n) x[i] *= by[i];
 }
 
-// Partial sums over strips of rows: of x, and of x · weights[row] if there are weights.
+// Partial sums over strips of rows: a warp's lanes are columns, the block's 8 warps share the rows.
+__device__ __forceinline__ void strip_sum(float sum, float* partials, int cols) {
+    __shared__ float sums[8][32];
+    int col = blockIdx.x * 32 + threadIdx.x;
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0 || col >= cols) return;
+    for (int warp = 1; warp < 8; warp++) sum += sums[warp][threadIdx.x];
+    partials[(u64)blockIdx.y * cols + col] = sum;
+}
+
+// Of x, and of x · weights[row] if there are weights.
 extern "C" __global__ void column_sums(const float* x, const float* weights, float* partials, int rows, int cols,
                                        int strip) {
-    int col = blockIdx.x * blockDim.x + threadIdx.x;
-    if (col >= cols) return;
-    int first = blockIdx.y * strip, end = min(rows, first + strip);
-    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    int row = first;
-    for (; row + 4 <= end; row += 4)
-        for (int k = 0; k < 4; k++)
-            sums[k] += x[(u64)(row + k) * cols + col] * (weights ? weights[row + k] : 1.0f);
-    for (; row < end; row++) sums[0] += x[(u64)row * cols + col] * (weights ? weights[row] : 1.0f);
-    partials[(u64)blockIdx.y * cols + col] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    int col = blockIdx.x * 32 + threadIdx.x, end = min(rows, (int)(blockIdx.y + 1) * strip);
+    float sum = 0.0f;
+    if (col < cols) {
+#pragma unroll 4
+        for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 8)
+            sum += x[(u64)row * cols + col] * (weights ? weights[row] : 1.0f);
+    }
+    strip_sum(sum, partials, cols);
 }
 
 extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int rows, int cols, int strip) {
-    int col = blockIdx.x * blockDim.x + threadIdx.x;
-    if (col >= cols) return;
-    int first = blockIdx.y * strip, end = min(rows, first + strip);
-    float sums[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    int row = first;
-    for (; row + 4 <= end; row += 4)
-        for (int k = 0; k < 4; k++) sums[k] += load(x + (u64)(row + k) * cols + col);
-    for (; row < end; row++) sums[0] += load(x + (u64)row * cols + col);
-    partials[(u64)blockIdx.y * cols + col] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    int col = blockIdx.x * 32 + threadIdx.x, end = min(rows, (int)(blockIdx.y + 1) * strip);
+    float sum = 0.0f;
+    if (col < cols) {
+#pragma unroll 4
+        for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 8)
+            sum += load(x + (u64)row * cols + col);
+    }
+    strip_sum(sum, partials, cols);
 }
 
 // to += the partial sums, in order: one warp a column.
