@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use hopedgn::Error;
 use hopedgn::config::{Config, Preset};
 use hopedgn::record::{LinkMetrics, Summary};
 use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
 
+use crate::args::{Cli, Command};
 use crate::commands::input::{From, Loaded};
 use crate::commands::number::{duration, grouped};
 use crate::commands::table::Table;
@@ -133,16 +134,23 @@ fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome>
     train(&Session { folder: &folder, config: &config, task: &task }, output)
 }
 
-/// Loads the data of a run: what the person names now, or what was named then, wherever that file is from here.
+/// Loads the data of a run: what the person names now, or what was named then, read with the flags that were typed then.
 pub(crate) fn load_for_run(
     manifest: &Manifest,
     data: Option<&str>,
     from: &From,
     output: &Output,
 ) -> anyhow::Result<Loaded> {
+    if let Some(data) = data {
+        return from.load(data, output);
+    }
     let recorded = &manifest.data;
-    let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
-    from.load(data.or(file).unwrap_or(&recorded.name), output)
+    let data = recorded.file.as_deref().filter(|file| Path::new(file).exists()).unwrap_or(&recorded.name);
+    let typed = Cli::try_parse_from(&manifest.command).map(|cli| cli.command);
+    match typed {
+        Ok(Command::Train(then)) => then.from.load(data, output),
+        _ => from.load(data, output),
+    }
 }
 
 fn train(session: &Session<'_>, output: &Output) -> anyhow::Result<Outcome> {

@@ -154,6 +154,18 @@ fn mistakes_are_named_with_a_way_out() {
 }
 
 #[test]
+fn a_run_remembers_how_its_file_is_read() {
+    let home = home();
+    let text = fs::read_to_string(home.path().join("events.csv")).expect("a file");
+    fs::write(home.path().join("log.csv"), text.replace("src,dst,time", "who,whom,clock")).expect("a file");
+    let columns = ["--src", "who", "--dst", "whom", "--time", "clock"];
+    let train = [&["train", "--data", "log.csv", "--out", "run", "--epochs", "1", "--json"][..], &columns].concat();
+    json(home.path(), &with_small(&train));
+    json(home.path(), &["evaluate", "run", "--json"]);
+    json(home.path(), &[&["evaluate", "run", "--data", "log.csv", "--json"][..], &columns].concat());
+}
+
+#[test]
 fn more_epochs_can_be_asked_for_later() {
     let home = home();
     trained(home.path(), "1");
