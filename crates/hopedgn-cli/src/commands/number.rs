@@ -19,6 +19,12 @@ pub(crate) fn time(time: f64) -> String {
     if plain { time.to_string() } else { format!("{time:e}") }
 }
 
+/// A span of time to seven digits, for reading.
+pub(crate) fn short(span: f64) -> String {
+    let rounded: f64 = format!("{span:.6e}").parse().unwrap_or(span);
+    time(rounded)
+}
+
 /// Seconds in the largest units that say something.
 pub(crate) fn duration(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time of work, rounded")]

@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::commands::input::From;
-use crate::commands::number::time;
+use crate::commands::number::{short, time};
 use crate::commands::train::{DeviceArgs, load_for_run};
 use crate::output::{Outcome, Output};
 use crate::progress;
@@ -208,7 +208,7 @@ impl Words<'_> {
     fn effect(&self, effect: &TokenEffect) -> String {
         let verb = if effect.change >= 0.0 { "raised" } else { "lowered" };
         let whose = self.names[effect.side as usize];
-        let (met, age) = (self.name(effect.node), time(self.query.time - effect.time));
+        let (met, age) = (self.name(effect.node), short(self.query.time - effect.time));
         format!("{verb} by {:.4}: {whose} met {met} at {}, {age} before", effect.change.abs(), time(effect.time))
     }
 
