@@ -22,7 +22,7 @@ const ROWS: usize = 6;
 const COLS: usize = 16;
 /// Values of a register.
 const LANES: usize = 8;
-/// Terms of a sum between two visits to the result, where `a` is read in place and where it is packed: a panel of that
+/// Terms of a sum between two visits to the result, where `a` lies along its rows and where it does not: a panel of that
 /// depth fits the second or the first cache beside what it meets.
 const DEEPEST: [usize; 2] = [1024, 256];
 /// Rows that are packed side by side: as many as the processor follows through memory at once.
@@ -40,7 +40,8 @@ pub(super) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mu
     let a_in_place = a.col_step == 1 || is_small;
     // Few rows of `a` do not make up for packing either.
     let b_in_place = b.col_step == 1 && (is_small || rows <= 2 * ROWS);
-    let deepest = DEEPEST[usize::from(!a_in_place)];
+    // By the way `a` lies alone: how large the product is must not change the order of a sum.
+    let deepest = DEEPEST[usize::from(a.col_step != 1)];
     let mut first = 0;
     loop {
         let deep = (depth - first).min(deepest);
