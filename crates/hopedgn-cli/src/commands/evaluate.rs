@@ -106,7 +106,11 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
     let mut watch = Watch::new(output)?;
     let mut negatives = BTreeMap::new();
     for kind in args.negatives.kinds() {
-        negatives.insert(kind.as_str(), examination.links(kind, &mut watch)?);
+        let by_scorer = examination.links(kind, &mut watch)?;
+        if by_scorer.is_empty() {
+            output.remark(format_args!("no {} negatives could be drawn: too few distinct pairs", kind.as_str()));
+        }
+        negatives.insert(kind.as_str(), by_scorer);
     }
     let ranking = args.ranking.map(|Candidates(count)| -> anyhow::Result<_> {
         let candidates = match count {
@@ -144,7 +148,10 @@ fn text(answer: &Answer) -> String {
         let _ = write!(text, "\n{table}");
     }
     if let Some(ranking) = &answer.ranking {
-        let title = format!("ranked against {}", ranking.candidates.to_string().trim_matches('"'));
+        let title = match ranking.candidates.as_u64() {
+            Some(count) => format!("ranked against at most {count}"),
+            None => "ranked against all".to_owned(),
+        };
         let mut table = Table::new([&title, "MRR", "Hits@10", "new nodes: MRR", "Hits@10"]);
         let cells = |metrics: Option<RankingMetrics>| match metrics {
             Some(RankingMetrics { mrr, hits_at_10 }) => [mrr, hits_at_10].map(percent),

@@ -29,7 +29,7 @@ use pairs::Pairs;
   hopedgn score runs/mine --pairs pairs.csv --at 1700000000
   echo 42,77 | hopedgn score runs/mine --pairs - --explain
 
-A file of pairs has the columns source, destination and, unless --at is given, time.")]
+A file of pairs has the columns source, destination and, if it likes, time.")]
 pub(crate) struct Score {
     /// The folder of a run
     run: PathBuf,
@@ -76,11 +76,19 @@ struct Row {
 
 pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
     args.device.name()?;
-    anyhow::ensure!(args.at.is_none_or(f64::is_finite), "found --at {:?}, expected a finite time", args.at);
+    if let Some(at) = args.at.filter(|at| !at.is_finite()) {
+        anyhow::bail!("found --at {at}, expected a finite time");
+    }
     let folder = RunFolder::open(&args.run)?;
     let (config, manifest) = (folder.config()?, folder.manifest()?);
     let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
     let stream = &loaded.stream;
+    match (manifest.data.check(stream), &args.data) {
+        (Err(_), Some(data)) => {
+            output.remark(format_args!("{data} does not begin with the events that the run was trained on"));
+        }
+        (check, _) => check?,
+    }
     let tables = FeatureTables::of(stream);
     let (model, parameters) = folder.model(&config, tables.widths())?;
     let store = Store::build(stream)?;
@@ -100,7 +108,7 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
     let mut scorer = PairScorer::new(&model, tables, &store);
     let mut rows = Vec::with_capacity(pairs.queries.len());
     for (batch, names) in pairs.queries.chunks(BATCH).zip(pairs.names.chunks(BATCH)) {
-        let logits = scorer.logits(&parameters, batch, batch.len())?;
+        let logits = scorer.logits(&parameters, batch, 1)?;
         for ((query, [src, dst]), logit) in batch.iter().zip(names).zip(logits) {
             let mut row = Row {
                 src: id(src, stream),
@@ -155,6 +163,7 @@ fn quoted(name: &str) -> String {
 /// A number where the data's own ids are numbers.
 fn id(name: &str, stream: &EventStream) -> Value {
     let number = if stream.names().is_text() { None } else { name.parse::<u64>().ok() };
+    let number = number.filter(|number| number.to_string() == name);
     number.map_or_else(|| json!(name), |number| json!(number))
 }
 

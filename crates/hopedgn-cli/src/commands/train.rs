@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, ValueEnum};
 use hopedgn::Error;
-use hopedgn::config::{Config, Preset};
+use hopedgn::config::{Config, Preset, TrainConfig};
 use hopedgn::record::{LinkMetrics, Summary};
 use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
+use serde_json::json;
 
 use crate::args::{Cli, Command};
 use crate::commands::input::{From, Loaded};
@@ -105,8 +106,12 @@ pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
     }
     let loaded = args.from.load(&config.data, output)?;
     let task = Task::new(&loaded.stream, config.split)?;
-    let path = args.out.clone().unwrap_or_else(|| free_folder(&config));
-    let folder = RunFolder::create(&path, &config, &manifest(&loaded, &task))?;
+    let manifest = manifest(&loaded, &task);
+    let folder = match &args.out {
+        Some(path) => RunFolder::create(path, &config, &manifest)?,
+        None => new_folder(&config, &manifest)?,
+    };
+    let path = folder.path().to_owned();
     output.remark(format_args!(
         "training {} on {} ({} events to learn from), seed {}; run folder {}",
         config.model.name.title(),
@@ -124,7 +129,10 @@ fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome>
     if let Some(epochs) = args.epochs {
         config.train.epochs = epochs;
         config.check()?;
-        folder.write_config(&config)?;
+    }
+    if args.show_config {
+        output.answer(config.to_toml()?, &config)?;
+        return Ok(Outcome::Done);
     }
     let manifest = folder.manifest()?;
     let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
@@ -141,15 +149,18 @@ pub(crate) fn load_for_run(
     from: &From,
     output: &Output,
 ) -> anyhow::Result<Loaded> {
-    if let Some(data) = data {
-        return from.load(data, output);
-    }
     let recorded = &manifest.data;
-    let data = recorded.file.as_deref().filter(|file| Path::new(file).exists()).unwrap_or(&recorded.name);
-    let typed = Cli::try_parse_from(&manifest.command).map(|cli| cli.command);
-    match typed {
-        Ok(Command::Train(then)) => then.from.load(data, output),
-        _ => from.load(data, output),
+    let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
+    let data = data.or(file).unwrap_or(&recorded.name);
+    let typed_then = typed_from(&manifest.command).filter(|_| from.is_as_if_untyped());
+    typed_then.as_ref().unwrap_or(from).load(data, output)
+}
+
+/// How a command line of `train` reads its data.
+fn typed_from(command: &[String]) -> Option<From> {
+    match Cli::try_parse_from(command).ok()?.command {
+        Command::Train(train) => Some(train.from),
+        _ => None,
     }
 }
 
@@ -157,12 +168,20 @@ fn train(session: &Session<'_>, output: &Output) -> anyhow::Result<Outcome> {
     let mut watch = Watch::new(output)?;
     match session.train(&mut watch) {
         Ok(summary) => {
+            let TrainConfig { epochs, patience, .. } = session.config.train;
+            if summary.epochs < epochs {
+                output.remark(format_args!(
+                    "ended after {} of {epochs} epochs: {patience} without a better validation (train.patience)",
+                    summary.epochs
+                ));
+            }
             output.answer(text(&summary, session.folder.path()), &summary)?;
             Ok(Outcome::Done)
         }
         Err(Error::Interrupted) => {
             let folder = session.folder.path().display();
             output.remark(format_args!("stopped; everything is saved. Go on with: hopedgn train --resume {folder}"));
+            output.answer("", &json!({ "interrupted": true, "run": session.folder.path() }))?;
             Ok(Outcome::FellShort)
         }
         Err(error) => Err(error.into()),
@@ -180,7 +199,7 @@ impl Train {
             output.remark(format_args!("settings: {} ({})", preset.name, preset.about));
         }
         let mut settings = Vec::new();
-        settings.extend(self.data.as_ref().map(|data| format!("data={data:?}")));
+        settings.extend(self.data.as_ref().map(|data| format!("data={}", toml_text(data))));
         settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));
         settings.extend(self.set.iter().cloned());
@@ -188,15 +207,32 @@ impl Train {
     }
 }
 
-/// `runs/DATA-MODEL-SEED`, with a number behind it where that is taken.
-fn free_folder(config: &Config) -> PathBuf {
+/// Text as TOML quotes it.
+pub(crate) fn toml_text(text: &str) -> String {
+    let escaped = |c: char| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
+}
+
+/// A new folder `runs/DATA-MODEL-SEED`, with a number behind it where that is taken.
+fn new_folder(config: &Config, manifest: &Manifest) -> Result<RunFolder, Error> {
     let data = Path::new(&config.data).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let data = data.split('.').next().unwrap_or(&data).to_owned();
     let base = format!("{data}-{}-{}", config.model.name.as_str(), config.seed);
     let runs = Path::new("runs");
     let numbered = (2..).map(|number| runs.join(format!("{base}-{number}")));
-    let free = std::iter::once(runs.join(&base)).chain(numbered).find(|path| !path.exists());
-    free.unwrap_or_else(|| runs.join(base))
+    let mut free = std::iter::once(runs.join(&base)).chain(numbered).filter(|path| !path.exists());
+    loop {
+        let path = free.next().unwrap_or_else(|| runs.join(&base));
+        match RunFolder::create(&path, config, manifest) {
+            // Another program was quicker.
+            Err(_) if path.exists() => {}
+            made => return made,
+        }
+    }
 }
 
 fn manifest(loaded: &Loaded, task: &Task<'_>) -> Manifest {
@@ -206,7 +242,7 @@ fn manifest(loaded: &Loaded, task: &Task<'_>) -> Manifest {
     Manifest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("HOPEDGN_COMMIT").map(str::to_owned),
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         started: wall_time(),
         threads: rayon::current_num_threads(),
         machine: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),

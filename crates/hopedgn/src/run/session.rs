@@ -36,14 +36,24 @@ impl Session<'_> {
     /// When the observer wants to stop, the state is saved and [`Error::Interrupted`] returned.
     pub fn train(&self, observer: &mut dyn Observer) -> Result<Summary> {
         let _lock = self.folder.lock()?;
+        self.folder.sweep();
         let (model, parameters) = HopeDgn::new(&self.config.model, self.task.tables.widths(), self.config.seed)?;
         let mut trainer = Trainer::new(self.config, self.task, &model, parameters)?;
         if let Some(state) = self.folder.state()? {
             let file = self.folder.path().join(STATE);
             trainer.restore(&state).map_err(|error| match error {
-                Error::Tensor(source) => Error::Checkpoint { file, source },
+                Error::Tensor(problem) => Error::Checkpoint { file, problem },
                 error => error,
             })?;
+        }
+        let n_done = trainer.progress().history.len();
+        if self.config.train.epochs < n_done {
+            let (found, expected) =
+                (self.config.train.epochs.to_string(), format!("at least the {n_done} that are over"));
+            return Err(Error::Setting { name: "train.epochs", found, expected });
+        }
+        if self.folder.config()? != *self.config {
+            self.folder.write_config(self.config)?;
         }
         let data = summary::Summary::of(self.task.stream);
         self.folder.write_metrics(&trainer.progress().history)?;
@@ -51,6 +61,10 @@ impl Session<'_> {
         let mut events = EventWriter::create(&events, observer.wall_time(), &trainer.progress().history)?;
 
         observer.start(trainer.progress().history.len(), self.config.train.epochs);
+        if !trainer.is_done() {
+            // What was tested is about to be replaced.
+            self.folder.remove_summary()?;
+        }
         while !trainer.is_done() {
             let save = &mut |trainer: &Trainer<'_>| self.folder.write(STATE, trainer.save()?);
             match trainer.epoch(observer, save) {
@@ -68,12 +82,10 @@ impl Session<'_> {
                 Err(error) => return Err(error),
             }
         }
-        if let Some(summary) =
-            self.folder.summary()?.filter(|summary| summary.epochs == trainer.progress().history.len())
-        {
-            return Ok(summary);
-        }
-        let summary = self.finish(&trainer, observer)?;
+        // One that cannot be read is made again.
+        let known = self.folder.summary().ok().flatten();
+        let known = known.filter(|summary| summary.epochs == trainer.progress().history.len());
+        let summary = known.map_or_else(|| self.finish(&trainer, observer), Ok)?;
         self.folder.write_json(SUMMARY, &summary)?;
         self.write_report(&data, &trainer.progress().history, Some(&summary))?;
         Ok(summary)

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::commands::input::From;
 use crate::commands::memory;
 use crate::commands::number::{duration, grouped};
-use crate::commands::train::DeviceArgs;
+use crate::commands::train::{DeviceArgs, toml_text};
 use crate::output::{Outcome, Output};
 use crate::progress;
 
@@ -62,7 +62,7 @@ struct Report {
 pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let device = args.device.name()?;
     let preset = Preset::for_data(&args.data);
-    let mut settings = vec![format!("data={:?}", args.data)];
+    let mut settings = vec![format!("data={}", toml_text(&args.data))];
     settings.extend(args.set.iter().cloned());
     let config = Config::resolve(preset, &settings)?;
     let loaded = args.from.load(&args.data, output)?;
