@@ -14,7 +14,7 @@
 //! | [`train`] | the training loop |
 //! | [`run`] | run folders: state, metrics, summary, report |
 //! | [`report`], [`tensorboard`] | a run for people and for `TensorBoard` |
-//! | [`selftest`], [`bench`] | checks and measurements of this machine |
+//! | [`selftest`], [`bench`](mod@bench) | checks and measurements of this machine |
 //! | [`record`], [`observe`] | what is written down, how long work is watched |
 
 pub mod bench;
