@@ -134,7 +134,7 @@ impl RunFolder {
     }
 
     /// Replaces the settings, as when a run is given more epochs.
-    pub fn write_config(&self, config: &Config) -> Result<()> {
+    fn write_config(&self, config: &Config) -> Result<()> {
         self.write(CONFIG, config.to_toml()?)
     }
 

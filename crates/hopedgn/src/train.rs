@@ -176,7 +176,7 @@ impl<'a> Trainer<'a> {
             }
         }
         observer.progress(Stage::Train, n_batches, n_batches);
-        let val = self.validate(&self.parameters, [Pass::Val, Pass::NewNodeVal], observer)?;
+        let val = self.validate(observer)?;
         Ok(self.finish_epoch(val, mark.elapsed().as_secs_f64()))
     }
 
@@ -195,17 +195,12 @@ impl<'a> Trainer<'a> {
         self.progress.batch += 1;
     }
 
-    /// Metrics of `parameters` on two passes, all events and those with new nodes.
-    pub fn validate(
-        &self,
-        parameters: &Parameters,
-        passes: [Pass; 2],
-        observer: &mut dyn Observer,
-    ) -> Result<Settings> {
+    /// Metrics of the weights as they are now, on all validation events and on those with new nodes.
+    fn validate(&self, observer: &mut dyn Observer) -> Result<Settings> {
         let mut metrics = [None; 2];
-        for (metrics, pass) in metrics.iter_mut().zip(passes) {
+        for (metrics, pass) in metrics.iter_mut().zip([Pass::Val, Pass::NewNodeVal]) {
             let scorer = PairScorer::new(self.model, self.task.tables, &self.task.full_store);
-            let mut scorer = [ModelScorer { scorer, parameters }];
+            let mut scorer = [ModelScorer { scorer, parameters: &self.parameters }];
             let batch = self.config.train.batch;
             let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, observer)?;
             *metrics = of_pass.map(|of_pass| of_pass[0]);

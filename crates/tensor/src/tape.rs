@@ -1,5 +1,7 @@
 //! Reverse-mode differentiation: a list of values, each with the way back to what it was made from.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::scratch::{self, Scratch};
@@ -31,6 +33,7 @@ struct Node {
 
 enum Value {
     Owned(Tensor),
+    Shared(Arc<Tensor>),
     Parameter(ParameterId),
 }
 
@@ -66,9 +69,9 @@ impl<'p> Tape<'p> {
         Self { frozen: true, ..Self::with_threads(parameters, threads) }
     }
 
-    /// A value that gets no gradient.
-    pub fn input(&mut self, tensor: Tensor) -> Var {
-        self.node(Value::Owned(tensor), Kind::Constant)
+    /// A value that gets no gradient; one that is shared is not copied.
+    pub fn input(&mut self, tensor: impl Into<Arc<Tensor>>) -> Var {
+        self.node(Value::Shared(tensor.into()), Kind::Constant)
     }
 
     /// A value whose gradient [`Gradients::of`] will know.
@@ -174,6 +177,7 @@ impl<'p> Tape<'p> {
 fn value<'a>(nodes: &'a [Node], parameters: &'a Parameters, var: Var) -> &'a Tensor {
     match &nodes[var.0].value {
         Value::Owned(tensor) => tensor,
+        Value::Shared(tensor) => tensor,
         Value::Parameter(id) => parameters.get(*id),
     }
 }
@@ -220,7 +224,9 @@ impl Sink<'_> {
             Node { value: Value::Owned(tensor), .. } => {
                 add(self.pending[var.0].get_or_insert_with(|| scratch::take_zeros(tensor.shape().len())));
             }
-            Node { value: Value::Parameter(_), .. } => unreachable!("a parameter's value is of a parameter's kind"),
+            Node { value: Value::Shared(_) | Value::Parameter(_), .. } => {
+                unreachable!("inputs are constants, and a parameter's value is of a parameter's kind")
+            }
         }
     }
 
@@ -268,18 +274,6 @@ impl Gradients {
     #[must_use]
     pub fn of(&self, var: Var) -> Option<&Tensor> {
         self.watched.iter().find(|(watched, _)| *watched == var).map(|(_, grad)| grad)
-    }
-
-    /// Adds the gradients of the parameters in `other`.
-    ///
-    /// # Panics
-    /// If the two were made for different parameters.
-    pub fn add(&mut self, other: &Self) {
-        assert_eq!(self.parameters.len(), other.parameters.len(), "gradients of the same parameters");
-        for (sum, term) in self.parameters.iter_mut().zip(&other.parameters) {
-            assert_eq!(sum.shape(), term.shape(), "gradients of the same parameters");
-            add_to(sum.values_mut(), term.values());
-        }
     }
 
     /// Adds the gradients of the parameters in all of `others`, in their order, value by value on all threads.

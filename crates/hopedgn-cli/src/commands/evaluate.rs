@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -10,13 +9,11 @@ use ctdg::negative::CandidateCount;
 use hopedgn::evaluate::{Negatives, RankingMetrics};
 use hopedgn::examine::Examination;
 use hopedgn::record::{LinkMetrics, Settings};
-use hopedgn::run::RunFolder;
 use hopedgn::task::Task;
 use serde::Serialize;
 
-use crate::commands::input::From;
 use crate::commands::table::Table;
-use crate::commands::train::{DeviceArgs, load_for_run};
+use crate::commands::trained::{Opened, Trained};
 use crate::commands::watch::Watch;
 use crate::output::{Outcome, Output};
 
@@ -26,21 +23,14 @@ use crate::output::{Outcome, Output};
   hopedgn evaluate runs/collegemsg-hopedgn-0
   hopedgn evaluate runs/mine --negatives all --ranking 100 --json")]
 pub(crate) struct Evaluate {
-    /// The folder of a run
-    run: PathBuf,
+    #[command(flatten)]
+    of: Trained,
     /// Which pairs that did not happen stand against those that did
     #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
     negatives: NegativesArg,
     /// Also rank each true destination against so many others, or against `all`
     #[arg(long, value_name = "K")]
     ranking: Option<Candidates>,
-    /// The run's data, if it is not where it was
-    #[arg(long, value_name = "D")]
-    data: Option<String>,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    from: From,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,10 +85,8 @@ struct RankingAnswer {
 }
 
 pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.device.name()?;
-    let folder = RunFolder::open(&args.run)?;
-    let (config, manifest) = (folder.config()?, folder.manifest()?);
-    let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
+    let device = args.of.device.name()?;
+    let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
     let (model, parameters) = folder.model(&config, task.tables.widths())?;
@@ -120,7 +108,7 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
         Ok(RankingAnswer { candidates, scorers: examination.ranks(count, &mut watch)? })
     });
     let answer = Answer {
-        run: args.run.display().to_string(),
+        run: args.of.run.display().to_string(),
         data: config.data,
         model: config.model.name.as_str().to_owned(),
         device,

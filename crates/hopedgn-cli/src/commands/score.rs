@@ -11,16 +11,14 @@ use ctdg::mite::{PairQuery, Side};
 use ctdg::store::Store;
 use hopedgn::encode::FeatureTables;
 use hopedgn::explain::{Explanation, TokenEffect, explain, sigmoid};
-use hopedgn::run::RunFolder;
 use hopedgn::score::PairScorer;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::commands::input::From;
-use crate::commands::number::{short, time};
-use crate::commands::train::{DeviceArgs, load_for_run};
+use crate::commands::trained::{Opened, Trained};
 use crate::output::{Outcome, Output};
 use crate::progress;
+use hopedgn::number::{span, time};
 use pairs::Pairs;
 
 /// Score pairs with a trained model: the probability that each meets at its time
@@ -31,8 +29,8 @@ use pairs::Pairs;
 
 A file of pairs has the columns source, destination and, if it likes, time.")]
 pub(crate) struct Score {
-    /// The folder of a run
-    run: PathBuf,
+    #[command(flatten)]
+    of: Trained,
     /// CSV of pairs, or `-` for stdin
     #[arg(long, value_name = "FILE")]
     pairs: PathBuf,
@@ -42,13 +40,6 @@ pub(crate) struct Score {
     /// Say for each pair what both nodes have in common and which events moved the score most
     #[arg(long)]
     explain: bool,
-    /// Events to look back on, if they are not the run's own; they may have grown since
-    #[arg(long, value_name = "D")]
-    data: Option<String>,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    from: From,
 }
 
 /// Events named in an explanation.
@@ -75,15 +66,13 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
-    args.device.name()?;
+    args.of.device.name()?;
     if let Some(at) = args.at.filter(|at| !at.is_finite()) {
         anyhow::bail!("found --at {at}, expected a finite time");
     }
-    let folder = RunFolder::open(&args.run)?;
-    let (config, manifest) = (folder.config()?, folder.manifest()?);
-    let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
+    let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
     let stream = &loaded.stream;
-    match (manifest.data.check(stream), &args.data) {
+    match (manifest.data.check(stream), &args.of.data) {
         (Err(_), Some(data)) => {
             output.remark(format_args!("{data} does not begin with the events that the run was trained on"));
         }
@@ -217,7 +206,7 @@ impl Words<'_> {
     fn effect(&self, effect: &TokenEffect) -> String {
         let verb = if effect.change >= 0.0 { "raised" } else { "lowered" };
         let whose = self.names[effect.side as usize];
-        let (met, age) = (self.name(effect.node), short(self.query.time - effect.time));
+        let (met, age) = (self.name(effect.node), span(self.query.time - effect.time));
         format!("{verb} by {:.4}: {whose} met {met} at {}, {age} before", effect.change.abs(), time(effect.time))
     }
 

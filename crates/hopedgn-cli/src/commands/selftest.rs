@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde_json::json;
 
-use crate::commands::train::DeviceArgs;
+use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
 
 /// Check in a few seconds that this program computes rightly on this machine

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use hopedgn::Error;
 use hopedgn::config::{Config, Preset, TrainConfig};
 use hopedgn::record::{LinkMetrics, Summary};
@@ -10,12 +10,13 @@ use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
 use serde_json::json;
 
-use crate::args::{Cli, Command};
+use crate::commands::device::DeviceArgs;
 use crate::commands::input::{From, Loaded};
-use crate::commands::number::{duration, grouped};
 use crate::commands::table::Table;
+use crate::commands::trained;
 use crate::commands::watch::{Watch, wall_time};
 use crate::output::{Outcome, Output};
+use hopedgn::number::{duration, grouped};
 
 /// Train a model and test it; without arguments, HopeDGN on the bundled data in a few minutes
 #[derive(Debug, Args)]
@@ -59,39 +60,12 @@ pub(crate) struct Train {
     #[arg(long)]
     show_config: bool,
     #[command(flatten)]
-    from: From,
+    pub(crate) from: From,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModelArg {
     Hopedgn,
-}
-
-/// Where to compute.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct DeviceArgs {
-    /// Where to compute
-    #[arg(long, value_enum, default_value_t = Device::Auto)]
-    device: Device,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Device {
-    /// The fastest there is
-    Auto,
-    Cpu,
-    Cuda,
-}
-
-impl DeviceArgs {
-    /// The name of the device to use.
-    pub(crate) fn name(self) -> anyhow::Result<&'static str> {
-        anyhow::ensure!(
-            self.device != Device::Cuda,
-            "found --device cuda, expected auto or cpu; this version computes on the CPU only"
-        );
-        Ok("cpu")
-    }
 }
 
 pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
@@ -135,33 +109,11 @@ fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome>
         return Ok(Outcome::Done);
     }
     let manifest = folder.manifest()?;
-    let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
+    let loaded = trained::load(&manifest, args.data.as_deref(), &args.from, output)?;
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
     output.remark(format_args!("going on with {}", path.display()));
     train(&Session { folder: &folder, config: &config, task: &task }, output)
-}
-
-/// Loads the data of a run: what the person names now, or what was named then, read with the flags that were typed then.
-pub(crate) fn load_for_run(
-    manifest: &Manifest,
-    data: Option<&str>,
-    from: &From,
-    output: &Output,
-) -> anyhow::Result<Loaded> {
-    let recorded = &manifest.data;
-    let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
-    let data = data.or(file).unwrap_or(&recorded.name);
-    let typed_then = typed_from(&manifest.command).filter(|_| from.is_as_if_untyped());
-    typed_then.as_ref().unwrap_or(from).load(data, output)
-}
-
-/// How a command line of `train` reads its data.
-fn typed_from(command: &[String]) -> Option<From> {
-    match Cli::try_parse_from(command).ok()?.command {
-        Command::Train(train) => Some(train.from),
-        _ => None,
-    }
 }
 
 fn train(session: &Session<'_>, output: &Output) -> anyhow::Result<Outcome> {
@@ -199,22 +151,15 @@ impl Train {
             output.remark(format_args!("settings: {} ({})", preset.name, preset.about));
         }
         let mut settings = Vec::new();
-        settings.extend(self.data.as_ref().map(|data| format!("data={}", toml_text(data))));
         settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));
         settings.extend(self.set.iter().cloned());
-        Ok(Config::resolve(preset, &settings)?)
+        let mut config = Config::resolve(preset, &settings)?;
+        if let Some(data) = &self.data {
+            config.data.clone_from(data);
+        }
+        Ok(config)
     }
-}
-
-/// Text as TOML quotes it.
-pub(crate) fn toml_text(text: &str) -> String {
-    let escaped = |c: char| match c {
-        '"' | '\\' => format!("\\{c}"),
-        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
-        c => c.to_string(),
-    };
-    format!("\"{}\"", text.chars().map(escaped).collect::<String>())
 }
 
 /// A new folder `runs/DATA-MODEL-SEED`, with a number behind it where that is taken.

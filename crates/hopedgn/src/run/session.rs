@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ctdg::negative::Pass;
 use ctdg::summary;
 use hopedgn_tensor::Parameters;
 
@@ -104,20 +103,21 @@ impl Session<'_> {
     fn finish(&self, trainer: &Trainer<'_>, observer: &mut dyn Observer) -> Result<Summary> {
         let mut best: Parameters = trainer.parameters().clone();
         self.folder.load_best(&mut best)?;
-        let val = trainer.validate(&best, [Pass::Val, Pass::NewNodeVal], observer)?;
         let (task, batch) = (self.task, self.config.train.batch);
         let examination = Examination { task, model: trainer.model(), parameters: &best, batch };
         let mut heuristics = examination.links(Negatives::Random, observer)?;
         let test = heuristics.remove(self.config.model.name.as_str()).unwrap_or_default();
         let history = &trainer.progress().history;
+        let best_epoch = trainer.progress().best.map_or(0, |best| best.epoch);
         let seconds: f64 = history.iter().map(|record| record.train_seconds + record.eval_seconds).sum();
         Ok(Summary {
             data: self.config.data.clone(),
             model: self.config.model.name.as_str().to_owned(),
             seed: self.config.seed,
             epochs: history.len(),
-            best_epoch: trainer.progress().best.map_or(0, |best| best.epoch),
-            val,
+            best_epoch,
+            // Its weights are those that were validated after it.
+            val: history.iter().find(|record| record.epoch == best_epoch).map(|record| record.val).unwrap_or_default(),
             test,
             heuristics,
             seconds_per_epoch: seconds / history.len().max(1) as f64,

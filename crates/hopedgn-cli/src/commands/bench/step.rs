@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use hopedgn::bench::{StepBench, StepSpec};
 use serde::Serialize;
 
-use crate::commands::train::DeviceArgs;
+use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
 use crate::progress;
 
