@@ -373,10 +373,13 @@ impl PairPush<'_> {
 )]
 #[inline]
 fn interval(t: f64, event: f64, precision: TimePrecision) -> f32 {
-    match precision {
+    // Far beyond any real span, but a number that stays one when a model multiplies it.
+    const LONGEST: f32 = 1e30;
+    let interval = match precision {
         TimePrecision::F64 => (t - event) as f32,
         TimePrecision::F32 => (t - f64::from(event as f32)) as f32,
-    }
+    };
+    interval.min(LONGEST)
 }
 
 /// Offsets within one batch.

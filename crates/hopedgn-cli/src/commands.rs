@@ -6,11 +6,11 @@ mod device;
 pub(crate) mod evaluate;
 mod input;
 mod memory;
-mod number;
 pub(crate) mod score;
 pub(crate) mod selftest;
 mod table;
 pub(crate) mod train;
+mod trained;
 mod watch;
 pub(crate) mod wl;
 

@@ -115,7 +115,7 @@ impl StepBench {
 
 fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidths, random: &mut Stream) -> PairInput {
     let rows = pairs * tokens;
-    let mut tensor = |cols: usize| init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7);
+    let mut tensor = |cols: usize| Arc::new(init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7));
     let sides = (0..pairs).flat_map(|_| [tokens / 2, tokens - tokens / 2]);
     PairInput {
         pairs: Ragged::from_lengths(vec![tokens; pairs]),

@@ -261,7 +261,7 @@ impl Config {
         if !(train.lr > 0.0 && train.lr.is_finite()) {
             return refuse("train.lr", train.lr, "a positive number");
         }
-        if train.save_every.is_nan() || train.save_every < 0.0 {
+        if !train.save_every.is_finite() || train.save_every < 0.0 {
             return refuse("train.save-every", train.save_every, "seconds, at least 0");
         }
         if u32::try_from(self.seed).is_err() {
@@ -270,6 +270,9 @@ impl Config {
         Ok(())
     }
 }
+
+/// Weights of the blocks at most: with Adam's means and the gradients, that many times 16 bytes and more.
+const MOST_WEIGHTS: usize = 1 << 28;
 
 /// Refuses counts outside 1 to their maximum.
 fn within(counts: &[(&'static str, usize, usize)]) -> Result<()> {
@@ -290,7 +293,7 @@ impl ModelConfig {
         within(&[
             ("model.length", model.length, 1 << 20),
             ("model.patch", model.patch, model.length),
-            ("model.d-channel", model.d_channel, 1 << 14),
+            ("model.d-channel", model.d_channel, 1 << 12),
             ("model.d-time", model.d_time, 1 << 14),
             ("model.d-out", model.d_out, 1 << 14),
             ("model.d-mite", model.d_mite, 1 << 14),
@@ -301,6 +304,10 @@ impl ModelConfig {
         if !self.d_model().is_multiple_of(model.n_heads) {
             let expected = format!("a divisor of the width {} (4 · model.d-channel)", self.d_model());
             return refuse("model.n-heads", model.n_heads, &expected);
+        }
+        // Twelve squares of the width a block.
+        if self.n_blocks * 12 * self.d_model() * self.d_model() > MOST_WEIGHTS {
+            return refuse("model.d-channel", model.d_channel, "a model of fewer than 268 million weights");
         }
         if !(0.0..1.0).contains(&model.dropout) {
             return refuse("model.dropout", model.dropout, "a number from 0 up to but not including 1");

@@ -57,13 +57,13 @@ pub struct PairInput {
     /// The patches of each side: `2B` sequences over the same rows.
     pub sides: Ragged,
     /// `[T, 1]`: query time minus event time, 0 for the node itself.
-    pub ages: Tensor,
+    pub ages: Arc<Tensor>,
     /// `[T, 3·Dn]`: features of the token's node, of the source, of the destination.
-    pub nodes: Option<Tensor>,
+    pub nodes: Option<Arc<Tensor>>,
     /// `[T, De]`: features of the token's event, zeros for the node itself.
-    pub edges: Option<Tensor>,
+    pub edges: Option<Arc<Tensor>>,
     /// `[R, mite-inputs]`: normalised intervals with the source, with the destination, then whether each is there.
-    pub mite: Option<Tensor>,
+    pub mite: Option<Arc<Tensor>>,
     /// Row of [`PairInput::mite`] of each token; with DyGLib's padding, of each place.
     pub mite_rows: Arc<[u32]>,
     /// Where the tokens go among the `S·P` places; nothing where token `i` is place `i`.
@@ -99,7 +99,7 @@ impl Encode<'_> {
         let places = (self.config.patch > 1 || is_padded).then(|| self.places(&sides));
         let mite_rows = if is_padded { self.rows_of_places(&sides) } else { self.rows_of_tokens() };
         Ok(PairInput {
-            ages: Tensor::matrix(all.len(), 1, self.tokens.ages()[all].to_vec())?,
+            ages: Tensor::matrix(all.len(), 1, self.tokens.ages()[all].to_vec())?.into(),
             nodes: self.tables.node.map(|table| self.nodes(table)).transpose()?,
             edges: self.tables.edge.map(|table| self.edges(table)).transpose()?,
             mite: self.config.mite.then(|| self.mite(is_padded)).transpose()?,
@@ -164,7 +164,7 @@ impl Encode<'_> {
         rows.into()
     }
 
-    fn mite(&self, with_empty: bool) -> Result<Tensor> {
+    fn mite(&self, with_empty: bool) -> Result<Arc<Tensor>> {
         let (k, width) = (self.config.k, self.config.mite_inputs());
         let rows = self.all_rows();
         let n_rows = rows.len() + usize::from(with_empty);
@@ -183,10 +183,10 @@ impl Encode<'_> {
                 }
             }
         }
-        Ok(Tensor::matrix(n_rows, width, values)?)
+        Ok(Tensor::matrix(n_rows, width, values)?.into())
     }
 
-    fn nodes(&self, table: &Features) -> Result<Tensor> {
+    fn nodes(&self, table: &Features) -> Result<Arc<Tensor>> {
         let (all, width) = (self.all_tokens(), table.width());
         let mut values = Vec::with_capacity(all.len() * 3 * width);
         let mut push = |node: NodeId| {
@@ -205,10 +205,10 @@ impl Encode<'_> {
                 roots.into_iter().for_each(&mut push);
             }
         }
-        Ok(Tensor::matrix(all.len(), 3 * width, values)?)
+        Ok(Tensor::matrix(all.len(), 3 * width, values)?.into())
     }
 
-    fn edges(&self, table: &Features) -> Result<Tensor> {
+    fn edges(&self, table: &Features) -> Result<Arc<Tensor>> {
         let (all, width) = (self.all_tokens(), table.width());
         let mut values = Vec::with_capacity(all.len() * width);
         for (pair, side) in self.each_side() {
@@ -217,7 +217,7 @@ impl Encode<'_> {
                 values.extend_from_slice(table.row(event.index()));
             }
         }
-        Ok(Tensor::matrix(all.len(), width, values)?)
+        Ok(Tensor::matrix(all.len(), width, values)?.into())
     }
 }
 

@@ -16,12 +16,12 @@ pub enum Error {
     #[error(transparent)]
     Tensor(#[from] hopedgn_tensor::Error),
     /// A checkpoint that does not fit.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {problem}; take the run from a copy, or train it again", file.display())]
     Checkpoint {
         /// The file.
         file: PathBuf,
-        /// Why not.
-        source: hopedgn_tensor::Error,
+        /// Why not. Not a source: it is part of the message, so that nobody prints it twice.
+        problem: hopedgn_tensor::Error,
     },
     /// A setting that cannot be read, is not known, or has the wrong type.
     #[error("{place}: {detail}; `hopedgn train --show-config` lists every setting")]
@@ -70,7 +70,9 @@ pub enum Error {
     #[error("the input lacks features that the model was made for; use the data set it was trained on")]
     MissingInput,
     /// A part of the split that learning needs is empty.
-    #[error("found no {what} events, expected some; the data set has too few events to split it into three parts")]
+    #[error(
+        "found no {what} events, expected some; the data set has too few events, or too few distinct times, to split it into three parts"
+    )]
     EmptyPart {
         /// e.g. `training`.
         what: &'static str,

@@ -1,5 +1,6 @@
 //! The protocol's passes: positives and negatives batch by batch, metrics per batch and over the split, and ranking.
 
+use ctdg::Problem;
 use ctdg::event::{EventId, NodeId};
 use ctdg::heuristic::Heuristic;
 use ctdg::metric::{BatchMean, Ranking, WholeSplit};
@@ -44,9 +45,9 @@ impl Negatives {
 
 /// Anything that scores the pairs of a pass, batch after batch in order.
 pub trait Scorer {
-    /// Scores `queries`: the pairs of the events `batch`, then negatives. With no events, more queries about the batch
-    /// before.
-    fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>>;
+    /// Scores `queries` about the events `batch`; with no events, more queries about the batch before. Where a model
+    /// pads, every `group` consecutive queries are padded together.
+    fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>>;
 }
 
 /// A trained model as a [`Scorer`].
@@ -59,22 +60,20 @@ pub struct ModelScorer<'a> {
 }
 
 impl Scorer for ModelScorer<'_> {
-    fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
-        // Positives and negatives are padded apart, where there is padding at all.
-        let group = if queries.len() == 2 * batch.len() { batch.len() } else { queries.len() };
+    fn score(&mut self, _: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
         self.scorer.logits(self.weights, queries, group)
     }
 }
 
 impl Scorer for Box<dyn Heuristic + Send + '_> {
-    fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
+    fn score(&mut self, batch: &[EventId], queries: &[PairQuery], _: usize) -> Result<Vec<f32>> {
         Ok(self.as_mut().score(batch, queries)?)
     }
 }
 
 impl Scorer for Box<dyn Scorer + '_> {
-    fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
-        self.as_mut().score(batch, queries)
+    fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
+        self.as_mut().score(batch, queries, group)
     }
 }
 
@@ -108,7 +107,7 @@ impl<'t> Sampler<'t> {
     }
 }
 
-/// Runs one pass with each of `scorers`; nothing where it has no events.
+/// Runs one pass with each of `scorers`; nothing where it has no events, or no negatives to set against them.
 pub fn evaluate<S: Scorer>(
     task: &Task<'_>,
     pass: Pass,
@@ -130,10 +129,15 @@ pub fn evaluate<S: Scorer>(
             return Err(Error::Interrupted);
         }
         let mut queries = task.queries(batch);
-        queries.extend(sampler.draw(batch, index as u64, &queries)?);
+        match sampler.draw(batch, index as u64, &queries) {
+            Ok(negatives) => queries.extend(negatives),
+            // A few events of new nodes may leave no pair to set against them.
+            Err(Error::Data(error)) if matches!(error.problem(), Problem::NoNegative) => return Ok(None),
+            Err(error) => return Err(error),
+        }
         let labels: Vec<bool> = (0..queries.len()).map(|at| at < batch.len()).collect();
         for (scorer, (mean, whole)) in scorers.iter_mut().zip(&mut sums) {
-            let scores = scorer.score(batch, &queries)?;
+            let scores = scorer.score(batch, &queries, batch.len())?;
             mean.push(&scores, &labels)?;
             whole.push(&scores, &labels)?;
         }
@@ -191,7 +195,7 @@ pub fn rank<S: Scorer>(
             for (scorer, ranking) in scorers.iter_mut().zip(&mut rankings) {
                 let mut scores = Vec::with_capacity(queries.len());
                 for (index, block) in queries.chunks(RANKED_AT_ONCE).enumerate() {
-                    scores.extend(scorer.score(if index == 0 { asked } else { &[] }, block)?);
+                    scores.extend(scorer.score(if index == 0 { asked } else { &[] }, block, 1)?);
                 }
                 ranking.push(scores[0], &scores[1..])?;
             }

@@ -94,8 +94,12 @@ impl Seen {
         let mut times = BTreeMap::<NodeId, [Vec<f64>; 2]>::new();
         for side in [Side::Src, Side::Dst] {
             let nodes = &tokens.nodes()[tokens.tokens(0, side)][1..];
+            let mut last = None;
             for (node, event) in nodes.iter().zip(tokens.events(0, side)).rev() {
-                times.entry(*node).or_default()[side as usize].push(store.time(*event));
+                // A node's meeting with itself stands twice in its list.
+                if last.replace(event) != Some(event) {
+                    times.entry(*node).or_default()[side as usize].push(store.time(*event));
+                }
             }
         }
         Self { times }

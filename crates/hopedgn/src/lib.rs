@@ -14,8 +14,8 @@
 //! | [`train`] | the training loop |
 //! | [`run`] | run folders: state, metrics, summary, report |
 //! | [`report`], [`tensorboard`] | a run for people and for `TensorBoard` |
-//! | [`selftest`], [`bench`] | checks and measurements of this machine |
-//! | [`record`], [`observe`] | what is written down, how long work is watched |
+//! | [`selftest`], [`bench`](mod@bench) | checks and measurements of this machine |
+//! | [`record`], [`observe`], [`number`] | what is written down, how long work is watched, numbers for people |
 
 pub mod bench;
 pub mod config;
@@ -26,6 +26,7 @@ pub mod examine;
 pub mod explain;
 pub mod model;
 mod nn;
+pub mod number;
 pub mod observe;
 pub mod record;
 pub mod report;

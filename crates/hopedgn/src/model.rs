@@ -121,15 +121,15 @@ impl HopeDgn {
     /// The four channels of each patch side by side, `[S, D]`.
     fn tokens(&self, tape: &mut Tape<'_>, input: &PairInput) -> Result<Var> {
         let n_patches = input.pairs.total();
-        let given = |tape: &mut Tape<'_>, tensor: &Option<hopedgn_tensor::Tensor>| {
+        let given = |tape: &mut Tape<'_>, tensor: &Option<Arc<hopedgn_tensor::Tensor>>| {
             let tensor = tensor.as_ref().ok_or(crate::Error::MissingInput)?;
-            let x = tape.input_copy(tensor);
+            let x = tape.input(Arc::clone(tensor));
             self.in_patches(tape, x, input)
         };
         let nodes = self.node_channel.forward(tape, n_patches, |tape| given(tape, &input.nodes))?;
         let edges = self.edge_channel.forward(tape, n_patches, |tape| given(tape, &input.edges))?;
         let times = self.time_channel.forward(tape, n_patches, |tape| {
-            let ages = tape.input_copy(&input.ages);
+            let ages = tape.input(Arc::clone(&input.ages));
             let time = self.time.ok_or(crate::Error::MissingInput)?;
             let times = time.forward(tape, ages)?; // [T, Dt]
             self.in_patches(tape, times, input)
@@ -143,7 +143,7 @@ impl HopeDgn {
         let (Some([hidden, out]), Some(mite)) = (self.mite, &input.mite) else {
             return self.mite_channel.forward(tape, n_patches, |_| Err(crate::Error::MissingInput));
         };
-        let x = tape.input_copy(mite);
+        let x = tape.input(Arc::clone(mite));
         let x = hidden.forward(tape, x, Some(Activation::Relu))?;
         let x = out.forward(tape, x, None)?; // [R, Dm]
         if input.places.is_none() {

@@ -2,7 +2,6 @@
 
 mod chart;
 mod data;
-mod number;
 mod style;
 mod table;
 #[cfg(test)]
@@ -10,9 +9,9 @@ mod tests;
 
 use std::fmt::Write;
 
+use crate::number::{grouped, memory, percent, seconds};
 use crate::record::{EpochRecord, LinkMetrics, Settings, Summary};
 use chart::{Chart, Series};
-use number::{grouped, memory, percent, seconds};
 
 /// What the page tells of.
 #[derive(Debug, Clone, Copy)]

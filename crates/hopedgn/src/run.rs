@@ -106,6 +106,27 @@ impl RunFolder {
         Ok(RunLock { _file: file })
     }
 
+    /// Removes what a killed program left half-written; only for who holds the lock.
+    fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.path) else { return };
+        for entry in entries.flatten() {
+            if entry.file_name().to_string_lossy().starts_with(".hopedgn-") {
+                // Best effort: it is in nobody's way.
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    fn remove_summary(&self) -> Result<()> {
+        let path = self.path.join(SUMMARY);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(ctdg::Error::io(&path, "remove", error).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The settings.
     pub fn config(&self) -> Result<Config> {
         let path = self.path.join(CONFIG);
@@ -113,7 +134,7 @@ impl RunFolder {
     }
 
     /// Replaces the settings, as when a run is given more epochs.
-    pub fn write_config(&self, config: &Config) -> Result<()> {
+    fn write_config(&self, config: &Config) -> Result<()> {
         self.write(CONFIG, config.to_toml()?)
     }
 
@@ -137,11 +158,11 @@ impl RunFolder {
     fn load_best(&self, parameters: &mut Parameters) -> Result<()> {
         let file = self.path.join(MODEL);
         if !file.is_file() {
-            let detail = "no epoch is over yet, so it has no weights; go on with `hopedgn train --resume`";
-            return Err(Error::Run { folder: self.path.clone(), detail: detail.into() });
+            let detail = format!("found no {MODEL} in it: no epoch is over yet, or the file was removed; train first");
+            return Err(Error::Run { folder: self.path.clone(), detail });
         }
         let bytes = read(&file)?;
-        hopedgn_tensor::load(&bytes, parameters, None).map_err(|source| Error::Checkpoint { file, source })?;
+        hopedgn_tensor::load(&bytes, parameters, None).map_err(|problem| Error::Checkpoint { file, problem })?;
         Ok(())
     }
 

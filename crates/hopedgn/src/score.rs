@@ -99,14 +99,14 @@ impl<'a> PairScorer<'a> {
     }
 }
 
-/// The logits of all pairs of `tokens`, however they were made.
+/// The logits of all pairs of `tokens`, however they were made, each as if it were alone.
 pub(crate) fn score_tokens(
     model: &HopeDgn,
     tables: FeatureTables<'_>,
     weights: &Weights,
     tokens: &PairTokens,
 ) -> Result<Vec<f32>> {
-    score(model, tables, weights, tokens, &plan(model, weights.device(), tokens, tokens.n_pairs()))
+    score(model, tables, weights, tokens, &plan(model, weights.device(), tokens, 1))
 }
 
 fn score(
@@ -133,10 +133,12 @@ fn input(model: &HopeDgn, tables: FeatureTables<'_>, tokens: &PairTokens, chunk:
 /// device alone.
 fn plan(model: &HopeDgn, device: &Device, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
     let patch = model.config().patch;
+    let is_padded = model.config().padding == Padding::Dyglib;
+    let group = if is_padded { group } else { tokens.n_pairs() };
     let mut plan = Vec::new();
     for first in (0..tokens.n_pairs()).step_by(group.max(1)) {
         let in_group = first..tokens.n_pairs().min(first + group.max(1));
-        let padded_to = (model.config().padding == Padding::Dyglib).then(|| longest(tokens, in_group.clone(), patch));
+        let padded_to = is_padded.then(|| longest(tokens, in_group.clone(), patch));
         let n_patches = |pair: usize| match padded_to {
             Some([src, dst]) => src + dst,
             None => [Side::Src, Side::Dst].iter().map(|&side| tokens.tokens(pair, side).len().div_ceil(patch)).sum(),

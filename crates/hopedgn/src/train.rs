@@ -177,7 +177,7 @@ impl<'a> Trainer<'a> {
             }
         }
         observer.progress(Stage::Train, n_batches, n_batches);
-        let val = self.validate(self.weights(), [Pass::Val, Pass::NewNodeVal], observer)?;
+        let val = self.validate(observer)?;
         Ok(self.finish_epoch(val, mark.elapsed().as_secs_f64()))
     }
 
@@ -196,12 +196,12 @@ impl<'a> Trainer<'a> {
         self.progress.batch += 1;
     }
 
-    /// Metrics of `weights` on two passes, all events and those with new nodes.
-    pub fn validate(&self, weights: &Weights, passes: [Pass; 2], observer: &mut dyn Observer) -> Result<Settings> {
+    /// Metrics of the weights as they are now, on all validation events and on those with new nodes.
+    fn validate(&self, observer: &mut dyn Observer) -> Result<Settings> {
         let mut metrics = [None; 2];
-        for (metrics, pass) in metrics.iter_mut().zip(passes) {
+        for (metrics, pass) in metrics.iter_mut().zip([Pass::Val, Pass::NewNodeVal]) {
             let scorer = PairScorer::new(self.model, self.task.tables, &self.task.full_store);
-            let mut scorer = [ModelScorer { scorer, weights }];
+            let mut scorer = [ModelScorer { scorer, weights: self.weights() }];
             let batch = self.config.train.batch;
             let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, observer)?;
             *metrics = of_pass.map(|of_pass| of_pass[0]);

@@ -3,29 +3,14 @@
 use rayon::ThreadPoolBuilder;
 
 use crate::chunks::{self, Chunks};
-use crate::testkit::{Case, matrix};
+use crate::testkit::{BLOCK, Case, matrix};
 use crate::{
     Activation, Adam, AdamConfig, Dropout, Gradients, Heads, Mode, ParameterId, Parameters, Ragged, Result, Tape,
     Tensor, Threads, Var, init,
 };
 
-const NAMES: [&str; 12] = [
-    "scale1",
-    "shift1",
-    "in_weight",
-    "in_bias",
-    "out_weight",
-    "out_bias",
-    "scale2",
-    "shift2",
-    "up_weight",
-    "up_bias",
-    "down_weight",
-    "down_bias",
-];
-
 /// Pre-norm attention and feed-forward over `x` `[T, D]`, each added to what it read, then the mean of each sequence.
-/// `w` is in the order of [`NAMES`].
+/// `w` is in the order of [`BLOCK`].
 fn block(tape: &mut Tape<'_>, x: Var, w: &[Var], batch: &Ragged, dropout: Dropout) -> Result<Var> {
     let normal = tape.layer_norm(x, w[0], w[1])?;
     let qkv = tape.linear(normal, w[2], Some(w[3]), None)?; // [T, 3D]
@@ -43,7 +28,7 @@ fn block(tape: &mut Tape<'_>, x: Var, w: &[Var], batch: &Ragged, dropout: Dropou
 #[test]
 fn values_and_gradients_are_those_of_pytorch() {
     let batch = Ragged::from_lengths([4, 2, 5]);
-    let names: Vec<&str> = std::iter::once("x").chain(NAMES).collect();
+    let names: Vec<&str> = std::iter::once("x").chain(BLOCK).collect();
     Case::load("block").check(&names, |tape, x| block(tape, x[0], &x[1..], &batch, Dropout::NONE));
 }
 
@@ -73,7 +58,7 @@ impl Model {
         ];
         let mut parameters = Parameters::default();
         let tensors = pairs.into_iter().flat_map(|(a, b)| [a, b]);
-        let block = NAMES.iter().zip(tensors).map(|(&name, tensor)| parameters.add(name, tensor).unwrap()).collect();
+        let block = BLOCK.iter().zip(tensors).map(|(&name, tensor)| parameters.add(name, tensor).unwrap()).collect();
         let head = parameters.add("head", init::linear(&mut random, WIDTH, 1).0).unwrap();
         Self { parameters, block, head }
     }

@@ -42,10 +42,13 @@ impl Chunks {
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<(Var, R), E> + Sync,
     ) -> Result<Vec<R>, E> {
         let used = chunks.len().min(self.groups.len());
+        let n_threads = used.min(rayon::current_num_threads());
         let queue = Mutex::new(Queue::new(&mut self.groups[..used], chunks.len()));
         let work = || {
+            let mut last = None;
             loop {
-                let Some((chunk, mut sum)) = lock(&queue).take() else { return };
+                let Some((chunk, mut sum)) = lock(&queue).take(last, n_threads) else { return };
+                last = Some(chunk % used);
                 let one = |sum: &mut Gradients| -> Result<R, E> {
                     let mut tape = Tape::with_threads(parameters, Threads::Caller);
                     let (loss, result) = forward(&mut tape, &chunks[chunk])?;
@@ -60,7 +63,7 @@ impl Chunks {
             }
         };
         rayon::scope(|scope| {
-            for _ in 0..used.min(rayon::current_num_threads()) {
+            for _ in 0..n_threads {
                 scope.spawn(|_| work());
             }
         });
@@ -98,15 +101,21 @@ impl<'a, R, E> Queue<'a, R, E> {
         Self { groups, results: (0..n_chunks).map(|_| None).collect(), error: None }
     }
 
-    /// The first chunk whose group is free, with the group's sum.
+    /// A chunk whose group is free, with the group's sum, for one of `n_threads` that has just run a chunk of `last`.
     ///
-    /// Nobody waits: where every group with chunks left is busy, the threads that have them will see to those.
-    fn take(&mut self) -> Option<(usize, Gradients)> {
+    /// While there are groups enough for everybody the thread stays with its own, whose sum is still in its cache. Then
+    /// the group that lags behind is next, so that all end at about the same time. Nobody waits: where every group with
+    /// chunks left is busy, the threads that have them will see to those.
+    fn take(&mut self, last: Option<usize>, n_threads: usize) -> Option<(usize, Gradients)> {
         if self.error.is_some() {
             return None;
         }
-        let free = self.groups.iter_mut().filter(|group| group.sum.is_some() && group.next < self.results.len());
-        let group = free.min_by_key(|group| group.next)?;
+        let is_open = |group: &Group<'_>| group.sum.is_some() && group.next < self.results.len();
+        let open = (0..self.groups.len()).filter(|&at| is_open(&self.groups[at]));
+        let enough = open.clone().count() > 2 * n_threads;
+        let own = last.filter(|&at| enough && is_open(&self.groups[at]));
+        let at = own.or_else(|| open.min_by_key(|&at| self.groups[at].next))?;
+        let group = &mut self.groups[at];
         group.sum.take().map(|sum| (group.next, sum))
     }
 

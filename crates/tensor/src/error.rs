@@ -127,6 +127,15 @@ pub enum Error {
         operation: &'static str,
     },
     /// Bytes that are not a safetensors file.
-    #[error("not a readable safetensors file: {0}")]
-    Safetensors(#[from] safetensors::SafeTensorError),
+    #[error("not a readable safetensors file: {detail}")]
+    Safetensors {
+        /// What the library said.
+        detail: String,
+    },
+}
+
+impl From<safetensors::SafeTensorError> for Error {
+    fn from(error: safetensors::SafeTensorError) -> Self {
+        Self::Safetensors { detail: error.to_string() }
+    }
 }

@@ -1,5 +1,7 @@
 //! Reverse-mode differentiation: a list of values, each with the way back to what it was made from.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use crate::cuda::Record;
@@ -34,6 +36,7 @@ struct Node {
 
 enum Value {
     Owned(Tensor),
+    Shared(Arc<Tensor>),
     Parameter(ParameterId),
 }
 
@@ -83,20 +86,14 @@ impl<'p> Tape<'p> {
         self.record.map(|record| *record)
     }
 
-    /// A value that gets no gradient.
-    pub fn input(&mut self, tensor: Tensor) -> Var {
+    /// A value that gets no gradient; one that is shared is not copied, nor is one that has been
+    /// [placed](crate::Weights::place) on the card.
+    pub fn input(&mut self, tensor: impl Into<Arc<Tensor>>) -> Var {
+        let tensor = tensor.into();
         if let Some(record) = &mut self.record {
             return Var(record.input(&tensor));
         }
-        self.node(Value::Owned(tensor), Kind::Constant)
-    }
-
-    /// The same of a copy, which is not made where the tensor has been [placed](crate::Weights::place).
-    pub fn input_copy(&mut self, tensor: &Tensor) -> Var {
-        match &mut self.record {
-            Some(record) => Var(record.input(tensor)),
-            None => self.input(tensor.clone()),
-        }
+        self.node(Value::Shared(tensor), Kind::Constant)
     }
 
     /// A value whose gradient [`Gradients::of`] will know.
@@ -221,6 +218,7 @@ impl<'p> Tape<'p> {
 fn value<'a>(nodes: &'a [Node], parameters: &'a Parameters, var: Var) -> &'a Tensor {
     match &nodes[var.0].value {
         Value::Owned(tensor) => tensor,
+        Value::Shared(tensor) => tensor,
         Value::Parameter(id) => parameters.get(*id),
     }
 }
@@ -267,7 +265,9 @@ impl Sink<'_> {
             Node { value: Value::Owned(tensor), .. } => {
                 add(self.pending[var.0].get_or_insert_with(|| scratch::take_zeros(tensor.shape().len())));
             }
-            Node { value: Value::Parameter(_), .. } => unreachable!("a parameter's value is of a parameter's kind"),
+            Node { value: Value::Shared(_) | Value::Parameter(_), .. } => {
+                unreachable!("inputs are constants, and a parameter's value is of a parameter's kind")
+            }
         }
     }
 
@@ -315,18 +315,6 @@ impl Gradients {
     #[must_use]
     pub fn of(&self, var: Var) -> Option<&Tensor> {
         self.watched.iter().find(|(watched, _)| *watched == var).map(|(_, grad)| grad)
-    }
-
-    /// Adds the gradients of the parameters in `other`.
-    ///
-    /// # Panics
-    /// If the two were made for different parameters.
-    pub fn add(&mut self, other: &Self) {
-        assert_eq!(self.parameters.len(), other.parameters.len(), "gradients of the same parameters");
-        for (sum, term) in self.parameters.iter_mut().zip(&other.parameters) {
-            assert_eq!(sum.shape(), term.shape(), "gradients of the same parameters");
-            add_to(sum.values_mut(), term.values());
-        }
     }
 
     /// Adds the gradients of the parameters in all of `others`, in their order, value by value on all threads.

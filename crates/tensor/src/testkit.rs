@@ -16,6 +16,22 @@ const DIFFERENCE_TOLERANCE: f64 = 2e-3;
 /// roundings of 6e-8.
 const FIXTURE_TOLERANCE: f64 = 4e-6;
 
+/// The weights of a transformer block as the fixtures name them, in the order of `BlockVars`.
+pub(crate) const BLOCK: [&str; 12] = [
+    "scale1",
+    "shift1",
+    "in_weight",
+    "in_bias",
+    "out_weight",
+    "out_bias",
+    "scale2",
+    "shift2",
+    "up_weight",
+    "up_bias",
+    "down_weight",
+    "down_bias",
+];
+
 /// `count` values in [−1.5, 1.5), the same for the same `seed`.
 pub(crate) fn noise(seed: u64, count: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;

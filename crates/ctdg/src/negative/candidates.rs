@@ -81,7 +81,7 @@ fn choose(nodes: &[NodeId], allowed: impl Fn(&NodeId) -> bool, n: usize, random:
     let mut taken = FxHashSet::default();
     let mut list = Vec::with_capacity(n.min(nodes.len()));
     let mut misses = 0;
-    while list.len() < n && 4 * list.len() < nodes.len() && misses < 4 * n + 16 {
+    while list.len() < n && 4 * list.len() < nodes.len() && misses < n.saturating_mul(4).saturating_add(16) {
         let node = nodes[random.position(nodes.len())];
         if allowed(&node) && taken.insert(node) {
             list.push(node);

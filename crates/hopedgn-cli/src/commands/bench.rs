@@ -15,9 +15,9 @@ use ctdg::event::EventStream;
 use serde::Serialize;
 
 use crate::commands::input::From;
-use crate::commands::number::grouped;
 use crate::output::{Outcome, Output};
 use crate::progress;
+use hopedgn::number::grouped;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
@@ -11,14 +10,11 @@ use hopedgn::Weights;
 use hopedgn::evaluate::{Negatives, RankingMetrics};
 use hopedgn::examine::Examination;
 use hopedgn::record::{LinkMetrics, Settings};
-use hopedgn::run::RunFolder;
 use hopedgn::task::Task;
 use serde::Serialize;
 
-use crate::commands::device::DeviceArgs;
-use crate::commands::input::From;
 use crate::commands::table::Table;
-use crate::commands::train::load_for_run;
+use crate::commands::trained::{Opened, Trained};
 use crate::commands::watch::Watch;
 use crate::output::{Outcome, Output};
 
@@ -28,21 +24,14 @@ use crate::output::{Outcome, Output};
   hopedgn evaluate runs/collegemsg-hopedgn-0
   hopedgn evaluate runs/mine --negatives all --ranking 100 --json")]
 pub(crate) struct Evaluate {
-    /// The folder of a run
-    run: PathBuf,
+    #[command(flatten)]
+    of: Trained,
     /// Which pairs that did not happen stand against those that did
     #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
     negatives: NegativesArg,
     /// Also rank each true destination against so many others, or against `all`
     #[arg(long, value_name = "K")]
     ranking: Option<Candidates>,
-    /// The run's data, if it is not where it was
-    #[arg(long, value_name = "D")]
-    data: Option<String>,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    from: From,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,10 +86,8 @@ struct RankingAnswer {
 }
 
 pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.device.open(output)?;
-    let folder = RunFolder::open(&args.run)?;
-    let (config, manifest) = (folder.config()?, folder.manifest()?);
-    let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
+    let device = args.of.device.open(output)?;
+    let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
     let (model, parameters) = folder.model(&config, task.tables.widths())?;
@@ -109,7 +96,11 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
     let mut watch = Watch::new(output)?;
     let mut negatives = BTreeMap::new();
     for kind in args.negatives.kinds() {
-        negatives.insert(kind.as_str(), examination.links(kind, &mut watch)?);
+        let by_scorer = examination.links(kind, &mut watch)?;
+        if by_scorer.is_empty() {
+            output.remark(format_args!("no {} negatives could be drawn: too few distinct pairs", kind.as_str()));
+        }
+        negatives.insert(kind.as_str(), by_scorer);
     }
     let ranking = args.ranking.map(|Candidates(count)| -> anyhow::Result<_> {
         let candidates = match count {
@@ -119,7 +110,7 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
         Ok(RankingAnswer { candidates, scorers: examination.ranks(count, &mut watch)? })
     });
     let answer = Answer {
-        run: args.run.display().to_string(),
+        run: args.of.run.display().to_string(),
         data: config.data,
         model: config.model.name.as_str().to_owned(),
         device: device.name(),
@@ -147,7 +138,10 @@ fn text(answer: &Answer) -> String {
         let _ = write!(text, "\n{table}");
     }
     if let Some(ranking) = &answer.ranking {
-        let title = format!("ranked against {}", ranking.candidates.to_string().trim_matches('"'));
+        let title = match ranking.candidates.as_u64() {
+            Some(count) => format!("ranked against at most {count}"),
+            None => "ranked against all".to_owned(),
+        };
         let mut table = Table::new([&title, "MRR", "Hits@10", "new nodes: MRR", "Hits@10"]);
         let cells = |metrics: Option<RankingMetrics>| match metrics {
             Some(RankingMetrics { mrr, hits_at_10 }) => [mrr, hits_at_10].map(percent),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use clap::{Args, ValueEnum};
+use clap::{Args, Parser, ValueEnum};
 use ctdg::Problem;
 use ctdg::dataset::{self, ColumnRef, FeatureColumns, Format, ReadOptions};
 use ctdg::event::{EventStream, IdKind};
@@ -175,6 +175,19 @@ pub(crate) struct Loaded {
     pub(crate) name: String,
     pub(crate) stream: EventStream,
     pub(crate) seconds: f64,
+}
+
+impl From {
+    /// Whether no flag says how to read a file.
+    pub(crate) fn is_as_if_untyped(&self) -> bool {
+        #[derive(Debug, Parser)]
+        struct Untyped {
+            #[command(flatten)]
+            from: From,
+        }
+        let untyped = Untyped::try_parse_from(["hopedgn"]);
+        untyped.is_ok_and(|untyped| format!("{:?}", untyped.from.reading) == format!("{:?}", self.reading))
+    }
 }
 
 impl Input {

@@ -12,17 +12,14 @@ use ctdg::store::Store;
 use hopedgn::Weights;
 use hopedgn::encode::FeatureTables;
 use hopedgn::explain::{Explanation, TokenEffect, explain, sigmoid};
-use hopedgn::run::RunFolder;
 use hopedgn::score::PairScorer;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::commands::device::DeviceArgs;
-use crate::commands::input::From;
-use crate::commands::number::time;
-use crate::commands::train::load_for_run;
+use crate::commands::trained::{Opened, Trained};
 use crate::output::{Outcome, Output};
 use crate::progress;
+use hopedgn::number::{span, time};
 use pairs::Pairs;
 
 /// Score pairs with a trained model: the probability that each meets at its time
@@ -31,10 +28,10 @@ use pairs::Pairs;
   hopedgn score runs/mine --pairs pairs.csv --at 1700000000
   echo 42,77 | hopedgn score runs/mine --pairs - --explain
 
-A file of pairs has the columns source, destination and, unless --at is given, time.")]
+A file of pairs has the columns source, destination and, if it likes, time.")]
 pub(crate) struct Score {
-    /// The folder of a run
-    run: PathBuf,
+    #[command(flatten)]
+    of: Trained,
     /// CSV of pairs, or `-` for stdin
     #[arg(long, value_name = "FILE")]
     pairs: PathBuf,
@@ -44,13 +41,6 @@ pub(crate) struct Score {
     /// Say for each pair what both nodes have in common and which events moved the score most
     #[arg(long)]
     explain: bool,
-    /// Events to look back on, if they are not the run's own; they may have grown since
-    #[arg(long, value_name = "D")]
-    data: Option<String>,
-    #[command(flatten)]
-    device: DeviceArgs,
-    #[command(flatten)]
-    from: From,
 }
 
 /// Events named in an explanation.
@@ -77,12 +67,18 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.device.open(output)?;
-    anyhow::ensure!(args.at.is_none_or(f64::is_finite), "found --at {:?}, expected a finite time", args.at);
-    let folder = RunFolder::open(&args.run)?;
-    let (config, manifest) = (folder.config()?, folder.manifest()?);
-    let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
+    let device = args.of.device.open(output)?;
+    if let Some(at) = args.at.filter(|at| !at.is_finite()) {
+        anyhow::bail!("found --at {at}, expected a finite time");
+    }
+    let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
     let stream = &loaded.stream;
+    match (manifest.data.check(stream), &args.of.data) {
+        (Err(_), Some(data)) => {
+            output.remark(format_args!("{data} does not begin with the events that the run was trained on"));
+        }
+        (check, _) => check?,
+    }
     let tables = FeatureTables::of(stream);
     let (model, parameters) = folder.model(&config, tables.widths())?;
     let weights = Weights::new(&device, parameters)?;
@@ -103,7 +99,7 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
     let mut scorer = PairScorer::new(&model, tables, &store);
     let mut rows = Vec::with_capacity(pairs.queries.len());
     for (batch, names) in pairs.queries.chunks(BATCH).zip(pairs.names.chunks(BATCH)) {
-        let logits = scorer.logits(&weights, batch, batch.len())?;
+        let logits = scorer.logits(&weights, batch, 1)?;
         for ((query, [src, dst]), logit) in batch.iter().zip(names).zip(logits) {
             let mut row = Row {
                 src: id(src, stream),
@@ -158,6 +154,7 @@ fn quoted(name: &str) -> String {
 /// A number where the data's own ids are numbers.
 fn id(name: &str, stream: &EventStream) -> Value {
     let number = if stream.names().is_text() { None } else { name.parse::<u64>().ok() };
+    let number = number.filter(|number| number.to_string() == name);
     number.map_or_else(|| json!(name), |number| json!(number))
 }
 
@@ -211,7 +208,7 @@ impl Words<'_> {
     fn effect(&self, effect: &TokenEffect) -> String {
         let verb = if effect.change >= 0.0 { "raised" } else { "lowered" };
         let whose = self.names[effect.side as usize];
-        let (met, age) = (self.name(effect.node), time(self.query.time - effect.time));
+        let (met, age) = (self.name(effect.node), span(self.query.time - effect.time));
         format!("{verb} by {:.4}: {whose} met {met} at {}, {age} before", effect.change.abs(), time(effect.time))
     }
 

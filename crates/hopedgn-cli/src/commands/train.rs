@@ -4,17 +4,19 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use hopedgn::Error;
-use hopedgn::config::{Config, Preset};
+use hopedgn::config::{Config, Preset, TrainConfig};
 use hopedgn::record::{LinkMetrics, Summary};
 use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
+use serde_json::json;
 
 use crate::commands::device::DeviceArgs;
 use crate::commands::input::{From, Loaded};
-use crate::commands::number::{duration, grouped};
 use crate::commands::table::Table;
+use crate::commands::trained;
 use crate::commands::watch::{Watch, wall_time};
 use crate::output::{Outcome, Output};
+use hopedgn::number::{duration, grouped};
 
 /// Train a model and test it; without arguments, HopeDGN on the bundled data in a few minutes
 #[derive(Debug, Args)]
@@ -58,7 +60,7 @@ pub(crate) struct Train {
     #[arg(long)]
     show_config: bool,
     #[command(flatten)]
-    from: From,
+    pub(crate) from: From,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -78,8 +80,12 @@ pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
     let device = args.device.open(output)?;
     let loaded = args.from.load(&config.data, output)?;
     let task = Task::new(&loaded.stream, config.split)?;
-    let path = args.out.clone().unwrap_or_else(|| free_folder(&config));
-    let folder = RunFolder::create(&path, &config, &manifest(&loaded, &task))?;
+    let manifest = manifest(&loaded, &task);
+    let folder = match &args.out {
+        Some(path) => RunFolder::create(path, &config, &manifest)?,
+        None => new_folder(&config, &manifest)?,
+    };
+    let path = folder.path().to_owned();
     output.remark(format_args!(
         "training {} on {} ({} events to learn from), seed {}; run folder {}",
         config.model.name.title(),
@@ -98,38 +104,37 @@ fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome>
     if let Some(epochs) = args.epochs {
         config.train.epochs = epochs;
         config.check()?;
-        folder.write_config(&config)?;
+    }
+    if args.show_config {
+        output.answer(config.to_toml()?, &config)?;
+        return Ok(Outcome::Done);
     }
     let manifest = folder.manifest()?;
-    let loaded = load_for_run(&manifest, args.data.as_deref(), &args.from, output)?;
+    let loaded = trained::load(&manifest, args.data.as_deref(), &args.from, output)?;
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
     output.remark(format_args!("going on with {}", path.display()));
     train(&Session { folder: &folder, config: &config, task: &task, device: &device }, output)
 }
 
-/// Loads the data of a run: what the person names now, or what was named then, wherever that file is from here.
-pub(crate) fn load_for_run(
-    manifest: &Manifest,
-    data: Option<&str>,
-    from: &From,
-    output: &Output,
-) -> anyhow::Result<Loaded> {
-    let recorded = &manifest.data;
-    let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
-    from.load(data.or(file).unwrap_or(&recorded.name), output)
-}
-
 fn train(session: &Session<'_>, output: &Output) -> anyhow::Result<Outcome> {
     let mut watch = Watch::new(output)?;
     match session.train(&mut watch) {
         Ok(summary) => {
+            let TrainConfig { epochs, patience, .. } = session.config.train;
+            if summary.epochs < epochs {
+                output.remark(format_args!(
+                    "ended after {} of {epochs} epochs: {patience} without a better validation (train.patience)",
+                    summary.epochs
+                ));
+            }
             output.answer(text(&summary, session.folder.path()), &summary)?;
             Ok(Outcome::Done)
         }
         Err(Error::Interrupted) => {
             let folder = session.folder.path().display();
             output.remark(format_args!("stopped; everything is saved. Go on with: hopedgn train --resume {folder}"));
+            output.answer("", &json!({ "interrupted": true, "run": session.folder.path() }))?;
             Ok(Outcome::FellShort)
         }
         Err(error) => Err(error.into()),
@@ -147,23 +152,33 @@ impl Train {
             output.remark(format_args!("settings: {} ({})", preset.name, preset.about));
         }
         let mut settings = Vec::new();
-        settings.extend(self.data.as_ref().map(|data| format!("data={data:?}")));
         settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));
         settings.extend(self.set.iter().cloned());
-        Ok(Config::resolve(preset, &settings)?)
+        let mut config = Config::resolve(preset, &settings)?;
+        if let Some(data) = &self.data {
+            config.data.clone_from(data);
+        }
+        Ok(config)
     }
 }
 
-/// `runs/DATA-MODEL-SEED`, with a number behind it where that is taken.
-fn free_folder(config: &Config) -> PathBuf {
+/// A new folder `runs/DATA-MODEL-SEED`, with a number behind it where that is taken.
+fn new_folder(config: &Config, manifest: &Manifest) -> Result<RunFolder, Error> {
     let data = Path::new(&config.data).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let data = data.split('.').next().unwrap_or(&data).to_owned();
     let base = format!("{data}-{}-{}", config.model.name.as_str(), config.seed);
     let runs = Path::new("runs");
     let numbered = (2..).map(|number| runs.join(format!("{base}-{number}")));
-    let free = std::iter::once(runs.join(&base)).chain(numbered).find(|path| !path.exists());
-    free.unwrap_or_else(|| runs.join(base))
+    let mut free = std::iter::once(runs.join(&base)).chain(numbered).filter(|path| !path.exists());
+    loop {
+        let path = free.next().unwrap_or_else(|| runs.join(&base));
+        match RunFolder::create(&path, config, manifest) {
+            // Another program was quicker.
+            Err(_) if path.exists() => {}
+            made => return made,
+        }
+    }
 }
 
 fn manifest(loaded: &Loaded, task: &Task<'_>) -> Manifest {
@@ -173,7 +188,7 @@ fn manifest(loaded: &Loaded, task: &Task<'_>) -> Manifest {
     Manifest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("HOPEDGN_COMMIT").map(str::to_owned),
-        command: std::env::args().collect(),
+        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
         started: wall_time(),
         threads: rayon::current_num_threads(),
         machine: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),

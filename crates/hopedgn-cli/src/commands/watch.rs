@@ -10,9 +10,9 @@ use hopedgn::record::{EpochRecord, LinkMetrics};
 use indicatif::ProgressBar;
 
 use crate::commands::memory;
-use crate::commands::number::duration;
 use crate::output::Output;
 use crate::progress;
+use hopedgn::number::duration;
 
 /// Watches training and evaluation.
 pub(crate) struct Watch<'o> {

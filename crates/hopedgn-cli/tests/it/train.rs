@@ -154,11 +154,57 @@ fn mistakes_are_named_with_a_way_out() {
 }
 
 #[test]
-fn more_epochs_can_be_asked_for_later() {
+fn a_run_remembers_how_its_file_is_read() {
+    let home = home();
+    let text = fs::read_to_string(home.path().join("events.csv")).expect("a file");
+    fs::write(home.path().join("log.csv"), text.replace("src,dst,time", "who,whom,clock")).expect("a file");
+    let columns = ["--src", "who", "--dst", "whom", "--time", "clock"];
+    let train = [&["train", "--data", "log.csv", "--out", "run", "--epochs", "1", "--json"][..], &columns].concat();
+    json(home.path(), &with_small(&train));
+    json(home.path(), &["evaluate", "run", "--json"]);
+    json(home.path(), &["evaluate", "run", "--data", "log.csv", "--json"]);
+    json(home.path(), &[&["evaluate", "run", "--data", "log.csv", "--json"][..], &columns].concat());
+}
+
+#[test]
+fn more_epochs_can_be_asked_for_later_but_not_fewer() {
     let home = home();
     trained(home.path(), "1");
     let summary = json(home.path(), &["train", "--resume", "run", "--epochs", "2", "--json"]);
     assert_eq!(summary["epochs"], 2);
+    let config = || fs::read_to_string(home.path().join("run/config.toml")).expect("a file");
+    let before = config();
+    let (status, _, stderr) = run(home.path(), &["train", "--resume", "run", "--epochs", "1"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("found train.epochs = 1, expected at least the 2 that are over"), "{stderr}");
+    assert_eq!(config(), before);
+    // A lost report or summary is made again.
+    fs::remove_file(home.path().join("run/report.html")).expect("a file");
+    fs::write(home.path().join("run/summary.json"), "{").expect("a file");
+    assert_eq!(json(home.path(), &["train", "--resume", "run", "--json"])["test"], summary["test"]);
+    assert!(home.path().join("run/report.html").is_file());
+}
+
+#[test]
+fn scores_come_from_the_data_of_the_run() {
+    let home = home();
+    trained(home.path(), "1");
+    fs::write(home.path().join("pairs.csv"), "101,102\n01,102\n").expect("a file");
+    let answer = json(home.path(), &["score", "run", "--pairs", "pairs.csv", "--at", "1e308", "--json"]);
+    assert!(answer["scores"][0]["score"].is_f64(), "{answer}");
+    assert_eq!(answer["scores"][1]["src"], "01", "an id as it was given");
+    let events = fs::read_to_string(home.path().join("events.csv")).expect("a file");
+    fs::write(home.path().join("grown.csv"), format!("{events}100,101,500\n")).expect("a file");
+    let (status, _, stderr) = run(home.path(), &["score", "run", "--pairs", "pairs.csv", "--data", "grown.csv"]);
+    assert_eq!(status, Some(0));
+    assert!(!stderr.contains("does not begin with"), "{stderr}");
+    fs::write(home.path().join("events.csv"), events.replace("100,101", "101,100")).expect("a file");
+    let (status, _, stderr) = run(home.path(), &["score", "run", "--pairs", "pairs.csv"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("expected the 400 events of"), "{stderr}");
+    let (status, _, stderr) = run(home.path(), &["score", "run", "--pairs", "pairs.csv", "--data", "events.csv"]);
+    assert_eq!(status, Some(0));
+    assert!(stderr.contains("events.csv does not begin with the events that the run was trained on"), "{stderr}");
 }
 
 #[cfg(unix)]

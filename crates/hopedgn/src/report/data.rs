@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use ctdg::summary::{Distribution, Summary};
 
-use super::number::{fixed, grouped, time};
 use super::{Fact, facts};
+use crate::number::{fixed, grouped, time};
 
 pub(super) fn section(data: &Summary) -> String {
     let share = |part: usize| format!("{:.1} % of events", 100.0 * part as f64 / data.events.max(1) as f64);

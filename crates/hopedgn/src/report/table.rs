@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::number::{fixed, percent, rate};
 use super::{Setting, escaped};
+use crate::number::{fixed, percent, rate};
 use crate::record::{EpochRecord, LinkMetrics, Summary};
 
 /// The model beside the scorers that learn nothing, in both settings.

@@ -42,7 +42,7 @@ pub struct DataRecord {
     pub events: usize,
     /// Nodes.
     pub nodes: usize,
-    /// Of sources, destinations and times.
+    /// Of sources, destinations, times and features.
     pub sha256: String,
     /// Width of the node features, if there are any but zeros.
     pub node_features: Option<usize>,
@@ -60,7 +60,7 @@ impl DataRecord {
             file,
             events: stream.len(),
             nodes: stream.n_nodes(),
-            sha256: fingerprint(stream, stream.len()),
+            sha256: fingerprint(stream, stream.len(), stream.n_nodes()),
             node_features: widths.node,
             edge_features: widths.edge,
         }
@@ -68,12 +68,13 @@ impl DataRecord {
 
     /// Refuses a stream that does not begin with these very events.
     pub fn check(&self, stream: &EventStream) -> Result<()> {
-        if stream.len() >= self.events && fingerprint(stream, self.events) == self.sha256 {
+        let has_all = stream.len() >= self.events && stream.n_nodes() >= self.nodes;
+        if has_all && fingerprint(stream, self.events, self.nodes) == self.sha256 {
             return Ok(());
         }
         let expected = format!(
-            "the {} events of {} nodes that the run was trained on ({}); name that file with --data, and read it with \
-             the same flags",
+            "the {} events of {} nodes that the run was trained on ({}), features included; name that file with --data, \
+             and read it with the same flags",
             self.events, self.nodes, self.name
         );
         let found = format!("{} other events of {} nodes", stream.len(), stream.n_nodes());
@@ -81,12 +82,19 @@ impl DataRecord {
     }
 }
 
-fn fingerprint(stream: &EventStream, n_events: usize) -> String {
+fn fingerprint(stream: &EventStream, n_events: usize, n_nodes: usize) -> String {
     let mut hash = Sha256::new();
     for ((src, dst), time) in stream.src().iter().zip(stream.dst()).zip(stream.times()).take(n_events) {
         hash.update(src.0.to_le_bytes());
         hash.update(dst.0.to_le_bytes());
         hash.update(time.to_le_bytes());
+    }
+    for (table, n_rows) in [(stream.edge_features(), n_events), (stream.node_features(), n_nodes)] {
+        let Some(table) = table.filter(|table| table.values().iter().any(|&value| value != 0.0)) else { continue };
+        hash.update((table.width() as u64).to_le_bytes());
+        for value in &table.values()[..n_rows * table.width()] {
+            hash.update(value.to_le_bytes());
+        }
     }
     hash.finalize().iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a string takes everything");

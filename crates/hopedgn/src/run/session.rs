@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use ctdg::negative::Pass;
 use ctdg::summary;
 use hopedgn_tensor::{Device, Parameters, Weights};
 
@@ -38,14 +37,24 @@ impl Session<'_> {
     /// When the observer wants to stop, the state is saved and [`Error::Interrupted`] returned.
     pub fn train(&self, observer: &mut dyn Observer) -> Result<Summary> {
         let _lock = self.folder.lock()?;
+        self.folder.sweep();
         let (model, parameters) = HopeDgn::new(&self.config.model, self.task.tables.widths(), self.config.seed)?;
         let mut trainer = Trainer::new(self.config, self.task, &model, parameters, self.device)?;
         if let Some(state) = self.folder.state()? {
             let file = self.folder.path().join(STATE);
             trainer.restore(&state).map_err(|error| match error {
-                Error::Tensor(source) => Error::Checkpoint { file, source },
+                Error::Tensor(problem) => Error::Checkpoint { file, problem },
                 error => error,
             })?;
+        }
+        let n_done = trainer.progress().history.len();
+        if self.config.train.epochs < n_done {
+            let (found, expected) =
+                (self.config.train.epochs.to_string(), format!("at least the {n_done} that are over"));
+            return Err(Error::Setting { name: "train.epochs", found, expected });
+        }
+        if self.folder.config()? != *self.config {
+            self.folder.write_config(self.config)?;
         }
         let data = summary::Summary::of(self.task.stream);
         self.folder.write_metrics(&trainer.progress().history)?;
@@ -53,6 +62,10 @@ impl Session<'_> {
         let mut events = EventWriter::create(&events, observer.wall_time(), &trainer.progress().history)?;
 
         observer.start(trainer.progress().history.len(), self.config.train.epochs);
+        if !trainer.is_done() {
+            // What was tested is about to be replaced.
+            self.folder.remove_summary()?;
+        }
         while !trainer.is_done() {
             let save = &mut |trainer: &Trainer<'_>| self.folder.write(STATE, trainer.save()?);
             match trainer.epoch(observer, save) {
@@ -70,12 +83,10 @@ impl Session<'_> {
                 Err(error) => return Err(error),
             }
         }
-        if let Some(summary) =
-            self.folder.summary()?.filter(|summary| summary.epochs == trainer.progress().history.len())
-        {
-            return Ok(summary);
-        }
-        let summary = self.finish(&trainer, observer)?;
+        // One that cannot be read is made again.
+        let known = self.folder.summary().ok().flatten();
+        let known = known.filter(|summary| summary.epochs == trainer.progress().history.len());
+        let summary = known.map_or_else(|| self.finish(&trainer, observer), Ok)?;
         self.folder.write_json(SUMMARY, &summary)?;
         self.write_report(&data, &trainer.progress().history, Some(&summary))?;
         Ok(summary)
@@ -97,20 +108,21 @@ impl Session<'_> {
         self.folder.load_best(&mut best)?;
         let n_values = best.n_values();
         let best = Weights::new(self.device, best)?;
-        let val = trainer.validate(&best, [Pass::Val, Pass::NewNodeVal], observer)?;
         let (task, batch) = (self.task, self.config.train.batch);
         let examination = Examination { task, model: trainer.model(), weights: &best, batch };
         let mut heuristics = examination.links(Negatives::Random, observer)?;
         let test = heuristics.remove(self.config.model.name.as_str()).unwrap_or_default();
         let history = &trainer.progress().history;
+        let best_epoch = trainer.progress().best.map_or(0, |best| best.epoch);
         let seconds: f64 = history.iter().map(|record| record.train_seconds + record.eval_seconds).sum();
         Ok(Summary {
             data: self.config.data.clone(),
             model: self.config.model.name.as_str().to_owned(),
             seed: self.config.seed,
             epochs: history.len(),
-            best_epoch: trainer.progress().best.map_or(0, |best| best.epoch),
-            val,
+            best_epoch,
+            // Its weights are those that were validated after it.
+            val: history.iter().find(|record| record.epoch == best_epoch).map(|record| record.val).unwrap_or_default(),
             test,
             heuristics,
             seconds_per_epoch: seconds / history.len().max(1) as f64,

@@ -18,7 +18,7 @@ fn stream() -> EventStream {
 fn config() -> Config {
     Config {
         model: ModelConfig { length: 6, k: 2, d_channel: 4, d_time: 4, d_mite: 4, d_out: 6, ..ModelConfig::default() },
-        train: TrainConfig { epochs: 3, batch: 20, lr: 1e-3, save_every: 0.0, ..TrainConfig::default() },
+        train: TrainConfig { epochs: 3, batch: 20, lr: 1e-3, save_every: 1e6, ..TrainConfig::default() },
         ..Config::default()
     }
 }
@@ -79,7 +79,10 @@ fn a_run_stopped_at_any_step_and_resumed_equals_the_unbroken_run() {
         let mut stops = 0;
         let summary = loop {
             match session.train(&mut StopAt { after: std::cell::Cell::new(after) }) {
-                Err(Error::Interrupted) if after > 10 || stops < 3 => stops += 1,
+                Err(Error::Interrupted) if after > 10 || stops < 3 => {
+                    stops += 1;
+                    assert!(stops < 100, "every stop after {after} questions leaves some steps behind it");
+                }
                 // Stopping at once every time would never end.
                 Err(Error::Interrupted) => break session.train(&mut Unobserved).unwrap(),
                 Ok(summary) => break summary,

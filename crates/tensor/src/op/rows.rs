@@ -178,6 +178,8 @@ mod tests {
         Case::load("scatter").check(&["x"], |tape, x| tape.scatter(x[0], INDICES, 5));
         let batch = Ragged::from_lengths([2, 1, 3]);
         Case::load("segment_mean").check(&["x"], |tape, x| tape.segment_mean(x[0], &batch));
+        Case::load("reshape").check(&["x"], |tape, x| tape.reshape(x[0], 3, 8));
+        Case::load("repeat_row").check(&["x"], |tape, x| tape.repeat_row(x[0], 5));
     }
 
     #[test]

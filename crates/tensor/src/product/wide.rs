@@ -2,7 +2,8 @@
 //! columns.
 //!
 //! `b` is packed into panels of 16 columns (8 at the end), whose rows lie one after another; `a` is read in place, or
-//! packed six rows at a time where its rows do not lie along memory. A tile of six rows and 16 columns of the result is
+//! packed six rows at a time where its rows do not lie along memory. Factors that fit the nearest caches are read where they
+//! lie, whichever way they lie. A tile of six rows and 16 columns of the result is
 //! kept in twelve registers while the inner axis runs by. Each element is one chain of additions along the inner axis, cut
 //! every [`DEEPEST`] terms: it depends on its own row and column alone.
 
@@ -21,7 +22,7 @@ const ROWS: usize = 6;
 const COLS: usize = 16;
 /// Values of a register.
 const LANES: usize = 8;
-/// Terms of a sum between two visits to the result, where `a` is read in place and where it is packed: a panel of that
+/// Terms of a sum between two visits to the result, where `a` lies along its rows and where it does not: a panel of that
 /// depth fits the second or the first cache beside what it meets.
 const DEEPEST: [usize; 2] = [1024, 256];
 /// Rows that are packed side by side: as many as the processor follows through memory at once.
@@ -29,21 +30,27 @@ const STRIP: usize = 8;
 /// Values of `a` that meet every panel of `b` in turn, from the second cache.
 const NEAR: usize = 48 * 1024;
 
+/// Values of `a` and `b` together that the nearest caches hold: such factors are read where they lie, as in attention.
+const SMALL: usize = 16 * 1024;
+
 /// `out = scale · a · b`, or that added to `out`; `fits` has been checked.
 pub(super) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], row_step: usize) {
     let (rows, depth, cols) = (a.rows, a.cols, b.cols);
-    let in_place = a.col_step == 1;
-    let deepest = DEEPEST[usize::from(!in_place)];
+    let is_small = depth * (rows + cols) <= SMALL;
+    let a_in_place = a.col_step == 1 || is_small;
+    // Few rows of `a` do not make up for packing either.
+    let b_in_place = b.col_step == 1 && (is_small || rows <= 2 * ROWS);
+    // By the way `a` lies alone: how large the product is must not change the order of a sum.
+    let deepest = DEEPEST[usize::from(a.col_step != 1)];
     let mut first = 0;
     loop {
         let deep = (depth - first).min(deepest);
         let into = if first == 0 { into } else { Into::Add };
-        let mut packed = scratch::take(deep * cols.next_multiple_of(LANES));
-        pack_b(b, first, deep, &mut packed);
+        let panels = Panels::new(b, first, deep, b_in_place);
         let turned;
-        let a = if in_place {
-            let values = a.values.get(first..).unwrap_or_default();
-            Rows { values, tile_step: ROWS * a.row_step, row_step: a.row_step, step: 1 }
+        let a = if a_in_place {
+            let values = a.values.get(first * a.col_step..).unwrap_or_default();
+            Rows { values, tile_step: ROWS * a.row_step, row_step: a.row_step, step: a.col_step }
         } else {
             turned = pack_a(a, first, deep);
             Rows { values: &turned, tile_step: ROWS * deep, row_step: 1, step: ROWS }
@@ -51,10 +58,10 @@ pub(super) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mu
         let near = (NEAR / deep.max(1) / ROWS).max(1) * ROWS;
         for row in (0..rows).step_by(near) {
             for col in (0..cols).step_by(COLS) {
-                let panel = &packed[col * deep..];
+                let n_cols = COLS.min(cols - col);
+                let panel = panels.from(col);
                 for tile in (row..rows.min(row + near)).step_by(ROWS) {
                     let n_rows = ROWS.min(rows - tile);
-                    let n_cols = COLS.min(cols - col);
                     let a = Rows { values: a.values.get(tile / ROWS * a.tile_step..).unwrap_or_default(), ..a };
                     let task = Tile { n_rows, n_cols, deep, a, panel, scale, into };
                     task.run(&mut out[tile * row_step + col..], row_step);
@@ -66,6 +73,47 @@ pub(super) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mu
             return;
         }
     }
+}
+
+/// The panels of `b`: packed, or as far as whole registers go the matrix itself.
+struct Panels<'a> {
+    /// Columns before this one are read in place.
+    n_in_place: usize,
+    values: &'a [f32],
+    row_step: usize,
+    packed: scratch::Scratch,
+    deep: usize,
+}
+
+impl<'a> Panels<'a> {
+    fn new(b: View<'a>, first: usize, deep: usize, in_place: bool) -> Self {
+        let whole = if (b.cols % COLS).is_multiple_of(LANES) { b.cols } else { b.cols / COLS * COLS };
+        let n_in_place = if in_place { whole } else { 0 };
+        let rest = View {
+            values: b.values.get(n_in_place * b.col_step..).unwrap_or_default(),
+            cols: b.cols - n_in_place,
+            ..b
+        };
+        let mut packed = scratch::take(deep * rest.cols.next_multiple_of(LANES));
+        pack_b(rest, first, deep, &mut packed);
+        let values = b.values.get(first * b.row_step..).unwrap_or_default();
+        Self { n_in_place, values, row_step: b.row_step, packed, deep }
+    }
+
+    /// The panel whose first column is `col`.
+    fn from(&self, col: usize) -> Panel<'_> {
+        if col < self.n_in_place {
+            return Panel { values: self.values.get(col..).unwrap_or_default(), step: Some(self.row_step) };
+        }
+        Panel { values: &self.packed[(col - self.n_in_place) * self.deep..], step: None }
+    }
+}
+
+/// Up to 16 columns of `b`; its rows lie `step` apart, or one behind the other.
+#[derive(Clone, Copy)]
+struct Panel<'a> {
+    values: &'a [f32],
+    step: Option<usize>,
 }
 
 /// Rows of `a`: how far apart tiles, rows and the steps along a row are.
@@ -187,7 +235,7 @@ struct Tile<'a> {
     n_cols: usize,
     deep: usize,
     a: Rows<'a>,
-    panel: &'a [f32],
+    panel: Panel<'a>,
     scale: f32,
     into: Into,
 }
@@ -196,7 +244,8 @@ impl Tile<'_> {
     fn run(self, out: &mut [f32], row_step: usize) {
         let Self { n_rows, n_cols, deep, a, .. } = self;
         let width = n_cols.next_multiple_of(LANES);
-        assert!(self.panel.len() >= deep * width, "a panel is as deep as the product");
+        let panel = deep.saturating_sub(1) * self.panel.step.unwrap_or(width) + width;
+        assert!(deep == 0 || panel <= self.panel.values.len(), "a panel is as deep as the product");
         let last = (n_rows - 1) * a.row_step + deep.saturating_sub(1) * a.step;
         assert!(deep == 0 || last < a.values.len(), "rows are as deep as the product");
         if n_cols == width {
@@ -241,7 +290,8 @@ impl Tile<'_> {
     #[target_feature(enable = "avx2,fma")]
     unsafe fn registers<const M: usize, const N: usize>(self, out: &mut [f32], row_step: usize) {
         let Self { deep, a: Rows { row_step: a_row, step: a_step, .. }, scale, into, .. } = self;
-        let (mut a, mut panel, out) = (self.a.values.as_ptr(), self.panel.as_ptr(), out.as_mut_ptr());
+        let (mut a, mut panel, out) = (self.a.values.as_ptr(), self.panel.values.as_ptr(), out.as_mut_ptr());
+        let panel_step = self.panel.step.unwrap_or(N * LANES);
         // SAFETY: every address lies inside the slices as this function's caller promises; after the last step the two
         // moving pointers are not read.
         unsafe {
@@ -263,7 +313,7 @@ impl Tile<'_> {
                     }
                 }
                 a = a.wrapping_add(a_step);
-                panel = panel.wrapping_add(N * LANES);
+                panel = panel.wrapping_add(panel_step);
             }
             let scale = _mm256_set1_ps(scale);
             for (row, sums) in sums.into_iter().enumerate() {

@@ -14,9 +14,9 @@ use serde::Serialize;
 use crate::commands::device::DeviceArgs;
 use crate::commands::input::From;
 use crate::commands::memory;
-use crate::commands::number::{duration, grouped};
 use crate::output::{Outcome, Output};
 use crate::progress;
+use hopedgn::number::{duration, grouped};
 
 /// Time a training epoch on real data, and how much of it goes into looking up the past
 #[derive(Debug, Args)]
@@ -62,9 +62,7 @@ struct Report {
 pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let device = args.device.open(output)?;
     let preset = Preset::for_data(&args.data);
-    let mut settings = vec![format!("data={:?}", args.data)];
-    settings.extend(args.set.iter().cloned());
-    let config = Config::resolve(preset, &settings)?;
+    let config = Config::resolve(preset, &args.set)?;
     let loaded = args.from.load(&args.data, output)?;
     let task = Task::new(&loaded.stream, config.split)?;
     let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), config.seed)?;

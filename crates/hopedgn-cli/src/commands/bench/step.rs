@@ -60,6 +60,7 @@ pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
     super::within("--pairs", args.pairs, 1_000_000)?;
     super::within("--tokens", args.tokens, 65_536)?;
     super::within("--repeats", args.repeats, 1_000_000)?;
+    super::within("--pairs times --tokens", args.pairs.saturating_mul(args.tokens), 1 << 22)?;
     for (name, features) in [("--node-features", args.node_features), ("--edge-features", args.edge_features)] {
         anyhow::ensure!(features <= 1 << 16, "found {name} {features}, expected at most {}", 1 << 16);
     }

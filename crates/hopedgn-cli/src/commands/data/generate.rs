@@ -9,8 +9,8 @@ use ctdg::event::EventStream;
 use ctdg::generate::{InteractionSpec, Triadic, TriadicSpec};
 use serde_json::{Value, json};
 
-use crate::commands::number::grouped;
 use crate::output::{Outcome, Output};
+use hopedgn::number::grouped;
 
 /// Make a seeded stream: the same seed gives the same events everywhere
 #[derive(Debug, Args)]

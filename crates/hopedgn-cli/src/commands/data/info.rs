@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::commands::data::split::SplitSizes;
 use crate::commands::input::Input;
-use crate::commands::number::{grouped, time};
 use crate::output::{Outcome, Output};
+use hopedgn::number::{grouped, time};
 
 /// Show what a data set looks like: counts, times, repeats, degrees, split sizes
 #[derive(Debug, Args)]

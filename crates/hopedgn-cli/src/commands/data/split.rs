@@ -9,8 +9,8 @@ use ctdg::split::{MASK_SEED, Mode, Split, SplitRule, n_nodes_of};
 use serde::Serialize;
 
 use crate::commands::input::Input;
-use crate::commands::number::{grouped, time};
 use crate::output::{Outcome, Output};
+use hopedgn::number::{grouped, time};
 
 /// Divide a data set into train, validation and test by time, with nodes hidden from training
 ///

@@ -59,9 +59,9 @@ impl Pairs {
         for row in rows.records() {
             let row = row.with_context(|| path.display().to_string())?;
             if columns.is_none() {
-                let header = Columns::of_header(&row);
+                let header = Columns::of_header(&row).filter(|_| !reader.knows(&row));
                 columns = Some(header.unwrap_or_else(|| Columns::of_row(&row)));
-                if header.is_some() {
+                if header.is_some() || reader.is_other_header(&row) {
                     continue;
                 }
             }
@@ -86,6 +86,18 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
+    /// Whether the first two fields are nodes of the data, whatever else they might mean.
+    fn knows(&self, row: &csv::StringRecord) -> bool {
+        let known = |at: usize, node: &dyn Fn(&str) -> Option<NodeId>| row.get(at).and_then(node).is_some();
+        known(0, &|name| self.lookup.source(name)) && known(1, &|name| self.lookup.destination(name))
+    }
+
+    /// Whether a first row cannot be data, since ids are numbers and these are not.
+    fn is_other_header(&self, row: &csv::StringRecord) -> bool {
+        let is_number = |at: usize| row.get(at).is_some_and(|field| field.parse::<u64>().is_ok());
+        !self.stream.names().is_text() && !is_number(0) && !is_number(1)
+    }
+
     fn push(&mut self, row: &csv::StringRecord, columns: Columns) -> anyhow::Result<()> {
         let field = |at: usize| row.get(at).filter(|field| !field.is_empty());
         let (Some(src), Some(dst)) = (field(columns.src), field(columns.dst)) else {

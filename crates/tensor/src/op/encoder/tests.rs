@@ -4,29 +4,14 @@ use rayon::ThreadPoolBuilder;
 
 use super::*;
 use crate::chunks::{self, Chunks};
-use crate::testkit::{Case, check_gradients, matrix, noise};
+use crate::testkit::{BLOCK, Case, check_gradients, matrix, noise};
 use crate::{Activation, Gradients, Mode, Parameters, Threads};
 
 /// The greatest difference between the two ways to the same value, relative to the larger of 1 and the largest value:
 /// sums of some hundred terms in two orders, each rounded to 6e-8.
 const TOLERANCE: f32 = 2e-6;
 
-const NAMES: [&str; 12] = [
-    "scale1",
-    "shift1",
-    "in_weight",
-    "in_bias",
-    "out_weight",
-    "out_bias",
-    "scale2",
-    "shift2",
-    "up_weight",
-    "up_bias",
-    "down_weight",
-    "down_bias",
-];
-
-/// A block whose variables are in the order of [`NAMES`].
+/// A block whose variables are in the order of [`BLOCK`].
 fn vars(w: &[Var]) -> BlockVars {
     let pair = |at: usize| [w[2 * at], w[2 * at + 1]];
     BlockVars { norm1: pair(0), qkv: pair(1), out: pair(2), norm2: pair(3), up: pair(4), down: pair(5) }
@@ -36,7 +21,7 @@ fn all_vars(w: &[Var]) -> Vec<BlockVars> {
     w.chunks_exact(12).map(vars).collect()
 }
 
-/// `n_blocks` blocks' weights in the order of [`NAMES`], of a size that leaves the values near 1.
+/// `n_blocks` blocks' weights in the order of [`BLOCK`], of a size that leaves the values near 1.
 fn weights(n_blocks: usize, d: usize, f: usize) -> Vec<Tensor> {
     let shapes = [
         Shape::Vector(d),
@@ -146,7 +131,7 @@ fn the_fused_stack_is_that_of_the_small_operations() {
 fn values_and_gradients_are_those_of_pytorch() {
     let batch = Ragged::from_lengths([4, 1, 6]);
     let names: Vec<String> =
-        ["0", "1"].iter().flat_map(|block| NAMES.iter().map(move |name| format!("{name}_{block}"))).collect();
+        ["0", "1"].iter().flat_map(|block| BLOCK.iter().map(move |name| format!("{name}_{block}"))).collect();
     let names: Vec<&str> = std::iter::once("x").chain(names.iter().map(String::as_str)).collect();
     let form = EncoderForm { heads: Heads(2), dropout: Dropout::NONE };
     Case::load("encoder").check(&names, |tape, x| tape.encoder(x[0], &all_vars(&x[1..]), form, &batch, &batch));

@@ -1,7 +1,7 @@
 //! Numbers as people read them.
 
 /// With commas between thousands.
-pub(super) fn grouped(number: impl TryInto<u64>) -> String {
+pub fn grouped(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -14,12 +14,14 @@ pub(super) fn grouped(number: impl TryInto<u64>) -> String {
 }
 
 /// A fraction in percent, without the sign; a dash for what is no number.
-pub(super) fn percent(fraction: f64) -> String {
+#[must_use]
+pub fn percent(fraction: f64) -> String {
     fixed(100.0 * fraction, 2)
 }
 
 /// With so many decimals; a dash for what is no number.
-pub(super) fn fixed(value: f64, decimals: usize) -> String {
+#[must_use]
+pub fn fixed(value: f64, decimals: usize) -> String {
     match value {
         value if !value.is_finite() => "–".to_owned(),
         value if value.abs() >= 1e9 => format!("{value:.3e}"),
@@ -28,7 +30,8 @@ pub(super) fn fixed(value: f64, decimals: usize) -> String {
 }
 
 /// A rate, which nobody reads to the last digit.
-pub(super) fn rate(value: f64) -> String {
+#[must_use]
+pub fn rate(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1e15")]
     match value {
         value if (0.0..1e15).contains(&value) => grouped(value.round() as u64),
@@ -36,8 +39,9 @@ pub(super) fn rate(value: f64) -> String {
     }
 }
 
-/// A duration.
-pub(super) fn seconds(value: f64) -> String {
+/// A duration as one number, for tables and tiles.
+#[must_use]
+pub fn seconds(value: f64) -> String {
     match value {
         value if value >= 7200.0 => format!("{} h", fixed(value / 3600.0, 1)),
         value if value >= 120.0 => format!("{} min", fixed(value / 60.0, 1)),
@@ -46,8 +50,27 @@ pub(super) fn seconds(value: f64) -> String {
     }
 }
 
+/// A span of time to seven digits.
+#[must_use]
+pub fn span(span: f64) -> String {
+    time(format!("{span:.6e}").parse().unwrap_or(span))
+}
+
+/// Seconds in the two largest units that say something.
+#[must_use]
+pub fn duration(seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time of work, rounded")]
+    let whole = seconds.round().max(0.0) as u64;
+    match (whole / 3600, whole / 60 % 60, whole % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}
+
 /// In the largest unit that leaves a whole number before the point.
-pub(super) fn memory(bytes: u64) -> String {
+#[must_use]
+pub fn memory(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
     match UNITS.iter().find(|(size, _)| bytes >= *size) {
         Some((size, unit)) => format!("{:.1} {unit}", bytes as f64 / *size as f64),
@@ -56,7 +79,8 @@ pub(super) fn memory(bytes: u64) -> String {
 }
 
 /// A time as short as it can be said.
-pub(super) fn time(time: f64) -> String {
+#[must_use]
+pub fn time(time: f64) -> String {
     let plain = time == 0.0 || (1e-6..1e15).contains(&time.abs());
     if plain { time.to_string() } else { format!("{time:e}") }
 }
@@ -75,6 +99,8 @@ mod tests {
             ["0.50 s", "75.0 s", "10.0 min", "2.5 h"]
         );
         assert_eq!([memory(12), memory(3 << 19), memory(5 << 30)], ["12 B", "1.5 MiB", "5.0 GiB"]);
+        assert_eq!([duration(59.6), duration(203.1), duration(7300.0)], ["1 min 0 s", "3 min 23 s", "2 h 1 min"]);
+        assert_eq!([span(4.000_000_000_000_028), span(154.25)], ["4", "154.25"]);
         assert_eq!([time(1_082_040_961.0), time(0.25), time(1e20)], ["1082040961", "0.25", "1e20"]);
     }
 }
