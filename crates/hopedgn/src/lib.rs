@@ -17,6 +17,7 @@
 //! | [`selftest`], [`bench`](mod@bench) | checks and measurements of this machine |
 //! | [`record`], [`observe`], [`number`] | what is written down, how long work is watched, numbers for people |
 
+mod ahead;
 pub mod bench;
 pub mod config;
 pub mod encode;

@@ -39,6 +39,12 @@ pub fn rate(value: f64) -> String {
     }
 }
 
+/// A short duration with three digits behind the point, for measurements.
+#[must_use]
+pub fn precise(seconds: f64) -> String {
+    if seconds < 0.1 { format!("{:.3} ms", 1e3 * seconds) } else { format!("{seconds:.3} s") }
+}
+
 /// A duration as one number, for tables and tiles.
 #[must_use]
 pub fn seconds(value: f64) -> String {

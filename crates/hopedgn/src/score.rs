@@ -5,7 +5,7 @@ use std::ops::Range;
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
 use ctdg::random::Stream;
 use ctdg::store::Store;
-use hopedgn_tensor::{Device, Dropout, Gradients, Learner, Mode, Step, Tape, Var, Weights};
+use hopedgn_tensor::{Device, Dropout, Gradients, Learner, Mode, Tape, Var, Weights};
 use rayon::prelude::*;
 
 use crate::Result;
@@ -70,32 +70,69 @@ impl<'a> PairScorer<'a> {
         Ok(tokens.n_tokens())
     }
 
-    /// One step against the mean loss of a lesson.
-    pub fn learn(&mut self, learner: &mut Learner, lesson: &Lesson<'_>) -> Result<Step> {
-        let chunks = self.chunks(learner, lesson);
-        learner.step(&chunks, self.loss(lesson))
+    /// Asks for one step against the mean loss of a lesson.
+    pub fn learn(&mut self, learner: &mut Learner, lesson: &Lesson<'_>) -> Result<()> {
+        let chunks = self.chunks(learner.weights().device(), lesson);
+        learner.step(&chunks, |tape, chunk| self.piece(chunk, lesson)?.loss(self.model, tape, lesson.queries.len()))
     }
 
     /// The mean loss of a lesson and its gradients, without a step.
     pub fn differentiate(&mut self, learner: &mut Learner, lesson: &Lesson<'_>) -> Result<(f64, Gradients)> {
-        let chunks = self.chunks(learner, lesson);
-        learner.differentiate(&chunks, self.loss(lesson))
+        let chunks = self.chunks(learner.weights().device(), lesson);
+        let n_pairs = lesson.queries.len();
+        learner.differentiate(&chunks, |tape, chunk| self.piece(chunk, lesson)?.loss(self.model, tape, n_pairs))
     }
 
-    fn chunks(&mut self, learner: &Learner, lesson: &Lesson<'_>) -> Vec<Chunk> {
+    /// All of a lesson that needs no weights, to be learned from later on `device`.
+    pub fn prepare(&mut self, device: &Device, lesson: &Lesson<'_>) -> Result<Prepared> {
+        let chunks = self.chunks(device, lesson);
+        let pieces = chunks.iter().map(|chunk| self.piece(chunk, lesson)).collect::<Result<_>>()?;
+        Ok(Prepared { pieces, n_pairs: lesson.queries.len() })
+    }
+
+    fn chunks(&mut self, device: &Device, lesson: &Lesson<'_>) -> Vec<Chunk> {
         self.encoder.encode(lesson.queries, &mut self.tokens);
-        plan(self.model, learner.weights().device(), &self.tokens, lesson.group)
+        plan(self.model, device, &self.tokens, lesson.group)
     }
 
-    fn loss<'s>(&'s self, lesson: &'s Lesson<'_>) -> impl Fn(&mut Tape<'_>, &Chunk) -> Result<Var> + Sync + 's {
-        let (model, tables, tokens) = (self.model, self.tables, &self.tokens);
-        let rate = model.config().dropout;
-        move |tape, chunk| {
-            let input = input(model, tables, tokens, chunk)?;
-            let dropout = Dropout::new(rate, lesson.dropout.fork(chunk.index).next_u64(), Mode::Train)?;
-            let logits = model.logits(tape, &input, dropout)?;
-            Ok(tape.bce_with_logits(logits, &lesson.targets[chunk.pairs.clone()], lesson.queries.len())?)
-        }
+    fn piece(&self, chunk: &Chunk, lesson: &Lesson<'_>) -> Result<Piece> {
+        Ok(Piece {
+            input: input(self.model, self.tables, &self.tokens, chunk)?,
+            targets: lesson.targets[chunk.pairs.clone()].to_vec(),
+            seed: lesson.dropout.fork(chunk.index).next_u64(),
+        })
+    }
+}
+
+/// A lesson with its past looked up and laid out.
+#[derive(Debug)]
+pub struct Prepared {
+    pieces: Vec<Piece>,
+    n_pairs: usize,
+}
+
+impl Prepared {
+    /// Asks for one step against its mean loss.
+    pub fn learn(&self, model: &HopeDgn, learner: &mut Learner) -> Result<()> {
+        learner.step(&self.pieces, |tape, piece| piece.loss(model, tape, self.n_pairs))
+    }
+}
+
+/// What a lesson asks of one chunk.
+#[derive(Debug)]
+struct Piece {
+    input: PairInput,
+    targets: Vec<f32>,
+    /// Of its dropout.
+    seed: u64,
+}
+
+impl Piece {
+    /// Its share of the mean loss of `n_pairs`.
+    fn loss(&self, model: &HopeDgn, tape: &mut Tape<'_>, n_pairs: usize) -> Result<Var> {
+        let dropout = Dropout::new(model.config().dropout, self.seed, Mode::Train)?;
+        let logits = model.logits(tape, &self.input, dropout)?;
+        Ok(tape.bce_with_logits(logits, &self.targets, n_pairs)?)
     }
 }
 

@@ -2,20 +2,22 @@
 //!
 //! A [`Trainer`] can be saved after any step and restored; what it computes afterwards is the same to the last bit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
+use ctdg::mite::PairQuery;
 use ctdg::negative::{Pass, RandomNegatives};
 use ctdg::random::Stream;
 use hopedgn_tensor::{AdamConfig, Device, Learner, Parameters, Weights};
 use serde::{Deserialize, Serialize};
 
+use crate::ahead;
 use crate::config::Config;
 use crate::evaluate::{ModelScorer, Negatives, evaluate};
 use crate::model::HopeDgn;
 use crate::observe::{Observer, Stage};
 use crate::record::{EpochRecord, LinkMetrics, Settings};
-use crate::score::{Lesson, PairScorer};
+use crate::score::{Lesson, PairScorer, Prepared};
 use crate::task::Task;
 use crate::{Error, Result};
 
@@ -75,7 +77,13 @@ pub struct Trainer<'a> {
     learner: Learner,
     negatives: RandomNegatives,
     progress: Progress,
+    /// Where the generator of negatives stood behind each batch whose step was asked for and is not over.
+    asked: VecDeque<u64>,
+    waited: f64,
 }
+
+/// Steps that a card may be behind: enough to have the next one waiting for it.
+const BEHIND: usize = 2;
 
 /// The key of [`Progress`] in a saved state.
 const PROGRESS: &str = "progress";
@@ -95,6 +103,8 @@ impl<'a> Trainer<'a> {
             learner: Learner::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,
             negatives: RandomNegatives::new(task.stream, &task.split.train, seed),
             progress: Progress::default(),
+            asked: VecDeque::new(),
+            waited: 0.0,
             config,
             task,
             model,
@@ -139,6 +149,12 @@ impl<'a> Trainer<'a> {
         self.learner.weights()
     }
 
+    /// Seconds in which the next batch was not ready yet, where other threads make it ready.
+    #[must_use]
+    pub fn waited(&self) -> f64 {
+        self.waited
+    }
+
     /// Whether the last epoch is over or patience has run out.
     #[must_use]
     pub fn is_done(&self) -> bool {
@@ -162,31 +178,87 @@ impl<'a> Trainer<'a> {
     ) -> Result<EpochRecord> {
         let (mut mark, mut saved) = (Instant::now(), Instant::now());
         let n_batches = self.n_batches();
-        let mut scorer = PairScorer::new(self.model, self.task.tables, &self.task.train_store);
-        while self.progress.batch < n_batches {
-            observer.progress(Stage::Train, self.progress.batch, n_batches);
-            self.step(&mut scorer)?;
-            self.progress.seconds += mark.elapsed().as_secs_f64();
+        let save_every = self.config.train.save_every;
+        observer.progress(Stage::Train, self.progress.batch, n_batches);
+        let trained = self.train_until(n_batches, &mut |trainer| {
+            trainer.progress.seconds += mark.elapsed().as_secs_f64();
             mark = Instant::now();
+            observer.progress(Stage::Train, trainer.progress.batch, n_batches);
             if observer.wants_to_stop() {
                 return Err(Error::Interrupted);
             }
-            if saved.elapsed().as_secs_f64() > self.config.train.save_every {
-                save(self)?;
+            if saved.elapsed().as_secs_f64() > save_every {
+                trainer.settle(0)?;
+                save(trainer)?;
                 (mark, saved) = (Instant::now(), Instant::now());
             }
-        }
-        observer.progress(Stage::Train, n_batches, n_batches);
+            Ok(())
+        });
+        self.progress.seconds += mark.elapsed().as_secs_f64();
+        trained?;
+        let mark = Instant::now();
         let val = self.validate(observer)?;
         Ok(self.finish_epoch(val, mark.elapsed().as_secs_f64()))
     }
 
-    /// Trains on the next `n` batches of the epoch, or to its end, and does nothing else.
-    pub fn steps(&mut self, n: usize) -> Result<()> {
-        let mut scorer = PairScorer::new(self.model, self.task.tables, &self.task.train_store);
+    /// Trains on the next `n` batches of the epoch, or to its end, and does nothing else; `after` is called behind each.
+    pub fn steps(&mut self, n: usize, after: &mut dyn FnMut()) -> Result<()> {
         let end = self.n_batches().min(self.progress.batch + n);
-        while self.progress.batch < end {
-            self.step(&mut scorer)?;
+        self.train_until(end, &mut |_| {
+            after();
+            Ok(())
+        })
+    }
+
+    /// Trains until batch `end`; `after` is called behind each step that was asked for. Whatever it returns, afterwards
+    /// all steps that were asked for are over.
+    fn train_until(&mut self, end: usize, after: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
+        let Self { config, task, model, .. } = *self;
+        let Progress { batch: first, steps, .. } = self.progress;
+        let lessons = Lessons { config, task, model, negatives: self.negatives.clone(), first, end, steps };
+        let device = self.learner.weights().device().clone();
+        let Some(n_workers) = device.workers_beside() else {
+            let mut scorer = lessons.scorer();
+            return lessons.each(|_| true, &mut |draft| {
+                scorer.learn(&mut self.learner, &draft.lesson())?;
+                self.asked.push_back(draft.negatives);
+                self.settle(0)?;
+                after(self)
+            });
+        };
+        let work = |worker: usize, give: &mut (dyn FnMut(Result<(Prepared, u64)>) -> bool + Send)| {
+            lessons.prepare(&device, (worker, n_workers), give);
+        };
+        let trained = ahead::in_order(n_workers, work, |ready, waited| {
+            self.waited += waited.as_secs_f64();
+            let (prepared, negatives) = ready?;
+            prepared.learn(model, &mut self.learner)?;
+            self.asked.push_back(negatives);
+            self.settle(BEHIND)?;
+            after(self)
+        });
+        self.settle(0).and(trained)
+    }
+
+    /// Takes in how the steps went that are over, waiting for all but the newest `behind`.
+    fn settle(&mut self, behind: usize) -> Result<()> {
+        for step in self.learner.results(behind)? {
+            if !step.is_finite {
+                return Err(Error::Diverged {
+                    loss: step.loss,
+                    step: self.progress.steps + 1,
+                    epoch: self.progress.history.len() + 1,
+                    batch: self.progress.batch + 1,
+                    seed: self.config.seed,
+                });
+            }
+            self.progress.loss_sum += step.loss;
+            self.progress.batch += 1;
+            self.progress.steps += 1;
+            if let Some(negatives) = self.asked.pop_front() {
+                self.progress.negatives = negatives;
+                self.negatives.advance_to(negatives);
+            }
         }
         Ok(())
     }
@@ -228,36 +300,83 @@ impl<'a> Trainer<'a> {
         (progress.batch, progress.loss_sum, progress.seconds) = (0, 0.0, 0.0);
         record
     }
+}
 
-    /// One batch: positives, as many negatives, gradients, Adam.
-    fn step(&mut self, scorer: &mut PairScorer<'_>) -> Result<()> {
-        let (size, batch) = (self.config.train.batch, self.progress.batch);
-        let train = &self.task.split.train;
-        let events = &train[batch * size..train.len().min((batch + 1) * size)];
-        let mut queries = self.task.queries(events);
-        let drawn = self.negatives.draw(events.len());
-        for (at, dst) in drawn.into_iter().enumerate() {
-            queries.push(ctdg::mite::PairQuery { dst, ..queries[at] });
-        }
-        let targets: Vec<f32> = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
+/// Batches to come: positives in the order of time, and as many negatives.
+struct Lessons<'a> {
+    config: &'a Config,
+    task: &'a Task<'a>,
+    model: &'a HopeDgn,
+    /// As it stands before the first batch.
+    negatives: RandomNegatives,
+    first: usize,
+    end: usize,
+    /// Steps before the first batch.
+    steps: u64,
+}
 
-        let dropout = Stream::named(self.config.seed, "dropout").fork(self.progress.steps);
-        let lesson = Lesson { queries: &queries, targets: &targets, group: events.len(), dropout: &dropout };
-        let step = scorer.learn(&mut self.learner, &lesson)?;
-        if !step.is_finite {
-            return Err(Error::Diverged {
-                loss: step.loss,
-                step: self.progress.steps + 1,
-                epoch: self.progress.history.len() + 1,
-                batch: batch + 1,
-                seed: self.config.seed,
-            });
+/// A batch whose negatives are drawn.
+struct Draft {
+    queries: Vec<PairQuery>,
+    targets: Vec<f32>,
+    dropout: Stream,
+    /// Where the generator of negatives stands behind it.
+    negatives: u64,
+}
+
+impl Draft {
+    fn lesson(&self) -> Lesson<'_> {
+        let Self { queries, targets, dropout, .. } = self;
+        Lesson { queries, targets, group: queries.len() / 2, dropout }
+    }
+}
+
+impl<'a> Lessons<'a> {
+    fn scorer(&self) -> PairScorer<'a> {
+        PairScorer::new(self.model, self.task.tables, &self.task.train_store)
+    }
+
+    /// Draws the negatives of every batch, and hands over those batches whose place is `wanted`.
+    fn each(&self, wanted: impl Fn(usize) -> bool, hand_over: &mut dyn FnMut(Draft) -> Result<()>) -> Result<()> {
+        let mut negatives = self.negatives.clone();
+        let (size, train) = (self.config.train.batch, &self.task.split.train);
+        for (place, batch) in (self.first..self.end).enumerate() {
+            let events = &train[batch * size..train.len().min((batch + 1) * size)];
+            let drawn = negatives.draw(events.len());
+            if !wanted(place) {
+                continue;
+            }
+            let mut queries = self.task.queries(events);
+            for (at, dst) in drawn.into_iter().enumerate() {
+                queries.push(PairQuery { dst, ..queries[at] });
+            }
+            let targets = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
+            let dropout = Stream::named(self.config.seed, "dropout").fork(self.steps + place as u64);
+            hand_over(Draft { queries, targets, dropout, negatives: negatives.position() })?;
         }
-        self.progress.loss_sum += step.loss;
-        self.progress.batch += 1;
-        self.progress.steps += 1;
-        self.progress.negatives = self.negatives.position();
         Ok(())
+    }
+
+    /// The batches of one worker of several, ready to be learned from. The worker keeps to its own thread.
+    fn prepare(
+        &self,
+        device: &Device,
+        (worker, n_workers): (usize, usize),
+        give: &mut (dyn FnMut(Result<(Prepared, u64)>) -> bool + Send),
+    ) {
+        let mut work = || {
+            let mut scorer = self.scorer();
+            self.each(|place| place % n_workers == worker, &mut |draft| {
+                let ready = scorer.prepare(device, &draft.lesson());
+                let wanted = give(ready.map(|prepared| (prepared, draft.negatives)));
+                if wanted { Ok(()) } else { Err(Error::Interrupted) }
+            })
+        };
+        // Nobody wants more: that is all that ends this early.
+        let _ = match rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build() {
+            Ok(alone) => alone.install(&mut work),
+            Err(_) => work(),
+        };
     }
 }
 

@@ -7,6 +7,7 @@ mod compile;
 mod context;
 mod encoder;
 mod linear;
+pub(crate) mod measure;
 mod memory;
 mod product;
 mod record;

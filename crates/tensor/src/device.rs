@@ -83,6 +83,14 @@ impl Device {
         if self.cuda.is_some() { ON_A_CARD } else { chunks::ROWS }
     }
 
+    /// How many threads should make batches ready while the device computes; nothing where it is those threads itself.
+    #[must_use]
+    pub fn workers_beside(&self) -> Option<usize> {
+        /// A batch takes a thread about as long as a card takes for its step; more than this many wait for the card.
+        const ENOUGH: usize = 6;
+        self.cuda.as_ref().map(|_| rayon::current_num_threads().saturating_sub(1).clamp(1, ENOUGH))
+    }
+
     pub(crate) fn context(&self) -> Option<&Arc<Context>> {
         self.cuda.as_ref()
     }

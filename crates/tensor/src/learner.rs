@@ -63,7 +63,8 @@ impl Weights {
 pub struct Step {
     /// The sum of the chunks' losses.
     pub loss: f64,
-    /// Whether the loss and all gradients are finite. Where they are not, the weights were left alone.
+    /// Whether the loss and all gradients are finite. Where they are not, the weights were left alone, and a card takes
+    /// no further step.
     pub is_finite: bool,
 }
 
@@ -78,7 +79,7 @@ pub struct Learner {
 
 #[derive(Debug)]
 enum Home {
-    Cpu { gradients: Box<Gradients>, chunks: Chunks },
+    Cpu { gradients: Box<Gradients>, chunks: Chunks, results: Vec<Step> },
     Cuda(cuda::Teacher),
 }
 
@@ -87,7 +88,11 @@ impl Learner {
     pub fn new(device: &Device, parameters: Parameters, adam: AdamConfig) -> Result<Self> {
         let adam = Adam::new(adam, &parameters);
         let home = match device.context() {
-            None => Home::Cpu { gradients: Box::new(Gradients::zeros(&parameters)), chunks: Chunks::new(&parameters) },
+            None => Home::Cpu {
+                gradients: Box::new(Gradients::zeros(&parameters)),
+                chunks: Chunks::new(&parameters),
+                results: Vec::new(),
+            },
             Some(cuda) => Home::Cuda(cuda::Teacher::new(Arc::clone(cuda), &parameters)?),
         };
         Ok(Self { weights: Weights::new(device, parameters)?, adam, home })
@@ -123,27 +128,37 @@ impl Learner {
         Ok(())
     }
 
-    /// One step of Adam against the gradients of the sum of the chunks' losses, which `forward` returns.
+    /// Asks for one step of Adam against the gradients of the sum of the chunks' losses, which `forward` returns. A card
+    /// may still be busy with it afterwards; how it went is told by [`results`](Self::results).
     pub fn step<T: Sync, E: From<Error> + Send>(
         &mut self,
         chunks: &[T],
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E> + Sync,
-    ) -> Result<Step, E> {
+    ) -> Result<(), E> {
         match &mut self.home {
-            Home::Cpu { gradients, chunks: groups } => {
+            Home::Cpu { gradients, chunks: groups, results } => {
                 let loss = cpu_losses(&self.weights.parameters, groups, gradients, chunks, forward)?;
                 let is_finite = loss.is_finite() && gradients.is_finite();
                 if is_finite {
                     self.adam.step(&mut self.weights.parameters, gradients);
                 }
-                Ok(Step { loss, is_finite })
+                results.push(Step { loss, is_finite });
             }
             Home::Cuda(teacher) => {
                 let Some(resident) = &mut self.weights.resident else { unreachable!("weights are where they learn") };
                 let losses = teacher.losses(&self.weights.parameters, resident, chunks, forward)?;
-                let step = teacher.step(resident, &mut self.adam, &losses)?;
-                Ok(step)
+                teacher.step(resident, &mut self.adam, &losses)?;
             }
+        }
+        Ok(())
+    }
+
+    /// How the steps went that were asked for since the last call, oldest first. Waits for all but the newest `behind`,
+    /// which a card may go on with.
+    pub fn results(&mut self, behind: usize) -> Result<Vec<Step>> {
+        match &mut self.home {
+            Home::Cpu { results, .. } => Ok(std::mem::take(results)),
+            Home::Cuda(teacher) => teacher.results(behind),
         }
     }
 
@@ -154,7 +169,7 @@ impl Learner {
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E> + Sync,
     ) -> Result<(f64, Gradients), E> {
         match &mut self.home {
-            Home::Cpu { gradients, chunks: groups } => {
+            Home::Cpu { gradients, chunks: groups, .. } => {
                 let loss = cpu_losses(&self.weights.parameters, groups, gradients, chunks, forward)?;
                 Ok((loss, Gradients::clone(gradients)))
             }

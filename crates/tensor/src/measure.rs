@@ -5,6 +5,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 
 use crate::product::{Into, View, product};
+use crate::{Device, Result, cuda};
 
 /// `count` products of `[m, k]` with `[k, n]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,9 +56,13 @@ pub fn flops(products: &[Product]) -> f64 {
     products.iter().map(|p| 2.0 * (p.m * p.k * p.n * p.count) as f64).sum()
 }
 
-/// The flops a second of `products` on all threads at once, each with its own operands: the best of `repeats`.
-#[must_use]
-pub fn flops_per_second(products: &[Product], repeats: usize) -> f64 {
+/// The flops a second of `products` on `device`: the best of `repeats`. On the CPU all threads run them at once, each
+/// with its own operands; a card runs those that are not many small ones, which it does inside kernels of its own.
+pub fn flops_per_second(device: &Device, products: &[Product], repeats: usize) -> Result<f64> {
+    if let Some(cuda) = device.context() {
+        let large: Vec<Product> = products.iter().copied().filter(|product| product.count == 1).collect();
+        return Ok(flops(&large) / cuda::measure::seconds(cuda, &large, repeats)?);
+    }
     let largest = products.iter().flat_map(|p| [p.m * p.k, p.k * p.n, p.m * p.n]).max().unwrap_or(0);
     let n_threads = rayon::current_num_threads();
     let mut memory: Vec<[Vec<f32>; 3]> = (0..n_threads).map(|_| [0.5, 0.25, 0.0].map(|x| vec![x; largest])).collect();
@@ -71,7 +76,7 @@ pub fn flops_per_second(products: &[Product], repeats: usize) -> f64 {
         });
         best = best.min(start.elapsed().as_secs_f64());
     }
-    n_threads as f64 * flops(products) / best
+    Ok(n_threads as f64 * flops(products) / best)
 }
 
 fn multiply(p: &Product, a: &[f32], b: &[f32], out: &mut [f32]) {
@@ -90,6 +95,6 @@ mod tests {
         let products = linear(5, 7, 3, true);
         assert_eq!((products.len(), flops(&products)), (3, 3.0 * 2.0 * 105.0));
         assert_eq!(flops(&attention(4, 2, 3)), 6.0 * 3.0 * 2.0 * 32.0);
-        assert!(flops_per_second(&products, 2) > 0.0);
+        assert!(flops_per_second(&Device::cpu(), &products, 2).unwrap() > 0.0);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cudarc::driver::result;
+use cudarc::driver::{result, sys};
 
 use super::context::{Context, driver};
 use crate::{Error, Result};
@@ -42,15 +42,88 @@ fn rounded(bytes: usize) -> usize {
     bytes.next_multiple_of(step.max(256))
 }
 
-/// Host memory that the card can read by itself.
+/// Host memory that the card reads by itself: a ring of segments, each written again only after the card has read it.
 #[derive(Default)]
 pub(super) struct Staging {
-    ptr: usize,
-    size: usize,
+    segments: Vec<Segment>,
+    current: usize,
     used: usize,
 }
 
-const STAGING: usize = 64 << 20;
+struct Segment {
+    memory: Pinned,
+    /// Behind the last copy out of it.
+    read: Event,
+}
+
+const N_SEGMENTS: usize = 4;
+const SEGMENT: usize = 16 << 20;
+
+/// Host memory that stays where it is, so that the card finds it.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    ptr: usize,
+    size: usize,
+}
+
+impl Pinned {
+    #[expect(unsafe_code, reason = "a call of the driver")]
+    pub(super) fn new(size: usize) -> Result<Self> {
+        // SAFETY: the memory is written before it is read. Without the write-combined flag, under which a host's writes
+        // crawl.
+        let ptr = unsafe { result::malloc_host(size, 0) }.map_err(driver("take host memory"))? as usize;
+        Ok(Self { ptr, size })
+    }
+
+    /// The first values, which the card has written.
+    #[expect(unsafe_code, reason = "plain numbers as bytes")]
+    pub(super) fn floats(&self, count: usize) -> &[f32] {
+        assert!(4 * count <= self.size, "as much as there is");
+        // SAFETY: the memory is large enough, aligned to pages, and any bits are a float.
+        unsafe { std::slice::from_raw_parts(self.ptr as *const f32, count) }
+    }
+}
+
+impl Drop for Pinned {
+    #[expect(unsafe_code, reason = "a call of the driver")]
+    fn drop(&mut self) {
+        // SAFETY: it came from the driver. An error here has been reported by what failed before it.
+        let _ = unsafe { result::free_host(self.ptr as *mut _) };
+    }
+}
+
+/// A place in the card's work that the host can wait for.
+#[derive(Debug)]
+pub(super) struct Event(sys::CUevent);
+
+#[expect(unsafe_code, reason = "a handle of the driver, which may be used from any thread")]
+// SAFETY: the driver's handles are valid on every thread.
+unsafe impl Send for Event {}
+#[expect(unsafe_code, reason = "a handle of the driver, which may be used from any thread")]
+// SAFETY: as above.
+unsafe impl Sync for Event {}
+
+impl Event {
+    pub(super) fn new() -> Result<Self> {
+        let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
+        Ok(Self(result::event::create(flags).map_err(driver("make an event"))?))
+    }
+
+    /// Waits until the card has come here; at once if it was never sent.
+    #[expect(unsafe_code, reason = "a call of the driver")]
+    pub(super) fn wait(&self) -> Result<()> {
+        // SAFETY: the event lives as long as `self`.
+        unsafe { sys::cuEventSynchronize(self.0) }.result().map_err(driver("compute"))
+    }
+}
+
+impl Drop for Event {
+    #[expect(unsafe_code, reason = "a call of the driver")]
+    fn drop(&mut self) {
+        // SAFETY: it is destroyed once.
+        let _ = unsafe { sys::cuEventDestroy_v2(self.0) };
+    }
+}
 
 impl Context {
     /// Memory for `bytes`, whatever is in it.
@@ -100,16 +173,7 @@ impl Context {
     pub(super) fn upload<T: Copy>(self: &Arc<Self>, values: &[T]) -> Result<Arc<Buffer>> {
         let bytes = size_of_val(values);
         let buffer = self.take(bytes)?;
-        let mut staging = self.staging();
-        if staging.used + bytes > staging.size {
-            self.wait()?;
-            staging.used = 0;
-            if bytes > staging.size {
-                staging.grow(bytes.max(STAGING))?;
-            }
-        }
-        let place = staging.ptr + staging.used;
-        staging.used += bytes.next_multiple_of(256);
+        let place = self.staging().room(self, bytes)?;
         // SAFETY: the place has room for the bytes, nobody reads them any more, and the buffer is at least as large.
         unsafe {
             let to = place as *mut u8;
@@ -118,6 +182,24 @@ impl Context {
             result::memcpy_htod_async(buffer.ptr, from, self.stream).map_err(driver("upload"))?;
         }
         Ok(buffer)
+    }
+
+    /// Lets the card come by `event` behind all that was asked for so far.
+    #[expect(unsafe_code, reason = "a call of the driver")]
+    pub(super) fn mark(&self, event: &Event) -> Result<()> {
+        // SAFETY: event and stream are alive.
+        unsafe { result::event::record(event.0, self.stream) }.map_err(driver("mark"))
+    }
+
+    /// Brings `count` values to pinned memory. The host may go on at once; it reads them behind an event.
+    #[expect(unsafe_code, reason = "calls of the driver")]
+    pub(super) fn report(&self, from: u64, to: &mut Pinned, count: usize) -> Result<()> {
+        assert!(4 * count <= to.size, "as much as there is room for");
+        // SAFETY: there is room, and the caller has as many values on the card.
+        unsafe {
+            let to = std::slice::from_raw_parts_mut(to.ptr as *mut f32, count);
+            result::memcpy_dtoh_async(to, from, self.stream).map_err(driver("download"))
+        }
     }
 
     /// Brings `values` back. Waits for all that was asked for before.
@@ -136,19 +218,29 @@ impl Context {
 }
 
 impl Staging {
-    #[expect(unsafe_code, reason = "calls of the driver")]
-    fn grow(&mut self, size: usize) -> Result<()> {
-        // SAFETY: the old memory, if any, came from the same function, and all copies out of it are done.
-        unsafe {
-            if self.size > 0 {
-                result::free_host(self.ptr as *mut _).map_err(driver("free host memory"))?;
-                self.size = 0;
+    /// Room for so many bytes, out of which nothing is copied any more.
+    fn room(&mut self, cuda: &Context, bytes: usize) -> Result<usize> {
+        let end = self.segments.get(self.current).map_or(0, |segment| segment.memory.size);
+        if self.used + bytes > end {
+            if let Some(full) = self.segments.get(self.current) {
+                cuda.mark(&full.read)?;
+                self.current = (self.current + 1) % N_SEGMENTS;
             }
-            // Without the write-combined flag, under which a host's writes crawl.
-            self.ptr = result::malloc_host(size, 0).map_err(driver("take host memory"))? as usize;
+            self.used = 0;
+            let size = bytes.max(SEGMENT);
+            match self.segments.get_mut(self.current) {
+                None => self.segments.push(Segment { memory: Pinned::new(size)?, read: Event::new()? }),
+                Some(next) => {
+                    next.read.wait()?;
+                    if next.memory.size < bytes {
+                        next.memory = Pinned::new(size)?;
+                    }
+                }
+            }
         }
-        self.size = size;
-        Ok(())
+        let place = self.segments[self.current].memory.ptr + self.used;
+        self.used += bytes.next_multiple_of(256);
+        Ok(place)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Weights on the card, one after another in one piece of memory, and what teaches them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::context::{Context, args};
-use super::memory::Buffer;
+use super::memory::{Buffer, Event, Pinned};
 use super::record::{Copies, Record, narrow};
 use crate::adam::Update;
 use crate::learner::Step;
@@ -104,8 +105,12 @@ pub(crate) struct Teacher {
     gradients: Arc<Buffer>,
     means: Arc<Buffer>,
     squares: Arc<Buffer>,
-    /// Not 0 where a gradient or the loss is no number.
+    /// Not 0 once a gradient or a loss was no number: no step is taken any more.
     flag: Arc<Buffer>,
+    /// The steps that were asked for and whose losses nobody has read, oldest first.
+    asked: VecDeque<Asked>,
+    /// Reports that have been read, to be used again.
+    spare: Vec<Report>,
     offsets: Vec<usize>,
     total: usize,
 }
@@ -121,7 +126,9 @@ impl Teacher {
         };
         let (gradients, means, squares) = (zeros()?, zeros()?, zeros()?);
         let flag = cuda.floats(1)?;
-        Ok(Self { gradients, means, squares, flag, cuda, offsets, total })
+        cuda.fill_zero(flag.ptr(), 4)?;
+        let (asked, spare) = (VecDeque::new(), Vec::new());
+        Ok(Self { cuda, gradients, means, squares, flag, asked, spare, offsets, total })
     }
 
     /// Reads Adam's state.
@@ -143,6 +150,7 @@ impl Teacher {
         self.cuda.enter()?;
         self.means = self.cuda.upload(&flat(adam.means.iter(), &self.offsets, self.total))?;
         self.squares = self.cuda.upload(&flat(adam.squares.iter(), &self.offsets, self.total))?;
+        self.cuda.fill_zero(self.flag.ptr(), 4)?;
         Ok(())
     }
 
@@ -156,7 +164,6 @@ impl Teacher {
     ) -> Result<Vec<Arc<Buffer>>, E> {
         self.cuda.enter()?;
         self.cuda.fill_zero(self.gradients.ptr(), 4 * self.total)?;
-        self.cuda.fill_zero(self.flag.ptr(), 4)?;
         let mut losses = Vec::with_capacity(chunks.len());
         for chunk in chunks {
             let mut tape = Tape::on_card(parameters, resident, false);
@@ -166,8 +173,8 @@ impl Teacher {
         Ok(losses)
     }
 
-    /// Adam, unless something is no number. The host waits only after all has been asked for.
-    pub(crate) fn step(&mut self, resident: &Resident, adam: &mut Adam, losses: &[Arc<Buffer>]) -> Result<Step> {
+    /// Adam, unless something is or was no number. The host does not wait; how it went is read by [`Teacher::results`].
+    pub(crate) fn step(&mut self, resident: &Resident, adam: &mut Adam, losses: &[Arc<Buffer>]) -> Result<()> {
         let (cuda, flag, n) = (&self.cuda, self.flag.ptr(), self.total as u64);
         for loss in losses {
             cuda.each("find_bad", 1, args![loss.ptr(), flag, 1_u64])?;
@@ -178,19 +185,36 @@ impl Teacher {
         let (grads, means, squares) = (self.gradients.ptr(), self.means.ptr(), self.squares.ptr());
         let arguments = args![resident.values.ptr(), grads, means, squares, factors, flag, words(update), n];
         cuda.each("adam", self.total, arguments)?;
-        // Side by side, so that the host waits once.
-        let report = cuda.floats(losses.len() + 1)?;
+        adam.n_steps += 1;
+        // Side by side, so that one copy brings them all.
+        let count = losses.len() + 1;
+        let side_by_side = cuda.floats(count)?;
         for (place, from) in (0_u64..).zip(losses.iter().map(|loss| loss.ptr()).chain([flag])) {
-            cuda.copy(from, report.ptr() + 4 * place, 4)?;
+            cuda.copy(from, side_by_side.ptr() + 4 * place, 4)?;
         }
-        let mut values = vec![0.0; losses.len() + 1];
-        cuda.download(report.ptr(), &mut values)?;
-        let is_finite = values.pop().is_some_and(|flag| flag.to_bits() == 0);
-        let loss = values.into_iter().map(f64::from).sum();
-        if is_finite {
-            adam.n_steps += 1;
+        let mut report = match self.spare.pop().filter(|report| report.room >= count) {
+            Some(report) => report,
+            None => Report::new(count.next_multiple_of(64))?,
+        };
+        cuda.report(side_by_side.ptr(), &mut report.memory, count)?;
+        cuda.mark(&report.written)?;
+        self.asked.push_back(Asked { report, count });
+        Ok(())
+    }
+
+    /// How the steps went that were asked for, oldest first, but for the newest `behind` of them.
+    pub(crate) fn results(&mut self, behind: usize) -> Result<Vec<Step>> {
+        self.cuda.enter()?;
+        let mut steps = Vec::new();
+        while self.asked.len() > behind {
+            let Some(Asked { report, count }) = self.asked.pop_front() else { break };
+            report.written.wait()?;
+            let (flag, losses) = report.memory.floats(count).split_last().unwrap_or((&0.0, &[]));
+            let loss = losses.iter().map(|&loss| f64::from(loss)).sum();
+            steps.push(Step { loss, is_finite: flag.to_bits() == 0 });
+            self.spare.push(report);
         }
-        Ok(Step { loss, is_finite })
+        Ok(steps)
     }
 
     /// The sum of `losses`.
@@ -214,6 +238,28 @@ impl Teacher {
             tensor.values_mut().copy_from_slice(&values[first..first + len]);
         }
         Ok(gradients)
+    }
+}
+
+/// A step whose losses are on their way.
+#[derive(Debug)]
+struct Asked {
+    report: Report,
+    /// Losses, and the flag behind them.
+    count: usize,
+}
+
+/// Where the card writes what the host will read.
+#[derive(Debug)]
+struct Report {
+    memory: Pinned,
+    room: usize,
+    written: Event,
+}
+
+impl Report {
+    fn new(room: usize) -> Result<Self> {
+        Ok(Self { memory: Pinned::new(4 * room)?, room, written: Event::new()? })
     }
 }
 

@@ -4,6 +4,8 @@ use std::fmt::{self, Display};
 use std::time::Instant;
 
 use clap::Args;
+use ctdg::mite::PairQuery;
+use ctdg::negative::RandomNegatives;
 use hopedgn::config::{Config, Preset};
 use hopedgn::model::HopeDgn;
 use hopedgn::score::PairScorer;
@@ -16,7 +18,7 @@ use crate::commands::input::From;
 use crate::commands::memory;
 use crate::output::{Outcome, Output};
 use crate::progress;
-use hopedgn::number::{duration, grouped};
+use hopedgn::number::{duration, grouped, precise};
 
 /// Time a training epoch on real data, and how much of it goes into looking up the past
 #[derive(Debug, Args)]
@@ -54,6 +56,8 @@ struct Report {
     /// Seconds a step of sampling, MITE and laying out the input, by themselves.
     encode_seconds_per_step: f64,
     encode_share: f64,
+    /// The share of the time in which a card's next batch was not ready yet.
+    waiting_share: Option<f64>,
     tokens_per_pair: f64,
     gflops: Option<f64>,
     peak_memory: Option<u64>,
@@ -66,35 +70,43 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let loaded = args.from.load(&args.data, output)?;
     let task = Task::new(&loaded.stream, config.split)?;
     let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), config.seed)?;
-    let mut trainer = Trainer::new(&config, &task, &model, parameters, &device)?;
-    let n_batches = trainer.n_batches();
+    let make = || Trainer::new(&config, &task, &model, parameters.clone(), &device);
+    let n_batches = make()?.n_batches();
     let n_steps = args.steps.unwrap_or(n_batches);
     super::within("--steps", n_steps, n_batches)?;
-    // Early steps have a short past: those that are timed are spread over the epoch.
-    let is_timed = |batch: usize| (batch + 1) * n_steps / n_batches > batch * n_steps / n_batches;
-
+    let is_card = device.workers_beside().is_some();
     let bar = progress::steps(output, "epoch", n_steps as u64);
-    let mut encoder = PairScorer::new(&model, task.tables, &task.train_store);
-    let (mut seconds, mut encode_seconds, mut n_tokens, mut n_pairs) = (Vec::new(), 0.0, 0, 0);
-    for batch in 0..n_batches {
+    if is_card {
+        // The first epoch chooses algorithms and takes memory.
+        make()?.steps(n_batches, &mut || {})?;
+    }
+    let mut trainer = make()?;
+    // Early steps have a short past: those that are timed are spread over the epoch. A card's run one after the other.
+    let first = (n_batches - n_steps) / 2;
+    let is_timed = |batch: usize| match is_card {
+        true => (first..first + n_steps).contains(&batch),
+        false => (batch + 1) * n_steps / n_batches > batch * n_steps / n_batches,
+    };
+    let (mut seconds, mut total, mut batch) = (Vec::new(), 0.0, 0);
+    while batch < n_batches {
+        let in_a_row = if is_card { n_steps } else { 1 };
         if !is_timed(batch) {
             trainer.skip_batch();
+            batch += 1;
             continue;
         }
         let start = Instant::now();
-        trainer.steps(1)?;
-        seconds.push(start.elapsed().as_secs_f64());
-        let events = task.split.train.chunks(config.train.batch).nth(batch).unwrap_or_default();
-        let positives = task.queries(events);
-        let queries = [positives.as_slice(), &positives].concat();
-        let start = Instant::now();
-        n_tokens += encoder.encode_only(&queries, events.len())?;
-        encode_seconds += start.elapsed().as_secs_f64();
-        n_pairs += queries.len();
-        bar.inc(1);
+        let mut mark = start;
+        trainer.steps(in_a_row, &mut || {
+            seconds.push(mark.elapsed().as_secs_f64());
+            mark = Instant::now();
+            bar.inc(1);
+        })?;
+        total += start.elapsed().as_secs_f64();
+        batch += in_a_row;
     }
     bar.finish_and_clear();
-    let total: f64 = seconds.iter().sum();
+    let past = Past::measure(&config, &task, &model, (0..n_batches).filter(|&batch| is_timed(batch)))?;
     seconds.sort_unstable_by(f64::total_cmp);
     let mean = total / seconds.len().max(1) as f64;
     let report = Report {
@@ -109,10 +121,11 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
         best: seconds[0],
         median: seconds[seconds.len() / 2],
         seconds_per_epoch: mean * n_batches as f64,
-        pairs_per_second: n_pairs as f64 / total,
-        encode_seconds_per_step: encode_seconds / seconds.len() as f64,
-        encode_share: encode_seconds / total,
-        tokens_per_pair: n_tokens as f64 / n_pairs.max(1) as f64,
+        pairs_per_second: past.n_pairs as f64 / total,
+        encode_seconds_per_step: past.seconds / seconds.len() as f64,
+        encode_share: past.seconds / total,
+        waiting_share: is_card.then(|| trainer.waited() / total),
+        tokens_per_pair: past.n_tokens as f64 / past.n_pairs.max(1) as f64,
         gflops: None,
         peak_memory: memory::peak(),
     };
@@ -120,16 +133,53 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Sampling, MITE and laying out the input, by themselves.
+struct Past {
+    seconds: f64,
+    n_tokens: usize,
+    n_pairs: usize,
+}
+
+impl Past {
+    /// Of the same batches, with the same number of negatives.
+    fn measure(
+        config: &Config,
+        task: &Task<'_>,
+        model: &HopeDgn,
+        batches: impl Iterator<Item = usize>,
+    ) -> anyhow::Result<Self> {
+        let mut encoder = PairScorer::new(model, task.tables, &task.train_store);
+        let mut negatives = RandomNegatives::new(task.stream, &task.split.train, 0);
+        let mut past = Self { seconds: 0.0, n_tokens: 0, n_pairs: 0 };
+        for batch in batches {
+            let events = task.split.train.chunks(config.train.batch).nth(batch).unwrap_or_default();
+            let mut queries = task.queries(events);
+            for (at, dst) in negatives.draw(events.len()).into_iter().enumerate() {
+                queries.push(PairQuery { dst, ..queries[at] });
+            }
+            let start = Instant::now();
+            past.n_tokens += encoder.encode_only(&queries, events.len())?;
+            past.seconds += start.elapsed().as_secs_f64();
+            past.n_pairs += queries.len();
+        }
+        Ok(past)
+    }
+}
+
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "epoch on {}: {} ({} steps of {} events, {:.3} s each; {:.0} pairs a second)",
+            "epoch on {}: {} ({} steps of {} events, {} each; {:.0} pairs a second)",
             self.data,
-            duration(self.seconds_per_epoch),
+            if self.seconds_per_epoch < 10.0 {
+                precise(self.seconds_per_epoch)
+            } else {
+                duration(self.seconds_per_epoch)
+            },
             grouped(self.steps_per_epoch),
             self.batch,
-            self.seconds_per_step,
+            precise(self.seconds_per_step),
             self.pairs_per_second
         )?;
         writeln!(
@@ -139,6 +189,9 @@ impl Display for Report {
             100.0 * self.encode_share,
             self.tokens_per_pair
         )?;
+        if let Some(share) = self.waiting_share {
+            writeln!(f, "  the next batch was not ready in {:.1}% of the time", 100.0 * share)?;
+        }
         let memory = self.peak_memory.map_or("?".to_owned(), |bytes| grouped(bytes / 1_000_000));
         writeln!(f, "  {}, {} threads, {} steps timed, {memory} MB at most", self.device, self.threads, self.repeats)
     }

@@ -1,0 +1,64 @@
+//! Work that other threads do ahead of its use.
+
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Items that a worker may have ready and unused.
+const READY: usize = 2;
+
+/// Hands items 0, 1, 2, … to `take` in order while `n_workers` threads make those to come. Worker `w` of `n` hands over
+/// items w, w + n, w + 2n, … and stops when nobody wants more. `take` also learns how long its item was waited for.
+pub(crate) fn in_order<T: Send, E>(
+    n_workers: usize,
+    work: impl Fn(usize, &mut (dyn FnMut(T) -> bool + Send)) + Sync,
+    mut take: impl FnMut(T, Duration) -> Result<(), E>,
+) -> Result<(), E> {
+    let work = &work;
+    thread::scope(|scope| {
+        let worker = |index: usize| -> Receiver<T> {
+            let (give, items) = sync_channel(READY);
+            scope.spawn(move || work(index, &mut |item| give.send(item).is_ok()));
+            items
+        };
+        let workers: Vec<_> = (0..n_workers).map(worker).collect();
+        for items in workers.iter().cycle() {
+            let start = Instant::now();
+            let Ok(item) = items.recv() else { break };
+            take(item, start.elapsed())?;
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(n_items: usize, n_workers: usize, stop_at: usize) -> Result<Vec<usize>, Vec<usize>> {
+        let mut got = Vec::new();
+        let work = |worker: usize, give: &mut (dyn FnMut(usize) -> bool + Send)| {
+            let mut items = (worker..n_items).step_by(n_workers);
+            while items.next().is_some_and(&mut *give) {}
+        };
+        let result = in_order(n_workers, work, |item, _| {
+            got.push(item);
+            if item == stop_at { Err(()) } else { Ok(()) }
+        });
+        if result.is_ok() { Ok(got) } else { Err(got) }
+    }
+
+    #[test]
+    fn items_come_in_order_from_any_number_of_workers() {
+        for n_items in [0, 1, 5, 40] {
+            for n_workers in [1, 2, 3, 7] {
+                assert_eq!(run(n_items, n_workers, usize::MAX), Ok((0..n_items).collect()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_refusal_ends_the_workers() {
+        assert_eq!(run(1000, 3, 10), Err((0..=10).collect()));
+    }
+}
