@@ -8,7 +8,7 @@ use hopedgn_tensor::{AdamConfig, Device, Dropout, Learner, Ragged, Shape, Tape, 
 
 use crate::Result;
 use crate::config::ModelConfig;
-use crate::encode::{FeatureWidths, PairInput};
+use crate::encode::{FeatureWidths, PairInput, Rows};
 use crate::model::HopeDgn;
 
 /// The size of a step.
@@ -49,9 +49,9 @@ impl StepBench {
             batch.push((dense(pairs, spec.tokens, &config, widths, &mut random), targets));
         }
         let learner = Learner::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
-        for (input, _) in &mut batch {
-            let PairInput { ages, nodes, edges, mite, .. } = input;
-            for tensor in [Some(ages), nodes.as_mut(), edges.as_mut(), mite.as_mut()].into_iter().flatten() {
+        for (input, _) in &batch {
+            let PairInput { ages, mite, .. } = input;
+            for tensor in [Some(ages), mite.as_ref()].into_iter().flatten() {
                 learner.weights().place(tensor)?;
             }
         }
@@ -123,8 +123,8 @@ fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidth
         pairs: Ragged::from_lengths(vec![tokens; pairs]),
         sides: Ragged::from_lengths(sides),
         ages: tensor(1),
-        nodes: widths.node.map(|width| tensor(3 * width)),
-        edges: widths.edge.map(&mut tensor),
+        nodes: widths.node.map(|width| Rows { table: tensor(3 * width), chosen: None }),
+        edges: widths.edge.map(|width| Rows { table: tensor(width), chosen: None }),
         mite: Some(tensor(config.mite_inputs())),
         mite_rows: (0..).take(rows).collect::<Arc<[u32]>>(),
         places: None,

@@ -16,11 +16,11 @@ use crate::config::{ModelConfig, Padding};
 
 const SIDES: [Side; 2] = [Side::Src, Side::Dst];
 
-/// The features of a data set; a table of nothing but zeros counts as none.
-#[derive(Debug, Clone, Copy)]
-pub struct FeatureTables<'s> {
-    node: Option<&'s Features>,
-    edge: Option<&'s Features>,
+/// The features of a data set; a table of nothing but zeros counts as none. A clone is the same tables.
+#[derive(Debug, Clone)]
+pub struct FeatureTables {
+    node: Option<Arc<Tensor>>,
+    edge: Option<Arc<Tensor>>,
 }
 
 /// How many features a node and an event have, if any.
@@ -32,21 +32,48 @@ pub struct FeatureWidths {
     pub edge: Option<usize>,
 }
 
-impl<'s> FeatureTables<'s> {
+fn some(table: Option<&Features>) -> Option<&Features> {
+    table.filter(|table| table.values().iter().any(|&value| value != 0.0))
+}
+
+impl FeatureWidths {
     /// Those of `stream`.
     #[must_use]
-    pub fn of(stream: &'s EventStream) -> Self {
-        fn some(table: Option<&Features>) -> Option<&Features> {
-            table.filter(|table| table.values().iter().any(|&value| value != 0.0))
-        }
-        Self { node: some(stream.node_features()), edge: some(stream.edge_features()) }
+    pub fn of(stream: &EventStream) -> Self {
+        let width = |table: Option<&Features>| some(table).map(Features::width);
+        Self { node: width(stream.node_features()), edge: width(stream.edge_features()) }
+    }
+}
+
+impl FeatureTables {
+    /// Those of `stream`, with a row of zeros behind the last for what has no features.
+    pub fn of(stream: &EventStream) -> Result<Self> {
+        let table = |table: Option<&Features>| -> Result<Option<Arc<Tensor>>> {
+            let Some(table) = some(table) else { return Ok(None) };
+            let (rows, width) = (table.n_rows() + 1, table.width());
+            let mut values = Vec::with_capacity(rows * width);
+            values.extend_from_slice(table.values());
+            values.resize(rows * width, 0.0);
+            Ok(Some(Tensor::matrix(rows, width, values)?.into()))
+        };
+        Ok(Self { node: table(stream.node_features())?, edge: table(stream.edge_features())? })
     }
 
     /// How wide they are.
     #[must_use]
     pub fn widths(&self) -> FeatureWidths {
-        FeatureWidths { node: self.node.map(Features::width), edge: self.edge.map(Features::width) }
+        let width = |table: &Option<Arc<Tensor>>| table.as_ref().map(|table| table.cols());
+        FeatureWidths { node: width(&self.node), edge: width(&self.edge) }
     }
+}
+
+/// Rows of a table that is the same for all batches, so that a card has it already.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    /// The table.
+    pub table: Arc<Tensor>,
+    /// Which rows, and how many of them stand side by side for one token; without it, the table has one for each.
+    pub chosen: Option<(Arc<[u32]>, usize)>,
 }
 
 /// What a model reads of some pairs.
@@ -59,9 +86,9 @@ pub struct PairInput {
     /// `[T, 1]`: query time minus event time, 0 for the node itself.
     pub ages: Arc<Tensor>,
     /// `[T, 3·Dn]`: features of the token's node, of the source, of the destination.
-    pub nodes: Option<Arc<Tensor>>,
+    pub nodes: Option<Rows>,
     /// `[T, De]`: features of the token's event, zeros for the node itself.
-    pub edges: Option<Arc<Tensor>>,
+    pub edges: Option<Rows>,
     /// `[R, mite-inputs]`: normalised intervals with the source, with the destination, then whether each is there.
     pub mite: Option<Arc<Tensor>>,
     /// Row of [`PairInput::mite`] of each token; with DyGLib's padding, of each place.
@@ -83,7 +110,7 @@ pub(crate) fn longest(tokens: &PairTokens, pairs: Range<usize>, patch: usize) ->
 /// Builds the input for `pairs` of `tokens`.
 pub(crate) struct Encode<'a> {
     pub(crate) config: &'a ModelConfig,
-    pub(crate) tables: FeatureTables<'a>,
+    pub(crate) tables: &'a FeatureTables,
     pub(crate) tokens: &'a PairTokens,
     pub(crate) pairs: Range<usize>,
     /// With [`Padding::Dyglib`] only.
@@ -100,8 +127,8 @@ impl Encode<'_> {
         let mite_rows = if is_padded { self.rows_of_places(&sides) } else { self.rows_of_tokens() };
         Ok(PairInput {
             ages: Tensor::matrix(all.len(), 1, self.tokens.ages()[all].to_vec())?.into(),
-            nodes: self.tables.node.map(|table| self.nodes(table)).transpose()?,
-            edges: self.tables.edge.map(|table| self.edges(table)).transpose()?,
+            nodes: self.tables.node.as_ref().map(|table| self.nodes(table)),
+            edges: self.tables.edge.as_ref().map(|table| self.edges(table)),
             mite: self.config.mite.then(|| self.mite(is_padded)).transpose()?,
             pairs: Ragged::from_lengths(lengths.chunks_exact(2).map(|pair| pair[0] + pair[1])),
             sides,
@@ -186,38 +213,28 @@ impl Encode<'_> {
         Ok(Tensor::matrix(n_rows, width, values)?.into())
     }
 
-    fn nodes(&self, table: &Features) -> Result<Arc<Tensor>> {
-        let (all, width) = (self.all_tokens(), table.width());
-        let mut values = Vec::with_capacity(all.len() * 3 * width);
-        let mut push = |node: NodeId| {
-            if node.index() < table.n_rows() {
-                values.extend_from_slice(table.row(node.index()));
-            } else {
-                // A node the data set does not know has no features.
-                values.resize(values.len() + width, 0.0);
-            }
-        };
+    fn nodes(&self, table: &Arc<Tensor>) -> Rows {
+        let none = table.rows() - 1;
+        let row = |node: NodeId| narrow(node.index().min(none));
+        let mut chosen = Vec::with_capacity(3 * self.all_tokens().len());
         for pair in self.pairs.clone() {
             let [src, dst] = SIDES.map(|side| self.tokens.tokens(pair, side));
-            let roots = [self.tokens.nodes()[src.start], self.tokens.nodes()[dst.start]];
+            let roots = [src.start, dst.start].map(|root| row(self.tokens.nodes()[root]));
             for &node in &self.tokens.nodes()[src.start..dst.end] {
-                push(node);
-                roots.into_iter().for_each(&mut push);
+                chosen.extend([row(node), roots[0], roots[1]]);
             }
         }
-        Ok(Tensor::matrix(all.len(), 3 * width, values)?.into())
+        Rows { table: Arc::clone(table), chosen: Some((chosen.into(), 3)) }
     }
 
-    fn edges(&self, table: &Features) -> Result<Arc<Tensor>> {
-        let (all, width) = (self.all_tokens(), table.width());
-        let mut values = Vec::with_capacity(all.len() * width);
+    fn edges(&self, table: &Arc<Tensor>) -> Rows {
+        let none = narrow(table.rows() - 1);
+        let mut chosen = Vec::with_capacity(self.all_tokens().len());
         for (pair, side) in self.each_side() {
-            values.resize(values.len() + width, 0.0);
-            for event in self.tokens.events(pair, side) {
-                values.extend_from_slice(table.row(event.index()));
-            }
+            chosen.push(none);
+            chosen.extend(self.tokens.events(pair, side).iter().map(|event| narrow(event.index())));
         }
-        Ok(Tensor::matrix(all.len(), width, values)?.into())
+        Rows { table: Arc::clone(table), chosen: Some((chosen.into(), 1)) }
     }
 }
 

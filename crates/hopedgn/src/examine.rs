@@ -66,7 +66,7 @@ impl Examination<'_> {
     }
 
     fn scorers(&self, pass: Pass) -> Result<Named<'_>> {
-        let scorer = PairScorer::new(self.model, self.task.tables, &self.task.full_store);
+        let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
         let mut names = vec![self.model.config().name.as_str().to_owned()];
         let mut scorers: Vec<Box<dyn Scorer + '_>> = vec![Box::new(ModelScorer { scorer, weights: self.weights })];
         let base = pass.base(&self.task.split);

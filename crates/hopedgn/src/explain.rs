@@ -55,7 +55,7 @@ pub struct TokenEffect {
 pub fn explain(
     model: &HopeDgn,
     weights: &Weights,
-    tables: FeatureTables<'_>,
+    tables: &FeatureTables,
     store: &Store,
     query: PairQuery,
 ) -> Result<Explanation> {

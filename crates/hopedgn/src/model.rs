@@ -30,7 +30,7 @@ use hopedgn_tensor::{Activation, Dropout, EncoderForm, Heads, Parameters, Shape,
 
 use crate::Result;
 use crate::config::{ModelConfig, Pooling};
-use crate::encode::{FeatureWidths, PairInput};
+use crate::encode::{FeatureWidths, PairInput, Rows};
 use crate::nn::{Block, Channel, Layers, Linear, TimeEncoding};
 
 /// The width that the paper's experiments pad features to.
@@ -121,9 +121,13 @@ impl HopeDgn {
     /// The four channels of each patch side by side, `[S, D]`.
     fn tokens(&self, tape: &mut Tape<'_>, input: &PairInput) -> Result<Var> {
         let n_patches = input.pairs.total();
-        let given = |tape: &mut Tape<'_>, tensor: &Option<Arc<hopedgn_tensor::Tensor>>| {
-            let tensor = tensor.as_ref().ok_or(crate::Error::MissingInput)?;
-            let x = tape.input(Arc::clone(tensor));
+        let given = |tape: &mut Tape<'_>, rows: &Option<Rows>| {
+            let Rows { table, chosen } = rows.as_ref().ok_or(crate::Error::MissingInput)?;
+            let mut x = tape.table(table);
+            if let Some((rows, beside)) = chosen {
+                x = tape.gather(x, Arc::clone(rows))?;
+                x = tape.reshape(x, rows.len() / beside, beside * table.cols())?;
+            }
             self.in_patches(tape, x, input)
         };
         let nodes = self.node_channel.forward(tape, n_patches, |tape| given(tape, &input.nodes))?;

@@ -17,7 +17,7 @@ use crate::model::HopeDgn;
 #[derive(Debug)]
 pub struct PairScorer<'a> {
     model: &'a HopeDgn,
-    tables: FeatureTables<'a>,
+    tables: FeatureTables,
     encoder: PairEncoder<'a>,
     tokens: PairTokens,
 }
@@ -46,9 +46,9 @@ struct Chunk {
 impl<'a> PairScorer<'a> {
     /// Scores with `model` over the past in `store`.
     #[must_use]
-    pub fn new(model: &'a HopeDgn, tables: FeatureTables<'a>, store: &'a Store) -> Self {
+    pub fn new(model: &'a HopeDgn, tables: &FeatureTables, store: &'a Store) -> Self {
         let encoder = PairEncoder::new(store, model.config().encoding());
-        Self { model, tables, encoder, tokens: PairTokens::default() }
+        Self { model, tables: tables.clone(), encoder, tokens: PairTokens::default() }
     }
 
     /// The logit of each of `queries`, which do not see one another.
@@ -57,14 +57,14 @@ impl<'a> PairScorer<'a> {
     pub fn logits(&mut self, weights: &Weights, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
         self.encoder.encode(queries, &mut self.tokens);
         let tokens = &self.tokens;
-        score(self.model, self.tables, weights, tokens, &plan(self.model, weights.device(), tokens, group))
+        score(self.model, &self.tables, weights, tokens, &plan(self.model, weights.device(), tokens, group))
     }
 
     /// All that comes before the model, for measuring: looks up the past of `queries` and lays out the input. The number
     /// of tokens.
     pub fn encode_only(&mut self, queries: &[PairQuery], group: usize) -> Result<usize> {
         self.encoder.encode(queries, &mut self.tokens);
-        let (model, tables, tokens) = (self.model, self.tables, &self.tokens);
+        let (model, tables, tokens) = (self.model, &self.tables, &self.tokens);
         let plan = plan(model, &Device::cpu(), tokens, group);
         plan.par_iter().try_for_each(|chunk| input(model, tables, tokens, chunk).map(drop))?;
         Ok(tokens.n_tokens())
@@ -97,7 +97,7 @@ impl<'a> PairScorer<'a> {
 
     fn piece(&self, chunk: &Chunk, lesson: &Lesson<'_>) -> Result<Piece> {
         Ok(Piece {
-            input: input(self.model, self.tables, &self.tokens, chunk)?,
+            input: input(self.model, &self.tables, &self.tokens, chunk)?,
             targets: lesson.targets[chunk.pairs.clone()].to_vec(),
             seed: lesson.dropout.fork(chunk.index).next_u64(),
         })
@@ -139,7 +139,7 @@ impl Piece {
 /// The logits of all pairs of `tokens`, however they were made, each as if it were alone.
 pub(crate) fn score_tokens(
     model: &HopeDgn,
-    tables: FeatureTables<'_>,
+    tables: &FeatureTables,
     weights: &Weights,
     tokens: &PairTokens,
 ) -> Result<Vec<f32>> {
@@ -148,7 +148,7 @@ pub(crate) fn score_tokens(
 
 fn score(
     model: &HopeDgn,
-    tables: FeatureTables<'_>,
+    tables: &FeatureTables,
     weights: &Weights,
     tokens: &PairTokens,
     plan: &[Chunk],
@@ -161,7 +161,7 @@ fn score(
     Ok(weights.evaluate(plan, forward)?.concat())
 }
 
-fn input(model: &HopeDgn, tables: FeatureTables<'_>, tokens: &PairTokens, chunk: &Chunk) -> Result<PairInput> {
+fn input(model: &HopeDgn, tables: &FeatureTables, tokens: &PairTokens, chunk: &Chunk) -> Result<PairInput> {
     let Chunk { pairs, padded_to, .. } = chunk.clone();
     Encode { config: model.config(), tables, tokens, pairs, padded_to }.run()
 }

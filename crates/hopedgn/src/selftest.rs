@@ -89,7 +89,7 @@ impl Bench<'_> {
     }
 
     fn scorer(&self) -> PairScorer<'_> {
-        PairScorer::new(self.model, self.task.tables, &self.task.full_store)
+        PairScorer::new(self.model, &self.task.tables, &self.task.full_store)
     }
 
     /// Loss and gradients without dropout.
@@ -98,7 +98,7 @@ impl Bench<'_> {
         let plain = ModelConfig { dropout: 0.0, ..self.config.model.clone() };
         let (model, _) = HopeDgn::new(&plain, self.task.tables.widths(), self.config.seed)?;
         let (queries, targets) = self.queries();
-        let mut scorer = PairScorer::new(&model, self.task.tables, &self.task.full_store);
+        let mut scorer = PairScorer::new(&model, &self.task.tables, &self.task.full_store);
         let dropout = Stream::named(0, "selftest");
         let lesson = Lesson { queries: &queries, targets: &targets, group: 20, dropout: &dropout };
         scorer.differentiate(&mut learner, &lesson)

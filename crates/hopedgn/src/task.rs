@@ -20,7 +20,7 @@ pub struct Task<'s> {
     /// What evaluation may look at: every event, of which a query sees those strictly before it.
     pub full_store: Store,
     /// Node and edge features.
-    pub tables: FeatureTables<'s>,
+    pub tables: FeatureTables,
 }
 
 impl<'s> Task<'s> {
@@ -39,7 +39,7 @@ impl<'s> Task<'s> {
         }
         let train_store = Store::of_events(stream, &split.train)?;
         let full_store = Store::build(stream)?;
-        Ok(Self { stream, split, train_store, full_store, tables: FeatureTables::of(stream) })
+        Ok(Self { stream, split, train_store, full_store, tables: FeatureTables::of(stream)? })
     }
 
     /// The pairs of `events`, at their own times.

@@ -272,7 +272,7 @@ impl<'a> Trainer<'a> {
     fn validate(&self, observer: &mut dyn Observer) -> Result<Settings> {
         let mut metrics = [None; 2];
         for (metrics, pass) in metrics.iter_mut().zip([Pass::Val, Pass::NewNodeVal]) {
-            let scorer = PairScorer::new(self.model, self.task.tables, &self.task.full_store);
+            let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
             let mut scorer = [ModelScorer { scorer, weights: self.weights() }];
             let batch = self.config.train.batch;
             let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, observer)?;
@@ -333,7 +333,7 @@ impl Draft {
 
 impl<'a> Lessons<'a> {
     fn scorer(&self) -> PairScorer<'a> {
-        PairScorer::new(self.model, self.task.tables, &self.task.train_store)
+        PairScorer::new(self.model, &self.task.tables, &self.task.train_store)
     }
 
     /// Draws the negatives of every batch, and hands over those batches whose place is `wanted`.

@@ -53,8 +53,8 @@ impl Weights {
     }
 
     /// Leaves a copy of `tensor` where the weights are, so that [`Tape::input`] need not bring it there.
-    pub fn place(&self, tensor: &mut Arc<Tensor>) -> Result<()> {
-        self.resident.as_ref().map_or(Ok(()), |resident| resident.place(Arc::make_mut(tensor)))
+    pub fn place(&self, tensor: &Tensor) -> Result<()> {
+        self.resident.as_ref().map_or(Ok(()), |resident| resident.place(tensor))
     }
 }
 

@@ -96,6 +96,14 @@ impl<'p> Tape<'p> {
         self.node(Value::Shared(tensor), Kind::Constant)
     }
 
+    /// The same of a value that many tapes read; a card keeps it.
+    pub fn table(&mut self, tensor: &Arc<Tensor>) -> Var {
+        match &mut self.record {
+            Some(record) => Var(record.table(tensor)),
+            None => self.input(Arc::clone(tensor)),
+        }
+    }
+
     /// A value whose gradient [`Gradients::of`] will know.
     pub fn watched(&mut self, tensor: Tensor) -> Var {
         if let Some(record) = &mut self.record {

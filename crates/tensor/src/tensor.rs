@@ -1,7 +1,7 @@
 //! Dense `f32` arrays of one or two axes, row-major.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::cuda::Copies;
 use crate::scratch::{self, Scratch};
@@ -80,7 +80,7 @@ pub struct Tensor {
 
 /// A copy of the values on a card; equal tensors are equal with and without.
 #[derive(Debug, Clone, Default)]
-struct Placed(Option<Arc<Copies>>);
+struct Placed(OnceLock<Arc<Copies>>);
 
 impl PartialEq for Placed {
     fn eq(&self, _: &Self) -> bool {
@@ -174,11 +174,12 @@ impl Tensor {
     }
 
     pub(crate) fn placed(&self) -> Option<&Copies> {
-        self.placed.0.as_deref()
+        self.placed.0.get().map(Arc::as_ref)
     }
 
-    pub(crate) fn set_placed(&mut self, copies: Copies) {
-        self.placed = Placed(Some(Arc::new(copies)));
+    /// Where it is on a card from now on; one that is there already stays.
+    pub(crate) fn set_placed(&self, copies: Copies) {
+        let _ = self.placed.0.set(Arc::new(copies));
     }
 
     pub(crate) fn into_values(self) -> Scratch {

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
         }
         (check, _) => check?,
     }
-    let tables = FeatureTables::of(stream);
+    let tables = FeatureTables::of(stream)?;
     let (model, parameters) = folder.model(&config, tables.widths())?;
     let weights = Weights::new(&device, parameters)?;
     let store = Store::build(stream)?;
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
         ));
     }
     let bar = progress::steps(output, "scoring", pairs.queries.len() as u64);
-    let mut scorer = PairScorer::new(&model, tables, &store);
+    let mut scorer = PairScorer::new(&model, &tables, &store);
     let mut rows = Vec::with_capacity(pairs.queries.len());
     for (batch, names) in pairs.queries.chunks(BATCH).zip(pairs.names.chunks(BATCH)) {
         let logits = scorer.logits(&weights, batch, 1)?;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
                 words: None,
             };
             if args.explain {
-                let explanation = explain(&model, &weights, tables, &store, *query)?;
+                let explanation = explain(&model, &weights, &tables, &store, *query)?;
                 let words = Words { explanation: &explanation, query, names: [src, dst], pairs: &pairs, stream };
                 row.explanation = Some(words.json());
                 row.words = Some(words.text());

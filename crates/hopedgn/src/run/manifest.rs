@@ -7,7 +7,7 @@ use ctdg::split::SplitRule;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::encode::FeatureTables;
+use crate::encode::FeatureWidths;
 use crate::{Error, Result};
 
 /// Program, machine, data and split of a run.
@@ -54,7 +54,7 @@ impl DataRecord {
     /// Of all events of `stream`.
     #[must_use]
     pub fn of(stream: &EventStream, name: &str, file: Option<String>) -> Self {
-        let widths = FeatureTables::of(stream).widths();
+        let widths = FeatureWidths::of(stream);
         Self {
             name: name.to_owned(),
             file,

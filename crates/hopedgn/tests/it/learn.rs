@@ -29,11 +29,11 @@ fn triadic(mite: bool, n_episodes: u32, n_epochs: u64) -> (f64, f64) {
         ..ModelConfig::default()
     };
     let store = Store::build(&triadic.stream).unwrap();
-    let tables = FeatureTables::of(&triadic.stream);
+    let tables = FeatureTables::of(&triadic.stream).unwrap();
     let (model, parameters) = HopeDgn::new(&config, tables.widths(), 1).unwrap();
     let adam = AdamConfig { lr: 2e-3, ..AdamConfig::default() };
     let mut learner = Learner::new(&Device::cpu(), parameters, adam).unwrap();
-    let mut scorer = PairScorer::new(&model, tables, &store);
+    let mut scorer = PairScorer::new(&model, &tables, &store);
     let pair = |query: &ctdg::generate::Query| PairQuery { src: query.src, dst: query.dst, time: query.time };
     let dropout = ctdg::random::Stream::named(0, "test");
     for _ in 0..n_epochs {

@@ -7,7 +7,7 @@ use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
 use hopedgn::config::{Config, ModelConfig};
-use hopedgn::encode::FeatureTables;
+use hopedgn::encode::{FeatureTables, FeatureWidths};
 use hopedgn::model::HopeDgn;
 use hopedgn::score::{Lesson, PairScorer};
 use hopedgn::task::Task;
@@ -83,7 +83,7 @@ impl Case {
     }
 
     fn model(&self) -> (HopeDgn, Parameters) {
-        let widths = FeatureTables::of(&self.stream).widths();
+        let widths = FeatureWidths::of(&self.stream);
         let (model, mut parameters) = HopeDgn::new(&self.config, widths, 0).unwrap();
         set(&mut parameters, &self.written["parameters"]);
         (model, parameters)
@@ -116,7 +116,7 @@ fn logits_and_every_gradient_are_those_of_pytorch() {
     for case in Case::all() {
         let (model, parameters) = case.model();
         let store = Store::build(&case.stream).unwrap();
-        let mut scorer = PairScorer::new(&model, FeatureTables::of(&case.stream), &store);
+        let mut scorer = PairScorer::new(&model, &FeatureTables::of(&case.stream).unwrap(), &store);
         let group = case.queries.len() / 2;
         let mut learner = Learner::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
         let logits = scorer.logits(learner.weights(), &case.queries, group).unwrap();
@@ -138,7 +138,7 @@ fn ten_losses_are_those_of_pytorch() {
     for case in Case::all() {
         let (model, parameters) = case.model();
         let store = Store::build(&case.stream).unwrap();
-        let mut scorer = PairScorer::new(&model, FeatureTables::of(&case.stream), &store);
+        let mut scorer = PairScorer::new(&model, &FeatureTables::of(&case.stream).unwrap(), &store);
         let mut learner = Learner::new(&Device::cpu(), parameters, AdamConfig::default()).unwrap();
         let (group, dropout) = (case.queries.len() / 2, Stream::named(0, ""));
         let lesson = Lesson { queries: &case.queries, targets: &case.targets, group, dropout: &dropout };

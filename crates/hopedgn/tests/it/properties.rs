@@ -47,7 +47,7 @@ fn logits(
     size: usize,
 ) -> Vec<f32> {
     let store = Store::build(stream).unwrap();
-    let mut scorer = PairScorer::new(model, FeatureTables::of(stream), &store);
+    let mut scorer = PairScorer::new(model, &FeatureTables::of(stream).unwrap(), &store);
     let weights = Weights::new(&Device::cpu(), parameters.clone()).unwrap();
     let score = |batch: &[PairQuery]| scorer.logits(&weights, batch, batch.len()).unwrap();
     queries.chunks(size).flat_map(score).collect()
@@ -58,7 +58,7 @@ fn a_score_is_the_same_alone_in_seven_and_in_four_hundred() {
     for (patch, with_features) in [(1, false), (4, true)] {
         let stream = stream(250, with_features);
         let config = ModelConfig { patch, ..small() };
-        let (model, parameters) = HopeDgn::new(&config, FeatureTables::of(&stream).widths(), 1).unwrap();
+        let (model, parameters) = HopeDgn::new(&config, FeatureWidths::of(&stream), 1).unwrap();
         let queries = queries(400);
         let together = logits(&model, &parameters, &stream, &queries, 400);
         assert!(together.iter().any(|&logit| logit != together[0]));
@@ -81,7 +81,7 @@ fn with_dyglibs_padding_a_score_depends_on_its_batch() {
 #[test]
 fn later_events_change_no_score() {
     let (all, few) = (stream(250, true), stream(150, true));
-    let (model, parameters) = HopeDgn::new(&small(), FeatureTables::of(&all).widths(), 1).unwrap();
+    let (model, parameters) = HopeDgn::new(&small(), FeatureWidths::of(&all), 1).unwrap();
     // The 150 events end at time 49.
     let early: Vec<PairQuery> = queries(200).into_iter().filter(|query| query.time <= 49.0).collect();
     assert_eq!(logits(&model, &parameters, &all, &early, 50), logits(&model, &parameters, &few, &early, 50));
@@ -90,7 +90,7 @@ fn later_events_change_no_score() {
 #[test]
 fn any_number_of_threads_gives_the_same_scores() {
     let stream = stream(250, true);
-    let (model, parameters) = HopeDgn::new(&small(), FeatureTables::of(&stream).widths(), 1).unwrap();
+    let (model, parameters) = HopeDgn::new(&small(), FeatureWidths::of(&stream), 1).unwrap();
     let run = |n: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
         pool.install(|| logits(&model, &parameters, &stream, &queries(100), 100))
@@ -105,7 +105,7 @@ fn a_channel_of_zeros_gives_the_same_as_no_channel() {
     let mut columns: Columns = stream(250, false).into_columns();
     columns.edge_features = Some(Features::new(3, vec![0.0; 3 * 250]).unwrap());
     let zeros = EventStream::new(columns).unwrap();
-    assert_eq!(FeatureTables::of(&zeros).widths(), FeatureWidths::default());
+    assert_eq!(FeatureWidths::of(&zeros), FeatureWidths::default());
 
     // A model made for edge features, fed with a table that is zero but for an event nobody has in its past.
     let mut columns = stream(250, false).into_columns();
@@ -113,7 +113,7 @@ fn a_channel_of_zeros_gives_the_same_as_no_channel() {
     values[3 * 249] = 1.0;
     columns.edge_features = Some(Features::new(3, values).unwrap());
     let nearly = EventStream::new(columns).unwrap();
-    let (with, mut wide) = HopeDgn::new(&small(), FeatureTables::of(&nearly).widths(), 1).unwrap();
+    let (with, mut wide) = HopeDgn::new(&small(), FeatureWidths::of(&nearly), 1).unwrap();
     let (without, narrow) = HopeDgn::new(&small(), FeatureWidths::default(), 1).unwrap();
     for (id, name, tensor) in narrow.iter() {
         let same = wide.id(name).unwrap();
@@ -135,7 +135,7 @@ fn an_explanation_adds_up() {
     let store = Store::build(&stream).unwrap();
     let weights = Weights::new(&Device::cpu(), parameters.clone()).unwrap();
     for query in queries(30) {
-        let explanation = explain(&model, &weights, FeatureTables::of(&stream), &store, query).unwrap();
+        let explanation = explain(&model, &weights, &FeatureTables::of(&stream).unwrap(), &store, query).unwrap();
         let logit = logits(&model, &parameters, &stream, &[query], 1)[0];
         assert_eq!(explanation.score, sigmoid(logit));
         assert!(explanation.effects.is_sorted_by(|a, b| a.change.abs() >= b.change.abs()));

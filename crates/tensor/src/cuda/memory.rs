@@ -27,6 +27,10 @@ impl Buffer {
     pub(crate) fn ptr(&self) -> u64 {
         self.ptr
     }
+
+    pub(super) fn is_of(&self, cuda: &Arc<Context>) -> bool {
+        Arc::ptr_eq(&self.cuda, cuda)
+    }
 }
 
 impl Drop for Buffer {

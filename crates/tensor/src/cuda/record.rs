@@ -35,6 +35,13 @@ pub(crate) struct Copies {
     pub(super) factor: Option<Arc<Buffer>>,
 }
 
+impl Copies {
+    /// Whether they are where `cuda` reads them, made of what its products read.
+    pub(super) fn is_on(&self, cuda: &Arc<Context>) -> bool {
+        self.values.is_of(cuda)
+    }
+}
+
 enum Kind {
     Constant,
     Parameter(usize),
@@ -73,7 +80,7 @@ impl<'p> Record<'p> {
 
     /// A value that gets no gradient. Should it not reach the card, the next operation says so.
     pub(crate) fn input(&mut self, tensor: &Tensor) -> usize {
-        let placed = match tensor.placed() {
+        let placed = match tensor.placed().filter(|copies| copies.is_on(&self.cuda)) {
             Some(copies) => Ok(copies.clone()),
             None => self.cuda.upload(tensor.values()).map(|values| Copies { values, factor: None }),
         };
@@ -86,6 +93,14 @@ impl<'p> Record<'p> {
         };
         let factor = factor.map_or_else(OnceLock::new, OnceLock::from);
         self.node(Node { shape: tensor.shape(), ptr, buffer, factor, kind: Kind::Constant })
+    }
+
+    /// The same of what many tapes read: it is brought to the card once.
+    pub(crate) fn table(&mut self, tensor: &Tensor) -> usize {
+        if let Err(error) = self.resident.place(tensor) {
+            self.failure.get_or_insert(error);
+        }
+        self.input(tensor)
     }
 
     pub(crate) fn parameter(&mut self, id: usize, shape: Shape) -> usize {

@@ -88,8 +88,11 @@ impl Resident {
         Ok(parameters)
     }
 
-    /// Leaves a copy of `tensor` on the card.
-    pub(crate) fn place(&self, tensor: &mut Tensor) -> Result<()> {
+    /// Leaves a copy of `tensor` on the card, unless there is one.
+    pub(crate) fn place(&self, tensor: &Tensor) -> Result<()> {
+        if tensor.placed().is_some_and(|copies| copies.is_on(&self.cuda)) {
+            return Ok(());
+        }
         self.cuda.enter()?;
         let values = self.cuda.upload(tensor.values())?;
         let factor = narrow(&self.cuda, values.ptr(), tensor.shape().len())?.keep;

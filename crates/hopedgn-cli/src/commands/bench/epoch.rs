@@ -148,7 +148,7 @@ impl Past {
         model: &HopeDgn,
         batches: impl Iterator<Item = usize>,
     ) -> anyhow::Result<Self> {
-        let mut encoder = PairScorer::new(model, task.tables, &task.train_store);
+        let mut encoder = PairScorer::new(model, &task.tables, &task.train_store);
         let mut negatives = RandomNegatives::new(task.stream, &task.split.train, 0);
         let mut past = Self { seconds: 0.0, n_tokens: 0, n_pairs: 0 };
         for batch in batches {
