@@ -166,6 +166,12 @@ impl RunFolder {
         Ok(())
     }
 
+    /// Whether there is something to resume from.
+    #[must_use]
+    pub fn has_state(&self) -> bool {
+        self.path.join(STATE).exists()
+    }
+
     fn state(&self) -> Result<Option<Vec<u8>>> {
         let file = self.path.join(STATE);
         if file.is_file() { read(&file).map(Some) } else { Ok(None) }

@@ -39,7 +39,7 @@ pub fn run(device: &Device) -> Result<Vec<Check>> {
     let mut checks = vec![bench.gradients()?, bench.batches()?, bench.threads()?, bench.resume()?, bench.learning()?];
     if device.name() != "cpu" {
         checks.extend(operations(device)?);
-        checks.push(bench.step()?);
+        checks.extend([bench.step()?, bench.checkpoint()?]);
     }
     Ok(checks)
 }
@@ -202,6 +202,22 @@ impl Bench<'_> {
         let ok = matches!(interrupted, Err(Error::Interrupted))
             && resumed.weights().parameters()? == unbroken.weights().parameters()?;
         Ok(Check { name: "resume", ok, detail: "weights after a stop at step 7 and without one".into() })
+    }
+
+    /// A state saved on the device goes on on the CPU, and from there on the device again.
+    fn checkpoint(&self) -> Result<Check> {
+        let (cpu, mut ok) = (Device::cpu(), true);
+        let mut state: Option<Vec<u8>> = None;
+        for device in [self.device, &cpu, self.device] {
+            let mut trainer = Trainer::new(self.config, self.task, self.model, self.parameters.clone(), device)?;
+            if let Some(state) = &state {
+                trainer.restore(state)?;
+                ok &= trainer.save()? == *state;
+            }
+            trainer.steps(3, &mut || {})?;
+            state = Some(trainer.save()?);
+        }
+        Ok(Check { name: "checkpoint", ok, detail: "a saved state is the same on the device and on the CPU".into() })
     }
 
     fn learning(&self) -> Result<Check> {

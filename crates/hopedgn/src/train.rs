@@ -79,6 +79,8 @@ pub struct Trainer<'a> {
     progress: Progress,
     /// Where the generator of negatives stood behind each batch whose step was asked for and is not over.
     asked: VecDeque<u64>,
+    /// Threads that make batches ready while the device computes, if any.
+    workers: Option<usize>,
     waited: f64,
 }
 
@@ -104,6 +106,7 @@ impl<'a> Trainer<'a> {
             negatives: RandomNegatives::new(task.stream, &task.split.train, seed),
             progress: Progress::default(),
             asked: VecDeque::new(),
+            workers: device.workers_beside(),
             waited: 0.0,
             config,
             task,
@@ -217,7 +220,7 @@ impl<'a> Trainer<'a> {
         let Progress { batch: first, steps, .. } = self.progress;
         let lessons = Lessons { config, task, model, negatives: self.negatives.clone(), first, end, steps };
         let device = self.learner.weights().device().clone();
-        let Some(n_workers) = device.workers_beside() else {
+        let Some(n_workers) = self.workers else {
             let mut scorer = lessons.scorer();
             return lessons.each(|_| true, &mut |draft| {
                 scorer.learn(&mut self.learner, &draft.lesson())?;
@@ -386,7 +389,30 @@ fn unreadable(detail: &dyn std::fmt::Display) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use ctdg::generate::TriadicSpec;
+
     use super::*;
+    use crate::config::ModelConfig;
+
+    #[test]
+    fn batches_made_ready_ahead_teach_the_same() {
+        let stream = TriadicSpec { n_episodes: 400, ..TriadicSpec::default() }.generate(1).unwrap().stream;
+        let mut config = Config::default();
+        config.model = ModelConfig { length: 4, k: 2, d_channel: 4, d_time: 4, d_mite: 4, d_out: 4, ..config.model };
+        let task = Task::new(&stream, config.split).unwrap();
+        let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), 1).unwrap();
+        let train = |workers: Option<usize>, stop: usize| {
+            let mut trainer = Trainer::new(&config, &task, &model, parameters.clone(), &Device::cpu()).unwrap();
+            trainer.workers = workers;
+            trainer.steps(stop, &mut || {}).unwrap();
+            trainer.steps(7 - stop, &mut || {}).unwrap();
+            trainer.save().unwrap()
+        };
+        let expected = train(None, 3);
+        for (n_workers, stop) in [(1, 7), (2, 3), (5, 2)] {
+            assert_eq!(train(Some(n_workers), stop), expected);
+        }
+    }
 
     #[test]
     fn an_epoch_is_better_only_in_both_metrics_and_ties_count() {

@@ -22,7 +22,7 @@ pub struct Difference {
 }
 
 /// The largest difference that rounding explains: some tens of roundings of the numbers that products are made of, and
-/// the ReLUs among 1e5 that they push to the other side of 0.
+/// the rectified values among 1e5 that they push to the other side of 0.
 #[must_use]
 pub fn tolerance(precision: Precision) -> f64 {
     match precision {
@@ -132,7 +132,7 @@ fn cases(random: &mut impl Uniform) -> Vec<Case> {
     cases.push(Case::new("reshape", vec![matrix(random, 40, 6)], |tape, x| tape.reshape(x[0], 20, 12)));
     cases.push(Case::new("repeat row", vec![vector(random, 33)], |tape, x| tape.repeat_row(x[0], 700)));
     let inputs = vec![matrix(random, 300, 50), matrix(random, 300, 3), matrix(random, 300, 50)];
-    cases.push(Case::new("concat", inputs, |tape, x| tape.concat(x)));
+    cases.push(Case::new("concat", inputs, |tape, x| tape.concat(&[x[0], x[1], x[2]])));
     let targets: Vec<f32> = (0..500_u16).map(|i| f32::from(i % 2)).collect();
     cases.push(Case::new("cross-entropy", vec![matrix(random, 500, 1)], move |tape, x| {
         tape.bce_with_logits(x[0], &targets, 700)
@@ -143,14 +143,14 @@ fn cases(random: &mut impl Uniform) -> Vec<Case> {
         ("encoder, ragged", vec![3, 64, 0, 1, 40, 17, 63, 5, 33], 48, 4, 0.2),
         ("encoder, long", vec![150, 65, 300, 2], 32, 2, 0.1),
     ] {
-        cases.push(encoder(name, lengths, (width, heads, rate), random));
+        cases.push(encoder(name, &lengths, (width, heads, rate), random));
     }
     cases
 }
 
 fn encoder(
     name: &'static str,
-    lengths: Vec<usize>,
+    lengths: &[usize],
     (width, heads, rate): (usize, usize, f32),
     random: &mut impl Uniform,
 ) -> Case {

@@ -137,7 +137,18 @@ fn train(session: &Session<'_>, output: &Output) -> anyhow::Result<Outcome> {
             output.answer("", &json!({ "interrupted": true, "run": session.folder.path() }))?;
             Ok(Outcome::FellShort)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => {
+            let lost = matches!(error, Error::Tensor(_));
+            let error = anyhow::Error::from(error);
+            if lost && session.folder.has_state() {
+                let folder = session.folder.path().display();
+                return Err(error.context(format!(
+                    "training stopped; the last saved state is whole. Go on with: hopedgn train --resume {folder}, \
+                     or on the CPU with --device cpu"
+                )));
+            }
+            Err(error)
+        }
     }
 }
 

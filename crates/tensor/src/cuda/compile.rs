@@ -57,7 +57,7 @@ pub(super) const KERNELS: [&str; 32] = [
 /// The most shared memory that attention takes: four tiles of 64 rows of 132 values, and one of 64 · 68.
 pub(super) const ATTENTION_SHARED: i32 = 4 * (4 * 64 * 132 + 64 * 68 + 64);
 
-fn failed(detail: impl ToString) -> Error {
+fn failed(detail: impl std::fmt::Display) -> Error {
     Error::Cuda { doing: "compile the kernels", detail: detail.to_string() }
 }
 

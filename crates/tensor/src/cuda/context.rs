@@ -19,7 +19,7 @@ use crate::{Error, Precision, Result};
 pub(crate) struct Context {
     pub(crate) precision: Precision,
     pub(crate) card: String,
-    context: sys::CUcontext,
+    handle: sys::CUcontext,
     pub(super) stream: sys::CUstream,
     functions: BTreeMap<&'static str, sys::CUfunction>,
     n_processors: u32,
@@ -108,6 +108,9 @@ pub(super) fn driver(doing: &'static str) -> impl Fn(DriverError) -> Error {
     }
 }
 
+/// Free memory below which a card is of no use: weights, a small batch and the workspace of products.
+const LEAST_MEMORY: usize = 512 << 20;
+
 fn no_gpu(reason: impl Into<String>) -> Error {
     Error::NoGpu { reason: reason.into() }
 }
@@ -132,18 +135,24 @@ impl Context {
         let device = result::device::get(0).map_err(driver("open"))?;
         let card = result::device::get_name(device).map_err(driver("name"))?;
         // SAFETY: the device is one the driver has just given; a context of it is kept for as long as the program runs.
-        let (context, arch, n_processors) = unsafe {
+        let (handle, arch, n_processors) = unsafe {
             use sys::CUdevice_attribute_enum as Attribute;
             let attribute = |which| result::device::get_attribute(device, which).map_err(driver("ask the card"));
             let arch = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? * 10
                 + attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
             let n_processors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-            let context = result::primary_ctx::retain(device).map_err(driver("open"))?;
-            result::ctx::set_current(context).map_err(driver("open"))?;
-            (context, arch, n_processors)
+            let handle = result::primary_ctx::retain(device).map_err(driver("open"))?;
+            result::ctx::set_current(handle).map_err(driver("open"))?;
+            (handle, arch, n_processors)
         };
         if arch < 80 {
             return Err(no_gpu(format!("{card} has compute capability {arch}; at least 80 (Ampere) is needed")));
+        }
+        let (free, total) = result::mem_get_info().map_err(driver("ask the card"))?;
+        if free < LEAST_MEMORY {
+            let [free, total, least] = [free, total, LEAST_MEMORY].map(|bytes| bytes >> 20);
+            let reason = format!("{card} has {free} of its {total} MiB of memory free; at least {least} are needed");
+            return Err(no_gpu(reason));
         }
         let binary = compile::binary(arch, options, has_compiler)?;
         let stream = result::stream::create(StreamKind::NonBlocking).map_err(driver("open a stream"))?;
@@ -151,7 +160,7 @@ impl Context {
         let context = Self {
             precision: options.precision,
             card,
-            context,
+            handle,
             stream,
             functions,
             n_processors: u32::try_from(n_processors).unwrap_or(1),
@@ -166,7 +175,7 @@ impl Context {
     #[expect(unsafe_code, reason = "a call of the driver")]
     pub(crate) fn enter(&self) -> Result<()> {
         // SAFETY: the context is never released.
-        unsafe { result::ctx::set_current(self.context) }.map_err(driver("enter"))
+        unsafe { result::ctx::set_current(self.handle) }.map_err(driver("enter"))
     }
 
     /// Waits for all that was asked for.
