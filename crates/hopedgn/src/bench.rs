@@ -40,7 +40,7 @@ impl StepBench {
         let some = |width: usize| (width > 0).then_some(width);
         let widths = FeatureWidths { node: some(spec.node_features), edge: some(spec.edge_features) };
         let (model, parameters) = HopeDgn::new(&config, widths, 0)?;
-        let per_chunk = (device.rows_per_chunk() / spec.tokens.max(1)).max(1);
+        let per_chunk = (device.rows_to_learn() / spec.tokens.max(1)).max(1);
         let mut random = Stream::named(0, "bench");
         let mut batch = Vec::new();
         for first in (0..spec.pairs).step_by(per_chunk) {

@@ -48,6 +48,16 @@ pub trait Scorer {
     /// Scores `queries` about the events `batch`; with no events, more queries about the batch before. Where a model
     /// pads, every `group` consecutive queries are padded together.
     fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>>;
+
+    /// Scores several batches one after another: `queries` holds those of each batch, twice as many as its events.
+    fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
+        let mut scores = Vec::with_capacity(queries.len());
+        for batch in batches {
+            let of_batch = &queries[scores.len()..scores.len() + 2 * batch.len()];
+            scores.extend(self.score(batch, of_batch, batch.len())?);
+        }
+        Ok(scores)
+    }
 }
 
 /// A trained model as a [`Scorer`].
@@ -63,6 +73,11 @@ impl Scorer for ModelScorer<'_> {
     fn score(&mut self, _: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
         self.scorer.logits(self.weights, queries, group)
     }
+
+    /// Pairs do not see one another: the batches are one. They are equally large, so that groups stay whole.
+    fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
+        self.scorer.logits(self.weights, queries, batches.first().map_or(1, |batch| batch.len()))
+    }
 }
 
 impl Scorer for Box<dyn Heuristic + Send + '_> {
@@ -74,6 +89,10 @@ impl Scorer for Box<dyn Heuristic + Send + '_> {
 impl Scorer for Box<dyn Scorer + '_> {
     fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
         self.as_mut().score(batch, queries, group)
+    }
+
+    fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
+        self.as_mut().score_all(batches, queries)
     }
 }
 
@@ -107,6 +126,9 @@ impl<'t> Sampler<'t> {
     }
 }
 
+/// Batches scored together: enough for a card's helpers, few enough to stop soon.
+const AT_ONCE: usize = 8;
+
 /// Runs one pass with each of `scorers`; nothing where it has no events, or no negatives to set against them.
 pub fn evaluate<S: Scorer>(
     task: &Task<'_>,
@@ -122,25 +144,39 @@ pub fn evaluate<S: Scorer>(
     }
     let mut sampler = Sampler::new(task, pass, negatives);
     let mut sums = vec![(BatchMean::new(), WholeSplit::new()); scorers.len()];
-    let total = events.len().div_ceil(batch_size);
-    for (index, batch) in events.chunks(batch_size).enumerate() {
-        observer.progress(Stage::Evaluate, index, total);
+    let batches: Vec<&[EventId]> = events.chunks(batch_size).collect();
+    let total = batches.len();
+    let mut done = 0;
+    while done < total {
+        observer.progress(Stage::Evaluate, done, total);
         if observer.wants_to_stop() {
             return Err(Error::Interrupted);
         }
-        let mut queries = task.queries(batch);
-        match sampler.draw(batch, index as u64, &queries) {
-            Ok(negatives) => queries.extend(negatives),
-            // A few events of new nodes may leave no pair to set against them.
-            Err(Error::Data(error)) if matches!(error.problem(), Problem::NoNegative) => return Ok(None),
-            Err(error) => return Err(error),
+        // Only the last batch may be smaller, and is by itself.
+        let whole = batches[done..].iter().take_while(|batch| batch.len() == batch_size).count();
+        let window = &batches[done..done + whole.clamp(1, AT_ONCE)];
+        let mut queries = Vec::new();
+        for (index, batch) in (done as u64..).zip(window) {
+            let positives = task.queries(batch);
+            match sampler.draw(batch, index, &positives) {
+                Ok(negatives) => queries.extend(positives.into_iter().chain(negatives)),
+                // A few events of new nodes may leave no pair to set against them.
+                Err(Error::Data(error)) if matches!(error.problem(), Problem::NoNegative) => return Ok(None),
+                Err(error) => return Err(error),
+            }
         }
-        let labels: Vec<bool> = (0..queries.len()).map(|at| at < batch.len()).collect();
         for (scorer, (mean, whole)) in scorers.iter_mut().zip(&mut sums) {
-            let scores = scorer.score(batch, &queries, batch.len())?;
-            mean.push(&scores, &labels)?;
-            whole.push(&scores, &labels)?;
+            let scores = scorer.score_all(window, &queries)?;
+            let mut rest = scores.as_slice();
+            for batch in window {
+                let (of_batch, others) = rest.split_at(2 * batch.len());
+                let labels: Vec<bool> = (0..of_batch.len()).map(|at| at < batch.len()).collect();
+                mean.push(of_batch, &labels)?;
+                whole.push(of_batch, &labels)?;
+                rest = others;
+            }
         }
+        done += window.len();
     }
     observer.progress(Stage::Evaluate, total, total);
     let metrics = |(mean, mut whole): (BatchMean, WholeSplit)| {

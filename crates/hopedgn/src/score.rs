@@ -57,7 +57,7 @@ impl<'a> PairScorer<'a> {
     pub fn logits(&mut self, weights: &Weights, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
         self.encoder.encode(queries, &mut self.tokens);
         let tokens = &self.tokens;
-        score(self.model, &self.tables, weights, tokens, &plan(self.model, weights.device(), tokens, group))
+        score(self.model, &self.tables, weights, tokens, group)
     }
 
     /// All that comes before the model, for measuring: looks up the past of `queries` and lays out the input. The number
@@ -65,7 +65,7 @@ impl<'a> PairScorer<'a> {
     pub fn encode_only(&mut self, queries: &[PairQuery], group: usize) -> Result<usize> {
         self.encoder.encode(queries, &mut self.tokens);
         let (model, tables, tokens) = (self.model, &self.tables, &self.tokens);
-        let plan = plan(model, &Device::cpu(), tokens, group);
+        let plan = plan(model, Device::cpu().rows_to_learn(), tokens, group);
         plan.par_iter().try_for_each(|chunk| input(model, tables, tokens, chunk).map(drop))?;
         Ok(tokens.n_tokens())
     }
@@ -86,13 +86,17 @@ impl<'a> PairScorer<'a> {
     /// All of a lesson that needs no weights, to be learned from later on `device`.
     pub fn prepare(&mut self, device: &Device, lesson: &Lesson<'_>) -> Result<Prepared> {
         let chunks = self.chunks(device, lesson);
-        let pieces = chunks.iter().map(|chunk| self.piece(chunk, lesson)).collect::<Result<_>>()?;
+        let mut pieces = Vec::with_capacity(chunks.len());
+        for chunk in &chunks {
+            let piece = self.piece(chunk, lesson)?;
+            pieces.push(Piece { input: staged(device, piece.input)?, ..piece });
+        }
         Ok(Prepared { pieces, n_pairs: lesson.queries.len() })
     }
 
     fn chunks(&mut self, device: &Device, lesson: &Lesson<'_>) -> Vec<Chunk> {
         self.encoder.encode(lesson.queries, &mut self.tokens);
-        plan(self.model, device, &self.tokens, lesson.group)
+        plan(self.model, device.rows_to_learn(), &self.tokens, lesson.group)
     }
 
     fn piece(&self, chunk: &Chunk, lesson: &Lesson<'_>) -> Result<Piece> {
@@ -143,7 +147,7 @@ pub(crate) fn score_tokens(
     weights: &Weights,
     tokens: &PairTokens,
 ) -> Result<Vec<f32>> {
-    score(model, tables, weights, tokens, &plan(model, weights.device(), tokens, 1))
+    score(model, tables, weights, tokens, 1)
 }
 
 fn score(
@@ -151,14 +155,31 @@ fn score(
     tables: &FeatureTables,
     weights: &Weights,
     tokens: &PairTokens,
-    plan: &[Chunk],
+    group: usize,
 ) -> Result<Vec<f32>> {
-    let forward = |tape: &mut Tape<'_>, chunk: &Chunk| -> Result<Vec<f32>> {
-        let input = input(model, tables, tokens, chunk)?;
-        let logits = model.logits(tape, &input, Dropout::NONE)?;
+    let device = weights.device();
+    let plan = plan(model, device.rows_to_score(), tokens, group);
+    let forward = |tape: &mut Tape<'_>, input: &PairInput| -> Result<Vec<f32>> {
+        let logits = model.logits(tape, input, Dropout::NONE)?;
         Ok(tape.read(logits)?)
     };
-    Ok(weights.evaluate(plan, forward)?.concat())
+    let scores = if device.workers_beside().is_some() {
+        // All threads lay out what the card then reads.
+        let ready = |chunk: &Chunk| staged(device, input(model, tables, tokens, chunk)?);
+        let inputs: Vec<PairInput> = plan.par_iter().with_max_len(1).map(ready).collect::<Result<_>>()?;
+        weights.evaluate(&inputs, forward)?
+    } else {
+        weights.evaluate(&plan, |tape, chunk| forward(tape, &input(model, tables, tokens, chunk)?))?
+    };
+    Ok(scores.concat())
+}
+
+/// `input`, where `device` reads it by itself.
+fn staged(device: &Device, input: PairInput) -> Result<PairInput> {
+    for tensor in [Some(&input.ages), input.mite.as_ref()].into_iter().flatten() {
+        device.stage(tensor)?;
+    }
+    Ok(input)
 }
 
 fn input(model: &HopeDgn, tables: &FeatureTables, tokens: &PairTokens, chunk: &Chunk) -> Result<PairInput> {
@@ -166,9 +187,8 @@ fn input(model: &HopeDgn, tables: &FeatureTables, tokens: &PairTokens, chunk: &C
     Encode { config: model.config(), tables, tokens, pairs, padded_to }.run()
 }
 
-/// Divides the pairs of `tokens` into chunks of about equal work. The plan depends on the tokens and the
-/// device alone.
-fn plan(model: &HopeDgn, device: &Device, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
+/// Divides the pairs of `tokens` into chunks of at most so many rows, or one pair. The plan depends on the tokens alone.
+fn plan(model: &HopeDgn, n_rows: usize, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
     let patch = model.config().patch;
     let is_padded = model.config().padding == Padding::Dyglib;
     let group = if is_padded { group } else { tokens.n_pairs() };
@@ -183,7 +203,7 @@ fn plan(model: &HopeDgn, device: &Device, tokens: &PairTokens, group: usize) -> 
         let mut start = in_group.start;
         while start < in_group.end {
             let (mut end, mut rows) = (start, 0);
-            while end < in_group.end && (end == start || rows + n_patches(end) <= device.rows_per_chunk()) {
+            while end < in_group.end && (end == start || rows + n_patches(end) <= n_rows) {
                 rows += n_patches(end);
                 end += 1;
             }

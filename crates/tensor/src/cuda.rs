@@ -16,6 +16,7 @@ mod rows;
 
 pub(crate) use context::Context;
 pub(crate) use encoder::{Block, Stack};
+pub(crate) use memory::Staged;
 pub(crate) use record::Copies;
 pub(crate) use record::Record;
 pub(crate) use resident::{Resident, Teacher};

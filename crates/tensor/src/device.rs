@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cuda::Context;
-use crate::{Result, chunks};
+use crate::{Result, Tensor, chunks};
 
 /// The numbers that products on a GPU are made of; sums are always `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -75,11 +75,19 @@ impl Device {
         self.cuda.as_ref().map(|cuda| cuda.card.as_str())
     }
 
-    /// About as many rows as should be run at once: what a core's cache holds, or what keeps a card busy.
+    /// About as many rows as should learn at once: what a core's cache holds, or what keeps a card busy.
     #[must_use]
-    pub fn rows_per_chunk(&self) -> usize {
+    pub fn rows_to_learn(&self) -> usize {
         /// Whole batches of any size of the paper; larger ones are cut so that memory stays bounded.
         const ON_A_CARD: usize = 1 << 17;
+        if self.cuda.is_some() { ON_A_CARD } else { chunks::ROWS }
+    }
+
+    /// The same for scores alone, where threads can make the next rows ready.
+    #[must_use]
+    pub fn rows_to_score(&self) -> usize {
+        /// Enough for a card, and many of them in what is scored at once.
+        const ON_A_CARD: usize = 1 << 13;
         if self.cuda.is_some() { ON_A_CARD } else { chunks::ROWS }
     }
 
@@ -89,6 +97,13 @@ impl Device {
         /// A batch takes a thread about as long as a card takes for its step; more than this many wait for the card.
         const ENOUGH: usize = 6;
         self.cuda.as_ref().map(|_| rayon::current_num_threads().saturating_sub(1).clamp(1, ENOUGH))
+    }
+
+    /// Copies `tensor` to where the device reads it by itself, so that [`Tape::input`](crate::Tape::input) need not.
+    pub fn stage(&self, tensor: &Tensor) -> Result<()> {
+        let Some(cuda) = &self.cuda else { return Ok(()) };
+        tensor.set_staged(cuda.stage(tensor.values())?);
+        Ok(())
     }
 
     pub(crate) fn context(&self) -> Option<&Arc<Context>> {

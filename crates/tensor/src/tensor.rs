@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::cuda::Copies;
+use crate::cuda::{Copies, Staged};
 use crate::scratch::{self, Scratch};
 use crate::{Error, Result};
 
@@ -80,7 +80,11 @@ pub struct Tensor {
 
 /// A copy of the values on a card; equal tensors are equal with and without.
 #[derive(Debug, Clone, Default)]
-struct Placed(OnceLock<Arc<Copies>>);
+struct Placed {
+    copies: OnceLock<Arc<Copies>>,
+    /// On the way there.
+    staged: OnceLock<Arc<Staged>>,
+}
 
 impl PartialEq for Placed {
     fn eq(&self, _: &Self) -> bool {
@@ -174,12 +178,20 @@ impl Tensor {
     }
 
     pub(crate) fn placed(&self) -> Option<&Copies> {
-        self.placed.0.get().map(Arc::as_ref)
+        self.placed.copies.get().map(Arc::as_ref)
     }
 
     /// Where it is on a card from now on; one that is there already stays.
     pub(crate) fn set_placed(&self, copies: Copies) {
-        let _ = self.placed.0.set(Arc::new(copies));
+        let _ = self.placed.copies.set(Arc::new(copies));
+    }
+
+    pub(crate) fn staged(&self) -> Option<&Staged> {
+        self.placed.staged.get().map(Arc::as_ref)
+    }
+
+    pub(crate) fn set_staged(&self, staged: Staged) {
+        let _ = self.placed.staged.set(Arc::new(staged));
     }
 
     pub(crate) fn into_values(self) -> Scratch {

@@ -10,7 +10,7 @@ use cudarc::driver::sys;
 use cudarc::{cublaslt, nvrtc};
 
 use super::compile;
-use super::memory::{Pool, Staging};
+use super::memory::{Event, Pinned, Pool, Staging};
 use super::product::Products;
 use crate::device::CudaOptions;
 use crate::{Error, Precision, Result};
@@ -25,6 +25,8 @@ pub(crate) struct Context {
     n_processors: u32,
     pool: Mutex<Pool>,
     staging: Mutex<Staging>,
+    /// Pinned memory that nobody has, with the place behind which the card has read it.
+    spare: Mutex<Vec<(Pinned, Event)>>,
     products: Mutex<Products>,
 }
 
@@ -166,6 +168,7 @@ impl Context {
             n_processors: u32::try_from(n_processors).unwrap_or(1),
             pool: Mutex::default(),
             staging: Mutex::default(),
+            spare: Mutex::default(),
             products: Mutex::new(Products::new(options.precision)?),
         };
         Ok(Arc::new(context))
@@ -213,6 +216,10 @@ impl Context {
 
     pub(super) fn staging(&self) -> MutexGuard<'_, Staging> {
         self.staging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn spare(&self) -> MutexGuard<'_, Vec<(Pinned, Event)>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn products(&self) -> MutexGuard<'_, Products> {

@@ -96,6 +96,30 @@ impl Drop for Pinned {
     }
 }
 
+/// Values in pinned memory, on their way to the card; the memory goes back to the context when nobody has them.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    cuda: Arc<Context>,
+    memory: Option<(Pinned, Event)>,
+    bytes: usize,
+}
+
+impl Staged {
+    pub(super) fn is_for(&self, cuda: &Arc<Context>) -> bool {
+        Arc::ptr_eq(&self.cuda, cuda)
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        let Some((memory, read)) = self.memory.take() else { return };
+        // Behind every copy that was asked for: who takes the memory next waits until then.
+        if self.cuda.enter().and_then(|()| self.cuda.mark(&read)).is_ok() {
+            self.cuda.spare().push((memory, read));
+        }
+    }
+}
+
 /// A place in the card's work that the host can wait for.
 #[derive(Debug)]
 pub(super) struct Event(sys::CUevent);
@@ -184,6 +208,40 @@ impl Context {
             std::ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), to, bytes);
             let from = std::slice::from_raw_parts(to, bytes);
             result::memcpy_htod_async(buffer.ptr, from, self.stream).map_err(driver("upload"))?;
+        }
+        Ok(buffer)
+    }
+
+    /// Copies `values` to where the card reads them by itself; any thread may do so ahead of their use.
+    #[expect(unsafe_code, reason = "plain numbers as bytes")]
+    pub(crate) fn stage(self: &Arc<Self>, values: &[f32]) -> Result<Staged> {
+        self.enter()?;
+        let bytes = size_of_val(values);
+        let fits = |(memory, _): &(Pinned, Event)| (bytes..=2 * bytes.max(1 << 20)).contains(&memory.size);
+        let found = {
+            let mut spare = self.spare();
+            spare.iter().position(fits).map(|at| spare.remove(at))
+        };
+        let (memory, read) = match found {
+            Some(found) => found,
+            None => (Pinned::new(rounded(bytes))?, Event::new()?),
+        };
+        read.wait()?;
+        // SAFETY: there is room for the bytes, and the card has read what was there.
+        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), memory.ptr as *mut u8, bytes) };
+        Ok(Staged { cuda: Arc::clone(self), memory: Some((memory, read)), bytes })
+    }
+
+    /// Brings staged values to the card. The host may go on at once, and let go of them.
+    #[expect(unsafe_code, reason = "calls of the driver")]
+    pub(super) fn bring(self: &Arc<Self>, staged: &Staged) -> Result<Arc<Buffer>> {
+        let buffer = self.take(staged.bytes)?;
+        if let Some((memory, _)) = &staged.memory {
+            // SAFETY: the memory holds as many bytes, and is written again only behind an event that comes after this.
+            unsafe {
+                let from = std::slice::from_raw_parts(memory.ptr as *const u8, staged.bytes);
+                result::memcpy_htod_async(buffer.ptr, from, self.stream).map_err(driver("upload"))?;
+            }
         }
         Ok(buffer)
     }

@@ -82,7 +82,13 @@ impl<'p> Record<'p> {
     pub(crate) fn input(&mut self, tensor: &Tensor) -> usize {
         let placed = match tensor.placed().filter(|copies| copies.is_on(&self.cuda)) {
             Some(copies) => Ok(copies.clone()),
-            None => self.cuda.upload(tensor.values()).map(|values| Copies { values, factor: None }),
+            None => {
+                let values = match tensor.staged().filter(|staged| staged.is_for(&self.cuda)) {
+                    Some(staged) => self.cuda.bring(staged),
+                    None => self.cuda.upload(tensor.values()),
+                };
+                values.map(|values| Copies { values, factor: None })
+            }
         };
         let (ptr, buffer, factor) = match placed {
             Ok(Copies { values, factor }) => (values.ptr(), Some(values), factor),
