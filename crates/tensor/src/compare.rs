@@ -134,9 +134,13 @@ fn cases(random: &mut impl Uniform) -> Vec<Case> {
     }));
     let picked: Arc<[u32]> = (0..400_u32).map(|i| i * i % 90).collect();
     let places: Arc<[u32]> = (0..400_u32).map(|i| i * 7 % 450).collect();
+    let in_order: Arc<[u32]> = (0..400_u32).map(|i| i + i / 9).collect();
     cases.push(Case::new("gather", vec![matrix(random, 90, 7)], move |tape, x| tape.gather(x[0], Arc::clone(&picked))));
     cases.push(Case::new("scatter", vec![matrix(random, 400, 7)], move |tape, x| {
         tape.scatter(x[0], Arc::clone(&places), 450)
+    }));
+    cases.push(Case::new("scatter, in order", vec![matrix(random, 400, 7)], move |tape, x| {
+        tape.scatter(x[0], Arc::clone(&in_order), 450)
     }));
     cases.push(Case::new("reshape", vec![matrix(random, 40, 6)], |tape, x| tape.reshape(x[0], 20, 12)));
     cases.push(Case::new("repeat row", vec![vector(random, 33)], |tape, x| tape.repeat_row(x[0], 700)));

@@ -19,10 +19,11 @@ const SOURCE: &str = concat!(
 );
 
 /// Every kernel of the source.
-pub(super) const KERNELS: [&str; 32] = [
+pub(super) const KERNELS: [&str; 33] = [
     "to_elem",
     "add_to",
     "gather",
+    "spread",
     "put",
     "repeat_row",
     "columns_in",

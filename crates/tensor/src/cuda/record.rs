@@ -14,6 +14,8 @@ pub(crate) struct Record<'p> {
     nodes: Vec<Node>,
     used: Vec<Option<usize>>,
     frozen: bool,
+    /// Row numbers that are on the card already: channels of a model share theirs.
+    indices: Vec<(Arc<[u32]>, Arc<Buffer>)>,
     /// What went wrong in an operation that cannot say so.
     failure: Option<Error>,
 }
@@ -59,7 +61,15 @@ pub(super) struct Operand {
 impl<'p> Record<'p> {
     pub(crate) fn new(resident: &'p Resident, n_parameters: usize, frozen: bool) -> Self {
         let cuda = Arc::clone(&resident.cuda);
-        Self { cuda, resident, nodes: Vec::new(), used: vec![None; n_parameters], frozen, failure: None }
+        Self {
+            cuda,
+            resident,
+            nodes: Vec::new(),
+            used: vec![None; n_parameters],
+            frozen,
+            indices: Vec::new(),
+            failure: None,
+        }
     }
 
     pub(crate) fn shape(&self, var: usize) -> Shape {
@@ -117,6 +127,16 @@ impl<'p> Record<'p> {
         let var = self.node(Node { shape, ptr: self.resident.value(id), buffer: None, factor: OnceLock::new(), kind });
         self.used[id] = Some(var);
         var
+    }
+
+    /// Row numbers on the card.
+    pub(super) fn indices(&mut self, indices: &Arc<[u32]>) -> Result<Arc<Buffer>> {
+        if let Some((_, known)) = self.indices.iter().find(|(known, _)| Arc::ptr_eq(known, indices)) {
+            return Ok(Arc::clone(known));
+        }
+        let uploaded = self.cuda.upload(indices)?;
+        self.indices.push((Arc::clone(indices), Arc::clone(&uploaded)));
+        Ok(uploaded)
     }
 
     /// The error that is still to be told.

@@ -46,7 +46,7 @@ impl Record<'_> {
         self.check()?;
         let (rows, cols) = (self.shape(x).rows(), self.shape(x).cols());
         let out = self.cuda.floats(indices.len() * cols)?;
-        let uploaded = self.cuda.upload(&indices)?;
+        let uploaded = self.indices(&indices)?;
         pick(&self.cuda, self.ptr(x), &uploaded, indices.len(), cols, out.ptr())?;
         let shape = Shape::Matrix(indices.len(), cols);
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| match back.target(x)? {
@@ -60,9 +60,16 @@ impl Record<'_> {
         self.check()?;
         let cols = self.shape(x).cols();
         let out = self.cuda.floats(n_rows * cols)?;
-        put(&self.cuda, self.ptr(x), &indices, n_rows, cols, Target { ptr: out.ptr(), add: false })?;
+        let uploaded = self.indices(&indices)?;
+        if indices.is_sorted_by(|one, next| one < next) {
+            // No row gets two: each is written where it goes.
+            let n = indices.len() * cols;
+            self.cuda.fill_zero(out.ptr(), 4 * n_rows * cols)?;
+            self.cuda.each("spread", n, args![self.ptr(x), uploaded.ptr(), out.ptr(), size(cols), n as u64])?;
+        } else {
+            put(&self.cuda, self.ptr(x), &indices, n_rows, cols, Target { ptr: out.ptr(), add: false })?;
+        }
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
-            let uploaded = back.cuda().upload(&indices)?;
             let picked = back.cuda().floats(indices.len() * cols)?;
             pick(back.cuda(), grad.ptr(), &uploaded, indices.len(), cols, picked.ptr())?;
             back.give(x, picked)

@@ -17,6 +17,11 @@ extern "C" __global__ void gather(const float* from, const u32* indices, float* 
     FOR(i, n) to[i] = from[(u64)indices[i / cols] * cols + i % cols];
 }
 
+// Row i of from, as row indices[i]; no index stands twice.
+extern "C" __global__ void spread(const float* from, const u32* indices, float* to, int cols, u64 n) {
+    FOR(i, n) to[(u64)indices[i / cols] * cols + i % cols] = from[i];
+}
+
 // to[target] (+)= the sum of the rows of from that belong to it, in order: rows[starts[target]..starts[target + 1]].
 extern "C" __global__ void put(const float* from, const u32* starts, const u32* rows, float* to, int cols, int n_rows,
                                int add) {
