@@ -33,20 +33,29 @@ const NEAR: usize = 48 * 1024;
 /// Values of `a` and `b` together that the nearest caches hold: such factors are read where they lie, as in attention.
 const SMALL: usize = 16 * 1024;
 
-/// `out = scale · a · b`, or that added to `out`; `fits` has been checked.
-pub(super) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], row_step: usize) {
+/// `out = scale · a · b`, or that added to `out`; `fits` has been checked. `packed` is what [`packed`] makes of `b`, if
+/// that [is wanted](is_packed) and at hand.
+pub(super) fn product(
+    a: View<'_>,
+    (b, packed): (View<'_>, Option<&[f32]>),
+    scale: f32,
+    into: Into,
+    out: &mut [f32],
+    row_step: usize,
+) {
     let (rows, depth, cols) = (a.rows, a.cols, b.cols);
-    let is_small = depth * (rows + cols) <= SMALL;
-    let a_in_place = a.col_step == 1 || is_small;
-    // Few rows of `a` do not make up for packing either.
-    let b_in_place = b.col_step == 1 && (is_small || rows <= 2 * ROWS);
+    let a_in_place = a.col_step == 1 || is_small(a, b);
+    let b_in_place = is_in_place(a, b);
     // By the way `a` lies alone: how large the product is must not change the order of a sum.
     let deepest = DEEPEST[usize::from(a.col_step != 1)];
     let mut first = 0;
     loop {
         let deep = (depth - first).min(deepest);
         let into = if first == 0 { into } else { Into::Add };
-        let panels = Panels::new(b, first, deep, b_in_place);
+        let panels = match packed {
+            Some(packed) => Panels::kept(packed, cols, first, deep),
+            None => Panels::new(b, first, deep, b_in_place),
+        };
         let turned;
         let a = if a_in_place {
             let values = a.values.get(first * a.col_step..).unwrap_or_default();
@@ -75,14 +84,46 @@ pub(super) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mu
     }
 }
 
+fn is_small(a: View<'_>, b: View<'_>) -> bool {
+    a.cols * (a.rows + b.cols) <= SMALL
+}
+
+/// Whether `b` is read where it lies: few rows of `a` do not make up for packing either.
+fn is_in_place(a: View<'_>, b: View<'_>) -> bool {
+    b.col_step == 1 && (is_small(a, b) || a.rows <= 2 * ROWS)
+}
+
+/// Whether a product of these reads what [`packed`] makes of `b`, which is cut as for an `a` that lies along its rows.
+pub(super) fn is_packed(a: View<'_>, b: View<'_>) -> bool {
+    a.col_step == 1 && !is_in_place(a, b)
+}
+
+/// All of `b` packed, [`DEEPEST`] steps after another.
+pub(super) fn packed(b: View<'_>) -> Vec<f32> {
+    let width = b.cols.next_multiple_of(LANES);
+    let mut values = vec![0.0; b.rows * width];
+    for first in (0..b.rows).step_by(DEEPEST[0]) {
+        let deep = DEEPEST[0].min(b.rows - first);
+        pack_b(b, first, deep, &mut values[first * width..][..deep * width]);
+    }
+    values
+}
+
 /// The panels of `b`: packed, or as far as whole registers go the matrix itself.
 struct Panels<'a> {
     /// Columns before this one are read in place.
     n_in_place: usize,
     values: &'a [f32],
     row_step: usize,
-    packed: scratch::Scratch,
+    packed: Packed<'a>,
     deep: usize,
+}
+
+enum Packed<'a> {
+    /// For this product.
+    Now(scratch::Scratch),
+    /// For as long as `b` stays what it is.
+    Kept(&'a [f32]),
 }
 
 impl<'a> Panels<'a> {
@@ -97,7 +138,14 @@ impl<'a> Panels<'a> {
         let mut packed = scratch::take(deep * rest.cols.next_multiple_of(LANES));
         pack_b(rest, first, deep, &mut packed);
         let values = b.values.get(first * b.row_step..).unwrap_or_default();
-        Self { n_in_place, values, row_step: b.row_step, packed, deep }
+        Self { n_in_place, values, row_step: b.row_step, packed: Packed::Now(packed), deep }
+    }
+
+    /// Those of [`packed`].
+    fn kept(packed: &'a [f32], cols: usize, first: usize, deep: usize) -> Self {
+        let width = cols.next_multiple_of(LANES);
+        let packed = Packed::Kept(&packed[first * width..][..deep * width]);
+        Self { n_in_place: 0, values: &[], row_step: 0, packed, deep }
     }
 
     /// The panel whose first column is `col`.
@@ -105,7 +153,11 @@ impl<'a> Panels<'a> {
         if col < self.n_in_place {
             return Panel { values: self.values.get(col..).unwrap_or_default(), step: Some(self.row_step) };
         }
-        Panel { values: &self.packed[(col - self.n_in_place) * self.deep..], step: None }
+        let packed = match &self.packed {
+            Packed::Now(packed) => packed,
+            Packed::Kept(packed) => *packed,
+        };
+        Panel { values: &packed[(col - self.n_in_place) * self.deep..], step: None }
     }
 }
 
