@@ -1,11 +1,11 @@
 //! Products for processors with AVX2 and FMA, made for the shapes of our models: up to some thousand rows, a few hundred
 //! columns.
 //!
-//! `b` is packed into panels of 16 columns (8 at the end), whose rows lie one after another; `a` is read in place, or
-//! packed six rows at a time where its rows do not lie along memory. Factors that fit the nearest caches are read where they
-//! lie, whichever way they lie. A tile of six rows and 16 columns of the result is
-//! kept in twelve registers while the inner axis runs by. Each element is one chain of additions along the inner axis, cut
-//! every [`DEEPEST`] terms: it depends on its own row and column alone.
+//! `b` is packed into panels of 16 columns (up to 24 at the end), whose rows lie one after another; `a` is read in place,
+//! or packed six rows at a time where its rows do not lie along memory. Factors that fit the nearest caches are read where
+//! they lie, whichever way they lie. A tile of six rows and 16 columns of the result, or three and 24, is kept in registers
+//! while the inner axis runs by. Each element is one chain of additions along the inner axis, cut every [`DEEPEST`] terms:
+//! it depends on its own row and column alone.
 
 use core::arch::x86_64::{
     __m256, _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_mul_ps,
@@ -20,6 +20,10 @@ use crate::scratch;
 const ROWS: usize = 6;
 /// Columns of a panel: two registers.
 const COLS: usize = 16;
+/// Columns of the last panel at most: three registers. A panel of one alone would read a value of `a` for every product.
+const BROAD: usize = 24;
+/// Rows of a tile that is three registers wide.
+const HALF: usize = ROWS / 2;
 /// Values of a register.
 const LANES: usize = 8;
 /// Terms of a sum between two visits to the result, where `a` lies along its rows and where it does not: a panel of that
@@ -66,8 +70,7 @@ pub(super) fn product(
         };
         let near = (NEAR / deep.max(1) / ROWS).max(1) * ROWS;
         for row in (0..rows).step_by(near) {
-            for col in (0..cols).step_by(COLS) {
-                let n_cols = COLS.min(cols - col);
+            for (col, n_cols) in columns(cols) {
                 let panel = panels.from(col);
                 for tile in (row..rows.min(row + near)).step_by(ROWS) {
                     let n_rows = ROWS.min(rows - tile);
@@ -82,6 +85,17 @@ pub(super) fn product(
             return;
         }
     }
+}
+
+/// The first column and the number of columns of each panel.
+fn columns(cols: usize) -> impl Iterator<Item = (usize, usize)> {
+    let last = first_of_last(cols);
+    (0..last).step_by(COLS).map(|col| (col, COLS)).chain((last < cols).then_some((last, cols - last)))
+}
+
+/// The first column of the last panel, which has 9 to 24 columns, or all of them.
+fn first_of_last(cols: usize) -> usize {
+    cols.saturating_sub(LANES + 1) / COLS * COLS
 }
 
 fn is_small(a: View<'_>, b: View<'_>) -> bool {
@@ -128,7 +142,7 @@ enum Packed<'a> {
 
 impl<'a> Panels<'a> {
     fn new(b: View<'a>, first: usize, deep: usize, in_place: bool) -> Self {
-        let whole = if (b.cols % COLS).is_multiple_of(LANES) { b.cols } else { b.cols / COLS * COLS };
+        let whole = if b.cols.is_multiple_of(LANES) { b.cols } else { first_of_last(b.cols) };
         let n_in_place = if in_place { whole } else { 0 };
         let rest = View {
             values: b.values.get(n_in_place * b.col_step..).unwrap_or_default(),
@@ -161,7 +175,7 @@ impl<'a> Panels<'a> {
     }
 }
 
-/// Up to 16 columns of `b`; its rows lie `step` apart, or one behind the other.
+/// Up to 24 columns of `b`; its rows lie `step` apart, or one behind the other.
 #[derive(Clone, Copy)]
 struct Panel<'a> {
     values: &'a [f32],
@@ -199,12 +213,11 @@ fn pack_a(a: View<'_>, first: usize, deep: usize) -> scratch::Scratch {
     packed
 }
 
-/// Panels of 16 columns, then one of 8 if that is enough for the rest; zeros beyond the last column.
+/// Panels of 16 columns, the last one of up to 24; zeros beyond the last column.
 fn pack_b(b: View<'_>, first: usize, deep: usize, packed: &mut [f32]) {
     if b.col_step == 1 {
         for begin in (0..deep).step_by(STRIP) {
-            for col in (0..b.cols).step_by(COLS) {
-                let n = COLS.min(b.cols - col);
+            for (col, n) in columns(b.cols) {
                 let width = n.next_multiple_of(LANES);
                 let to = &mut packed[col * deep + begin * width..][..STRIP.min(deep - begin) * width];
                 for (step, to) in (first + begin..).zip(to.chunks_exact_mut(width)) {
@@ -220,8 +233,8 @@ fn pack_b(b: View<'_>, first: usize, deep: usize, packed: &mut [f32]) {
             }
         }
     } else {
-        for col in (0..b.cols).step_by(COLS) {
-            let width = COLS.min(b.cols - col).next_multiple_of(LANES);
+        for (col, n) in columns(b.cols) {
+            let width = n.next_multiple_of(LANES);
             let panel = &mut packed[col * deep..][..width * deep];
             for half in (0..width).step_by(LANES) {
                 turn(b, (first, deep), col + half, &mut panel[half..], width);
@@ -280,7 +293,7 @@ unsafe fn turn_eight(from: [*const f32; LANES], to: *mut f32, width: usize) {
     }
 }
 
-/// Up to six rows and 16 columns of the result.
+/// Up to six rows and 24 columns of the result.
 #[derive(Clone, Copy)]
 struct Tile<'a> {
     n_rows: usize,
@@ -304,7 +317,7 @@ impl Tile<'_> {
             assert!((n_rows - 1) * row_step + width <= out.len(), "a tile stays inside its slice");
             self.compute(out, row_step);
         } else {
-            let mut whole = [0.0; ROWS * COLS];
+            let mut whole = [0.0; ROWS * BROAD];
             Self { into: Into::Replace, ..self }.compute(&mut whole, width);
             for (row, values) in whole.chunks_exact(width).take(n_rows).enumerate() {
                 for (out, value) in out[row * row_step..][..n_cols].iter_mut().zip(values) {
@@ -319,19 +332,27 @@ impl Tile<'_> {
         #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
         // SAFETY: this module is entered on processors with AVX2 and FMA only; `run` has checked the three slices.
         unsafe {
-            match (self.n_cols > LANES, self.n_rows) {
-                (true, 1) => self.registers::<1, 2>(out, row_step),
-                (true, 2) => self.registers::<2, 2>(out, row_step),
-                (true, 3) => self.registers::<3, 2>(out, row_step),
-                (true, 4) => self.registers::<4, 2>(out, row_step),
-                (true, 5) => self.registers::<5, 2>(out, row_step),
-                (true, _) => self.registers::<ROWS, 2>(out, row_step),
-                (false, 1) => self.registers::<1, 1>(out, row_step),
-                (false, 2) => self.registers::<2, 1>(out, row_step),
-                (false, 3) => self.registers::<3, 1>(out, row_step),
-                (false, 4) => self.registers::<4, 1>(out, row_step),
-                (false, 5) => self.registers::<5, 1>(out, row_step),
-                (false, _) => self.registers::<ROWS, 1>(out, row_step),
+            match (self.n_cols.div_ceil(LANES), self.n_rows) {
+                (3, 1) => self.registers::<1, 3>(out, row_step),
+                (3, 2) => self.registers::<2, 3>(out, row_step),
+                (3, HALF) => self.registers::<HALF, 3>(out, row_step),
+                (3, n_rows) => {
+                    let rest = Rows { values: &self.a.values[HALF * self.a.row_step..], ..self.a };
+                    self.registers::<HALF, 3>(out, row_step);
+                    Self { n_rows: n_rows - HALF, a: rest, ..self }.compute(&mut out[HALF * row_step..], row_step);
+                }
+                (2, 1) => self.registers::<1, 2>(out, row_step),
+                (2, 2) => self.registers::<2, 2>(out, row_step),
+                (2, 3) => self.registers::<3, 2>(out, row_step),
+                (2, 4) => self.registers::<4, 2>(out, row_step),
+                (2, 5) => self.registers::<5, 2>(out, row_step),
+                (2, _) => self.registers::<ROWS, 2>(out, row_step),
+                (_, 1) => self.registers::<1, 1>(out, row_step),
+                (_, 2) => self.registers::<2, 1>(out, row_step),
+                (_, 3) => self.registers::<3, 1>(out, row_step),
+                (_, 4) => self.registers::<4, 1>(out, row_step),
+                (_, 5) => self.registers::<5, 1>(out, row_step),
+                (_, _) => self.registers::<ROWS, 1>(out, row_step),
             }
         }
     }
