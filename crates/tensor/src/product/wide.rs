@@ -31,8 +31,9 @@ const LANES: usize = 8;
 const DEEPEST: [usize; 2] = [1024, 256];
 /// Rows that are packed side by side: as many as the processor follows through memory at once.
 const STRIP: usize = 8;
-/// Values of `a` that meet every panel of `b` in turn, from the second cache.
-const NEAR: usize = 48 * 1024;
+/// Values of `a` that meet every panel of `b` in turn, from the second cache, where they are read in place and where they
+/// are packed first.
+const NEAR: [usize; 2] = [48 * 1024, 24 * 1024];
 
 /// Values of `a` and `b` together that the nearest caches hold: such factors are read where they lie, as in attention.
 const SMALL: usize = 16 * 1024;
@@ -60,23 +61,25 @@ pub(super) fn product(
             Some(packed) => Panels::kept(packed, cols, first, deep),
             None => Panels::new(b, first, deep, b_in_place),
         };
-        let turned;
-        let a = if a_in_place {
-            let values = a.values.get(first * a.col_step..).unwrap_or_default();
-            Rows { values, tile_step: ROWS * a.row_step, row_step: a.row_step, step: a.col_step }
-        } else {
-            turned = pack_a(a, first, deep);
-            Rows { values: &turned, tile_step: ROWS * deep, row_step: 1, step: ROWS }
-        };
-        let near = (NEAR / deep.max(1) / ROWS).max(1) * ROWS;
+        let near = (NEAR[usize::from(!a_in_place)] / deep.max(1) / ROWS).max(1) * ROWS;
         for row in (0..rows).step_by(near) {
+            let n_near = near.min(rows - row);
+            let near = View { values: a.values.get(row * a.row_step..).unwrap_or_default(), rows: n_near, ..a };
+            let turned;
+            let near = if a_in_place {
+                let values = near.values.get(first * a.col_step..).unwrap_or_default();
+                Rows { values, tile_step: ROWS * a.row_step, row_step: a.row_step, step: a.col_step }
+            } else {
+                turned = pack_a(near, first, deep);
+                Rows { values: &turned, tile_step: ROWS * deep, row_step: 1, step: ROWS }
+            };
             for (col, n_cols) in columns(cols) {
                 let panel = panels.from(col);
-                for tile in (row..rows.min(row + near)).step_by(ROWS) {
-                    let n_rows = ROWS.min(rows - tile);
-                    let a = Rows { values: a.values.get(tile / ROWS * a.tile_step..).unwrap_or_default(), ..a };
-                    let task = Tile { n_rows, n_cols, deep, a, panel, scale, into };
-                    task.run(&mut out[tile * row_step + col..], row_step);
+                for tile in (0..n_near).step_by(ROWS) {
+                    let n_rows = ROWS.min(n_near - tile);
+                    let values = near.values.get(tile / ROWS * near.tile_step..).unwrap_or_default();
+                    let task = Tile { n_rows, n_cols, deep, a: Rows { values, ..near }, panel, scale, into };
+                    task.run(&mut out[(row + tile) * row_step + col..], row_step);
                 }
             }
         }
