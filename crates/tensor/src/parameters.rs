@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::product::{Packs, Weight};
 use crate::{Error, Result, Tensor};
 
 /// A parameter of one [`Parameters`].
@@ -16,6 +17,8 @@ pub struct ParameterId(pub(crate) usize);
 pub struct Parameters {
     names: Vec<String>,
     tensors: Vec<Tensor>,
+    /// Of each tensor.
+    packs: Vec<Packs>,
     by_name: BTreeMap<String, usize>,
 }
 
@@ -30,6 +33,7 @@ impl Parameters {
         self.by_name.insert(name.clone(), id);
         self.names.push(name);
         self.tensors.push(tensor);
+        self.packs.push(Packs::default());
         Ok(ParameterId(id))
     }
 
@@ -75,11 +79,18 @@ impl Parameters {
 
     /// The value of a parameter, to be changed.
     pub fn get_mut(&mut self, id: ParameterId) -> &mut Tensor {
+        self.packs[id.0].forget();
         &mut self.tensors[id.0]
+    }
+
+    /// A parameter as the right factor of products.
+    pub(crate) fn weight(&self, id: ParameterId) -> Weight<'_> {
+        Weight::new(self.get(id), Some(&self.packs[id.0]))
     }
 
     /// Every value in the order in which they were added, to be changed.
     pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut Tensor> {
+        self.packs.iter_mut().for_each(Packs::forget);
         self.tensors.iter_mut()
     }
 
@@ -94,6 +105,9 @@ impl Parameters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::product::{Into, View};
+    use crate::testkit::matrix;
+    use crate::{Adam, AdamConfig, Gradients, Tape};
 
     #[test]
     fn names_are_unique_and_found_again() {
@@ -104,5 +118,40 @@ mod tests {
         assert_eq!(parameters.id("a.bias"), None);
         let error = parameters.add("a.weight", Tensor::vector(vec![])).unwrap_err();
         assert!(error.to_string().starts_with("there is already a parameter `a.weight`"));
+    }
+
+    #[test]
+    fn a_weight_that_changes_is_packed_anew() {
+        let (m, k, n) = (40, 200, 100);
+        let mut parameters = Parameters::default();
+        let id = parameters.add("a.weight", matrix(1, n, k)).unwrap();
+        let mut adam = Adam::new(AdamConfig::default(), &parameters);
+        let x = matrix(2, m, k);
+        // The first time packs, the second reads that.
+        let check = |parameters: &Parameters| {
+            let mut plain = vec![0.0; m * n];
+            let x = View::new(x.values(), m, k);
+            Weight::new(parameters.get(id), None).forward(x, Into::Replace, &mut plain);
+            for _ in 0..2 {
+                let mut packed = vec![0.0; m * n];
+                parameters.weight(id).forward(x, Into::Replace, &mut packed);
+                assert_eq!(packed, plain);
+                assert_eq!(parameters.packs[id.0].are_made(), crate::vector::is_wide());
+            }
+        };
+        check(&parameters);
+        parameters.get_mut(id).values_mut()[7] += 1.0;
+        assert!(!parameters.packs[id.0].are_made());
+        check(&parameters);
+        let mut gradients = Gradients::zeros(&parameters);
+        let mut tape = Tape::new(&parameters);
+        let weight = tape.parameter(id);
+        tape.backward_from(weight, matrix(3, n, k), &mut gradients).unwrap();
+        adam.step(&mut parameters, &gradients);
+        assert!(!parameters.packs[id.0].are_made());
+        check(&parameters);
+        let copy = parameters.clone();
+        assert!(!copy.packs[id.0].are_made() && copy == parameters);
+        check(&copy);
     }
 }

@@ -5,8 +5,13 @@
 //! a product does not depend on the rows around it: that is what makes a sequence's result independent of its batch
 //! (`a_row_does_not_depend_on_the_rows_around_it`).
 
+mod weight;
 #[cfg(target_arch = "x86_64")]
 mod wide;
+
+use std::sync::OnceLock;
+
+pub(crate) use weight::{Packs, Weight};
 
 /// A matrix somewhere in a slice, possibly transposed.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +57,18 @@ pub(crate) enum Into {
 
 /// `out = scale · a · b`, or that added to `out`. The rows of `out` lie `row_step` apart.
 pub(crate) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], row_step: usize) {
+    product_with(a, (b, None), scale, into, out, row_step);
+}
+
+/// The same, bit for bit, with a place for the packed form of `b`: made there at its first use, read from there afterwards.
+fn product_with(
+    a: View<'_>,
+    (b, packed): (View<'_>, Option<&OnceLock<Vec<f32>>>),
+    scale: f32,
+    into: Into,
+    out: &mut [f32],
+    row_step: usize,
+) {
     assert_eq!(a.cols, b.rows, "the inner sizes of a product agree");
     let (rows, cols) = (a.rows, b.cols);
     assert!(cols <= row_step && fits(out.len(), rows, cols, row_step), "a product stays inside its slice");
@@ -60,9 +77,12 @@ pub(crate) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mu
     }
     #[cfg(target_arch = "x86_64")]
     if crate::vector::is_wide() {
-        wide::product(a, b, scale, into, out, row_step);
+        let packed = packed.filter(|_| wide::is_packed(a, b)).map(|packed| packed.get_or_init(|| wide::packed(b)));
+        wide::product(a, (b, packed.map(Vec::as_slice)), scale, into, out, row_step);
         return;
     }
+    // The library packs for itself.
+    let _ = packed;
     library(a, b, scale, into, out, row_step);
 }
 
@@ -99,7 +119,7 @@ fn library(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], ro
 #[expect(clippy::many_single_char_names, reason = "the letters of every text on products")]
 mod tests {
     use super::*;
-    use crate::testkit::noise;
+    use crate::testkit::{matrix, noise};
 
     fn naive(a: &[f32], b: &[f32], (m, k, n): (usize, usize, usize)) -> Vec<f32> {
         let cell = |i: usize, j: usize| (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum::<f64>();
@@ -130,21 +150,22 @@ mod tests {
         }
     }
 
-    /// Sizes around those of tiles, panels and depths.
+    /// Around those of tiles, panels and depths.
+    const SIZES: [(usize, usize, usize); 9] = [
+        (1, 1, 1),
+        (70, 1, 40),
+        (6, 9, 16),
+        (7, 30, 17),
+        (13, 8, 8),
+        (50, 33, 25),
+        (8, 0, 5),
+        (61, 1100, 40),
+        (300, 200, 9),
+    ];
+
     #[test]
     fn products_are_those_of_the_library() {
-        let sizes = [
-            (1, 1, 1),
-            (70, 1, 40),
-            (6, 9, 16),
-            (7, 30, 17),
-            (13, 8, 8),
-            (50, 33, 25),
-            (8, 0, 5),
-            (61, 1100, 40),
-            (300, 200, 9),
-        ];
-        for (m, k, n) in sizes {
+        for (m, k, n) in SIZES {
             let (a, b) = (noise(1, m * k + 5), noise(2, k * n + 5));
             let a_views = [View::new(&a, m, k), View::new(&a, k, m).t()];
             let b_views = [View::new(&b, k, n), View::new(&b, n, k).t()];
@@ -160,6 +181,29 @@ mod tests {
                     let off = off.fold(0.0, f32::max);
                     assert!(off < 5e-5, "{m} {k} {n}: {off:e}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn packed_once_or_every_time_is_the_same_bit_for_bit() {
+        let is_same = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
+        for (m, k, n) in SIZES {
+            let weight = matrix(1, n, k);
+            let values = View::new(weight.values(), n, k);
+            let (x, dy) = (noise(2, m * k), noise(3, m * n));
+            let (x, dy) = (View::new(&x, m, k), View::new(&dy, m, n));
+            let packs = Packs::default();
+            // The second time reads what the first has packed.
+            for into in [Into::Replace, Into::Add] {
+                let (mut got, mut expected) = (vec![0.5; m * n], vec![0.5; m * n]);
+                Weight::new(&weight, Some(&packs)).forward(x, into, &mut got);
+                product(x, values.t(), 1.0, into, &mut expected, n);
+                assert!(is_same(&got, &expected), "{m} {k} {n}");
+                let (mut got, mut expected) = (vec![0.5; m * k], vec![0.5; m * k]);
+                Weight::new(&weight, Some(&packs)).back(dy, into, &mut got);
+                product(dy, values, 1.0, into, &mut expected, k);
+                assert!(is_same(&got, &expected), "{m} {k} {n}");
             }
         }
     }

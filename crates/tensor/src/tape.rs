@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::cuda::Record;
+use crate::product::Weight;
 use crate::scratch::{self, Scratch};
 use crate::vector::add_to;
 use crate::{Error, ParameterId, Parameters, Result, Shape, Tensor, Threads};
@@ -139,6 +140,11 @@ impl<'p> Tape<'p> {
         value(&self.nodes, self.parameters, var)
     }
 
+    /// A variable as the right factor of products.
+    pub(crate) fn weight(&self, var: Var) -> Weight<'_> {
+        weight(&self.nodes, self.parameters, var)
+    }
+
     /// The shape of a variable.
     #[must_use]
     pub fn shape(&self, var: Var) -> Shape {
@@ -231,6 +237,13 @@ fn value<'a>(nodes: &'a [Node], parameters: &'a Parameters, var: Var) -> &'a Ten
     }
 }
 
+fn weight<'a>(nodes: &'a [Node], parameters: &'a Parameters, var: Var) -> Weight<'a> {
+    match nodes[var.0].value {
+        Value::Parameter(id) => parameters.weight(id),
+        Value::Owned(_) | Value::Shared(_) => Weight::new(value(nodes, parameters, var), None),
+    }
+}
+
 /// What an operation sees on the way back.
 pub(crate) struct At<'a> {
     nodes: &'a [Node],
@@ -242,6 +255,10 @@ pub(crate) struct At<'a> {
 impl At<'_> {
     pub(crate) fn value(&self, var: Var) -> &Tensor {
         value(self.nodes, self.parameters, var)
+    }
+
+    pub(crate) fn weight(&self, var: Var) -> Weight<'_> {
+        weight(self.nodes, self.parameters, var)
     }
 
     /// The operation's own result.

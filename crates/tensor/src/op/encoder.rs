@@ -14,11 +14,12 @@ mod tests;
 
 use super::attention;
 use crate::cuda;
+use crate::product;
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
 use crate::{Dropout, Heads, Ragged, Result, Shape, Tape, Tensor, Var};
-use block::{AttentionKept, FeedKept, Form, Weights};
+use block::{AttentionKept, FeedKept, Form, Linear, Weights};
 
 /// The weights of one pre-norm block as variables; each pair is `[weight, bias]`.
 #[derive(Debug, Clone, Copy)]
@@ -129,16 +130,21 @@ impl BlockVars {
         [self.norm1, self.qkv, self.out, self.norm2, self.up, self.down].into_iter().flatten()
     }
 
-    fn weights<'a>(&self, value: impl Fn(Var) -> &'a Tensor) -> Weights<'a> {
-        let both = |vars: [Var; 2]| vars.map(|var| value(var).values());
+    fn weights<'a>(
+        &self,
+        value: impl Fn(Var) -> &'a Tensor,
+        weight: impl Fn(Var) -> product::Weight<'a>,
+    ) -> Weights<'a> {
+        let norm = |vars: [Var; 2]| vars.map(|var| value(var).values());
+        let linear = |[matrix, bias]: [Var; 2]| Linear { weight: weight(matrix), bias: value(bias).values() };
         Weights {
             vars: *self,
-            norm1: both(self.norm1),
-            qkv: both(self.qkv),
-            out: both(self.out),
-            norm2: both(self.norm2),
-            up: both(self.up),
-            down: both(self.down),
+            norm1: norm(self.norm1),
+            qkv: linear(self.qkv),
+            out: linear(self.out),
+            norm2: norm(self.norm2),
+            up: linear(self.up),
+            down: linear(self.down),
         }
     }
 }
@@ -187,7 +193,7 @@ impl Stack {
         let mut x = scratch::take(x_values.len());
         x.copy_from_slice(x_values);
         for (index, layer) in self.layers.iter().enumerate() {
-            let weights = layer.vars.weights(|var| tape.value(var));
+            let weights = layer.vars.weights(|var| tape.value(var), |var| tape.weight(var));
             let attended = layer.form.attend(&weights, &self.places(&layer.form), &mut x);
             let fed = if index + 1 < self.layers.len() {
                 layer.form.feed(&weights, &mut x)
@@ -213,7 +219,7 @@ impl Stack {
         mean::spread(&grad, &self.pools, &mut dx);
         let n_layers = self.layers.len();
         for (index, (layer, (attended, fed))) in self.layers.iter().zip(kept).enumerate().rev() {
-            let weights = layer.vars.weights(|var| at.value(var));
+            let weights = layer.vars.weights(|var| at.value(var), |var| at.weight(var));
             if index + 1 < n_layers {
                 layer.form.feed_backward(&weights, fed, &mut dx, sink);
             } else {

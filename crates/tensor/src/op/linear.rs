@@ -1,7 +1,7 @@
 //! The linear layer: x·Wᵀ + b, with an activation in the same pass.
 
 use super::activation::times_slope;
-use crate::product::{Into, View, product};
+use crate::product::{Into, View, Weight, product};
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
@@ -24,7 +24,7 @@ impl Tape<'_> {
             return record.linear([x.0, weight.0], bias.map(|bias| bias.0), activation).map(Var);
         }
         let bias_values = bias.map(|bias| self.value(bias).values());
-        let mut values = sizes.forward(self.value(x), self.value(weight), bias_values, self.threads());
+        let mut values = sizes.forward(self.value(x), self.weight(weight), bias_values, self.threads());
 
         let operands: Vec<Var> = [x, weight].into_iter().chain(bias).collect();
         let wanted = operands.iter().any(|&var| self.wants_gradient(var));
@@ -34,7 +34,7 @@ impl Tape<'_> {
             if let Some(slopes) = &slopes {
                 times_slope(&mut grad, slopes, sizes.n, at.threads);
             }
-            sink.add(x, |dx| sizes.add_to_dx(&grad, at.value(weight), dx, at.threads));
+            sink.add(x, |dx| sizes.add_to_dx(&grad, at.weight(weight), dx, at.threads));
             sink.add(weight, |dw| sizes.add_to_dw(&grad, at.value(x), dw, at.threads));
             if let Some(bias) = bias {
                 let row = |row: usize| &grad[row * sizes.n..(row + 1) * sizes.n];
@@ -54,12 +54,12 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn forward(self, x: &Tensor, weight: &Tensor, bias: Option<&[f32]>, threads: Threads) -> Scratch {
+    fn forward(self, x: &Tensor, weight: Weight<'_>, bias: Option<&[f32]>, threads: Threads) -> Scratch {
         let Self { m, k, n } = self;
         let mut out = scratch::take(m * n);
         threads.rows(&mut out, n, |first, rows| {
             let x = View::new(&x.values()[first * k..], rows.len() / n, k);
-            product(x, View::new(weight.values(), n, k).t(), 1.0, Into::Replace, rows, n);
+            weight.forward(x, Into::Replace, rows);
             if let Some(bias) = bias {
                 rows.chunks_exact_mut(n).for_each(|row| add_to(row, bias));
             }
@@ -68,11 +68,11 @@ impl Sizes {
     }
 
     /// dx += dy · W.
-    fn add_to_dx(self, dy: &[f32], weight: &Tensor, dx: &mut [f32], threads: Threads) {
+    fn add_to_dx(self, dy: &[f32], weight: Weight<'_>, dx: &mut [f32], threads: Threads) {
         let Self { k, n, .. } = self;
         threads.rows(dx, k, |first, rows| {
             let dy = View::new(&dy[first * n..], rows.len() / k, n);
-            product(dy, View::new(weight.values(), n, k), 1.0, Into::Add, rows, k);
+            weight.back(dy, Into::Add, rows);
         });
     }
 

@@ -1,11 +1,11 @@
 //! Products for processors with AVX2 and FMA, made for the shapes of our models: up to some thousand rows, a few hundred
 //! columns.
 //!
-//! `b` is packed into panels of 16 columns (8 at the end), whose rows lie one after another; `a` is read in place, or
-//! packed six rows at a time where its rows do not lie along memory. Factors that fit the nearest caches are read where they
-//! lie, whichever way they lie. A tile of six rows and 16 columns of the result is
-//! kept in twelve registers while the inner axis runs by. Each element is one chain of additions along the inner axis, cut
-//! every [`DEEPEST`] terms: it depends on its own row and column alone.
+//! `b` is packed into panels of 16 columns (up to 24 at the end), whose rows lie one after another; `a` is read in place,
+//! or packed six rows at a time where its rows do not lie along memory. Factors that fit the nearest caches are read where
+//! they lie, whichever way they lie. A tile of six rows and 16 columns of the result, or three and 24, is kept in registers
+//! while the inner axis runs by. Each element is one chain of additions along the inner axis, cut every [`DEEPEST`] terms:
+//! it depends on its own row and column alone.
 
 use core::arch::x86_64::{
     __m256, _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_mul_ps,
@@ -20,6 +20,10 @@ use crate::scratch;
 const ROWS: usize = 6;
 /// Columns of a panel: two registers.
 const COLS: usize = 16;
+/// Columns of the last panel at most: three registers. A panel of one alone would read a value of `a` for every product.
+const BROAD: usize = 24;
+/// Rows of a tile that is three registers wide.
+const HALF: usize = ROWS / 2;
 /// Values of a register.
 const LANES: usize = 8;
 /// Terms of a sum between two visits to the result, where `a` lies along its rows and where it does not: a panel of that
@@ -27,44 +31,55 @@ const LANES: usize = 8;
 const DEEPEST: [usize; 2] = [1024, 256];
 /// Rows that are packed side by side: as many as the processor follows through memory at once.
 const STRIP: usize = 8;
-/// Values of `a` that meet every panel of `b` in turn, from the second cache.
-const NEAR: usize = 48 * 1024;
+/// Values of `a` that meet every panel of `b` in turn, from the second cache, where they are read in place and where they
+/// are packed first.
+const NEAR: [usize; 2] = [48 * 1024, 24 * 1024];
 
 /// Values of `a` and `b` together that the nearest caches hold: such factors are read where they lie, as in attention.
 const SMALL: usize = 16 * 1024;
 
-/// `out = scale · a · b`, or that added to `out`; `fits` has been checked.
-pub(super) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], row_step: usize) {
+/// `out = scale · a · b`, or that added to `out`; `fits` has been checked. `packed` is what [`packed`] makes of `b`, if
+/// that [is wanted](is_packed) and at hand.
+pub(super) fn product(
+    a: View<'_>,
+    (b, packed): (View<'_>, Option<&[f32]>),
+    scale: f32,
+    into: Into,
+    out: &mut [f32],
+    row_step: usize,
+) {
     let (rows, depth, cols) = (a.rows, a.cols, b.cols);
-    let is_small = depth * (rows + cols) <= SMALL;
-    let a_in_place = a.col_step == 1 || is_small;
-    // Few rows of `a` do not make up for packing either.
-    let b_in_place = b.col_step == 1 && (is_small || rows <= 2 * ROWS);
+    let a_in_place = a.col_step == 1 || is_small(a, b);
+    let b_in_place = is_in_place(a, b);
     // By the way `a` lies alone: how large the product is must not change the order of a sum.
     let deepest = DEEPEST[usize::from(a.col_step != 1)];
     let mut first = 0;
     loop {
         let deep = (depth - first).min(deepest);
         let into = if first == 0 { into } else { Into::Add };
-        let panels = Panels::new(b, first, deep, b_in_place);
-        let turned;
-        let a = if a_in_place {
-            let values = a.values.get(first * a.col_step..).unwrap_or_default();
-            Rows { values, tile_step: ROWS * a.row_step, row_step: a.row_step, step: a.col_step }
-        } else {
-            turned = pack_a(a, first, deep);
-            Rows { values: &turned, tile_step: ROWS * deep, row_step: 1, step: ROWS }
+        let panels = match packed {
+            Some(packed) => Panels::kept(packed, cols, first, deep),
+            None => Panels::new(b, first, deep, b_in_place),
         };
-        let near = (NEAR / deep.max(1) / ROWS).max(1) * ROWS;
+        let near = (NEAR[usize::from(!a_in_place)] / deep.max(1) / ROWS).max(1) * ROWS;
         for row in (0..rows).step_by(near) {
-            for col in (0..cols).step_by(COLS) {
-                let n_cols = COLS.min(cols - col);
+            let n_near = near.min(rows - row);
+            let near = View { values: a.values.get(row * a.row_step..).unwrap_or_default(), rows: n_near, ..a };
+            let turned;
+            let near = if a_in_place {
+                let values = near.values.get(first * a.col_step..).unwrap_or_default();
+                Rows { values, tile_step: ROWS * a.row_step, row_step: a.row_step, step: a.col_step }
+            } else {
+                turned = pack_a(near, first, deep);
+                Rows { values: &turned, tile_step: ROWS * deep, row_step: 1, step: ROWS }
+            };
+            for (col, n_cols) in columns(cols) {
                 let panel = panels.from(col);
-                for tile in (row..rows.min(row + near)).step_by(ROWS) {
-                    let n_rows = ROWS.min(rows - tile);
-                    let a = Rows { values: a.values.get(tile / ROWS * a.tile_step..).unwrap_or_default(), ..a };
-                    let task = Tile { n_rows, n_cols, deep, a, panel, scale, into };
-                    task.run(&mut out[tile * row_step + col..], row_step);
+                for tile in (0..n_near).step_by(ROWS) {
+                    let n_rows = ROWS.min(n_near - tile);
+                    let values = near.values.get(tile / ROWS * near.tile_step..).unwrap_or_default();
+                    let task = Tile { n_rows, n_cols, deep, a: Rows { values, ..near }, panel, scale, into };
+                    task.run(&mut out[(row + tile) * row_step + col..], row_step);
                 }
             }
         }
@@ -75,19 +90,62 @@ pub(super) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mu
     }
 }
 
+/// The first column and the number of columns of each panel.
+fn columns(cols: usize) -> impl Iterator<Item = (usize, usize)> {
+    let last = first_of_last(cols);
+    (0..last).step_by(COLS).map(|col| (col, COLS)).chain((last < cols).then_some((last, cols - last)))
+}
+
+/// The first column of the last panel, which has 9 to 24 columns, or all of them.
+fn first_of_last(cols: usize) -> usize {
+    cols.saturating_sub(LANES + 1) / COLS * COLS
+}
+
+fn is_small(a: View<'_>, b: View<'_>) -> bool {
+    a.cols * (a.rows + b.cols) <= SMALL
+}
+
+/// Whether `b` is read where it lies: few rows of `a` do not make up for packing either.
+fn is_in_place(a: View<'_>, b: View<'_>) -> bool {
+    b.col_step == 1 && (is_small(a, b) || a.rows <= 2 * ROWS)
+}
+
+/// Whether a product of these reads what [`packed`] makes of `b`, which is cut as for an `a` that lies along its rows.
+pub(super) fn is_packed(a: View<'_>, b: View<'_>) -> bool {
+    a.col_step == 1 && !is_in_place(a, b)
+}
+
+/// All of `b` packed, [`DEEPEST`] steps after another.
+pub(super) fn packed(b: View<'_>) -> Vec<f32> {
+    let width = b.cols.next_multiple_of(LANES);
+    let mut values = vec![0.0; b.rows * width];
+    for first in (0..b.rows).step_by(DEEPEST[0]) {
+        let deep = DEEPEST[0].min(b.rows - first);
+        pack_b(b, first, deep, &mut values[first * width..][..deep * width]);
+    }
+    values
+}
+
 /// The panels of `b`: packed, or as far as whole registers go the matrix itself.
 struct Panels<'a> {
     /// Columns before this one are read in place.
     n_in_place: usize,
     values: &'a [f32],
     row_step: usize,
-    packed: scratch::Scratch,
+    packed: Packed<'a>,
     deep: usize,
+}
+
+enum Packed<'a> {
+    /// For this product.
+    Now(scratch::Scratch),
+    /// For as long as `b` stays what it is.
+    Kept(&'a [f32]),
 }
 
 impl<'a> Panels<'a> {
     fn new(b: View<'a>, first: usize, deep: usize, in_place: bool) -> Self {
-        let whole = if (b.cols % COLS).is_multiple_of(LANES) { b.cols } else { b.cols / COLS * COLS };
+        let whole = if b.cols.is_multiple_of(LANES) { b.cols } else { first_of_last(b.cols) };
         let n_in_place = if in_place { whole } else { 0 };
         let rest = View {
             values: b.values.get(n_in_place * b.col_step..).unwrap_or_default(),
@@ -97,7 +155,14 @@ impl<'a> Panels<'a> {
         let mut packed = scratch::take(deep * rest.cols.next_multiple_of(LANES));
         pack_b(rest, first, deep, &mut packed);
         let values = b.values.get(first * b.row_step..).unwrap_or_default();
-        Self { n_in_place, values, row_step: b.row_step, packed, deep }
+        Self { n_in_place, values, row_step: b.row_step, packed: Packed::Now(packed), deep }
+    }
+
+    /// Those of [`packed`].
+    fn kept(packed: &'a [f32], cols: usize, first: usize, deep: usize) -> Self {
+        let width = cols.next_multiple_of(LANES);
+        let packed = Packed::Kept(&packed[first * width..][..deep * width]);
+        Self { n_in_place: 0, values: &[], row_step: 0, packed, deep }
     }
 
     /// The panel whose first column is `col`.
@@ -105,11 +170,15 @@ impl<'a> Panels<'a> {
         if col < self.n_in_place {
             return Panel { values: self.values.get(col..).unwrap_or_default(), step: Some(self.row_step) };
         }
-        Panel { values: &self.packed[(col - self.n_in_place) * self.deep..], step: None }
+        let packed = match &self.packed {
+            Packed::Now(packed) => packed,
+            Packed::Kept(packed) => *packed,
+        };
+        Panel { values: &packed[(col - self.n_in_place) * self.deep..], step: None }
     }
 }
 
-/// Up to 16 columns of `b`; its rows lie `step` apart, or one behind the other.
+/// Up to 24 columns of `b`; its rows lie `step` apart, or one behind the other.
 #[derive(Clone, Copy)]
 struct Panel<'a> {
     values: &'a [f32],
@@ -147,12 +216,11 @@ fn pack_a(a: View<'_>, first: usize, deep: usize) -> scratch::Scratch {
     packed
 }
 
-/// Panels of 16 columns, then one of 8 if that is enough for the rest; zeros beyond the last column.
+/// Panels of 16 columns, the last one of up to 24; zeros beyond the last column.
 fn pack_b(b: View<'_>, first: usize, deep: usize, packed: &mut [f32]) {
     if b.col_step == 1 {
         for begin in (0..deep).step_by(STRIP) {
-            for col in (0..b.cols).step_by(COLS) {
-                let n = COLS.min(b.cols - col);
+            for (col, n) in columns(b.cols) {
                 let width = n.next_multiple_of(LANES);
                 let to = &mut packed[col * deep + begin * width..][..STRIP.min(deep - begin) * width];
                 for (step, to) in (first + begin..).zip(to.chunks_exact_mut(width)) {
@@ -168,8 +236,8 @@ fn pack_b(b: View<'_>, first: usize, deep: usize, packed: &mut [f32]) {
             }
         }
     } else {
-        for col in (0..b.cols).step_by(COLS) {
-            let width = COLS.min(b.cols - col).next_multiple_of(LANES);
+        for (col, n) in columns(b.cols) {
+            let width = n.next_multiple_of(LANES);
             let panel = &mut packed[col * deep..][..width * deep];
             for half in (0..width).step_by(LANES) {
                 turn(b, (first, deep), col + half, &mut panel[half..], width);
@@ -228,7 +296,7 @@ unsafe fn turn_eight(from: [*const f32; LANES], to: *mut f32, width: usize) {
     }
 }
 
-/// Up to six rows and 16 columns of the result.
+/// Up to six rows and 24 columns of the result.
 #[derive(Clone, Copy)]
 struct Tile<'a> {
     n_rows: usize,
@@ -252,7 +320,7 @@ impl Tile<'_> {
             assert!((n_rows - 1) * row_step + width <= out.len(), "a tile stays inside its slice");
             self.compute(out, row_step);
         } else {
-            let mut whole = [0.0; ROWS * COLS];
+            let mut whole = [0.0; ROWS * BROAD];
             Self { into: Into::Replace, ..self }.compute(&mut whole, width);
             for (row, values) in whole.chunks_exact(width).take(n_rows).enumerate() {
                 for (out, value) in out[row * row_step..][..n_cols].iter_mut().zip(values) {
@@ -267,19 +335,27 @@ impl Tile<'_> {
         #[expect(unsafe_code, reason = "vector loads and stores take pointers")]
         // SAFETY: this module is entered on processors with AVX2 and FMA only; `run` has checked the three slices.
         unsafe {
-            match (self.n_cols > LANES, self.n_rows) {
-                (true, 1) => self.registers::<1, 2>(out, row_step),
-                (true, 2) => self.registers::<2, 2>(out, row_step),
-                (true, 3) => self.registers::<3, 2>(out, row_step),
-                (true, 4) => self.registers::<4, 2>(out, row_step),
-                (true, 5) => self.registers::<5, 2>(out, row_step),
-                (true, _) => self.registers::<ROWS, 2>(out, row_step),
-                (false, 1) => self.registers::<1, 1>(out, row_step),
-                (false, 2) => self.registers::<2, 1>(out, row_step),
-                (false, 3) => self.registers::<3, 1>(out, row_step),
-                (false, 4) => self.registers::<4, 1>(out, row_step),
-                (false, 5) => self.registers::<5, 1>(out, row_step),
-                (false, _) => self.registers::<ROWS, 1>(out, row_step),
+            match (self.n_cols.div_ceil(LANES), self.n_rows) {
+                (3, 1) => self.registers::<1, 3>(out, row_step),
+                (3, 2) => self.registers::<2, 3>(out, row_step),
+                (3, HALF) => self.registers::<HALF, 3>(out, row_step),
+                (3, n_rows) => {
+                    let rest = Rows { values: &self.a.values[HALF * self.a.row_step..], ..self.a };
+                    self.registers::<HALF, 3>(out, row_step);
+                    Self { n_rows: n_rows - HALF, a: rest, ..self }.compute(&mut out[HALF * row_step..], row_step);
+                }
+                (2, 1) => self.registers::<1, 2>(out, row_step),
+                (2, 2) => self.registers::<2, 2>(out, row_step),
+                (2, 3) => self.registers::<3, 2>(out, row_step),
+                (2, 4) => self.registers::<4, 2>(out, row_step),
+                (2, 5) => self.registers::<5, 2>(out, row_step),
+                (2, _) => self.registers::<ROWS, 2>(out, row_step),
+                (_, 1) => self.registers::<1, 1>(out, row_step),
+                (_, 2) => self.registers::<2, 1>(out, row_step),
+                (_, 3) => self.registers::<3, 1>(out, row_step),
+                (_, 4) => self.registers::<4, 1>(out, row_step),
+                (_, 5) => self.registers::<5, 1>(out, row_step),
+                (_, _) => self.registers::<ROWS, 1>(out, row_step),
             }
         }
     }

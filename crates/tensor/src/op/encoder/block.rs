@@ -7,7 +7,7 @@ use super::{BlockVars, EncoderForm};
 use crate::op::attention::{self, Place};
 use crate::op::norm::{add_products, normalise_rows, normalise_rows_backward, scale_and_shift};
 use crate::parallel::split;
-use crate::product::{Into, View, product};
+use crate::product::{Into, View, Weight, product};
 use crate::scratch::{Scratch, take, take_zeros};
 use crate::tape::Sink;
 use crate::vector::{add_row, add_to, multiply, vectorised};
@@ -17,11 +17,18 @@ use crate::{Dropout, Ragged, Threads, Var, math};
 pub(super) struct Weights<'a> {
     pub(super) vars: BlockVars,
     pub(super) norm1: [&'a [f32]; 2],
-    pub(super) qkv: [&'a [f32]; 2],
-    pub(super) out: [&'a [f32]; 2],
+    pub(super) qkv: Linear<'a>,
+    pub(super) out: Linear<'a>,
     pub(super) norm2: [&'a [f32]; 2],
-    pub(super) up: [&'a [f32]; 2],
-    pub(super) down: [&'a [f32]; 2],
+    pub(super) up: Linear<'a>,
+    pub(super) down: Linear<'a>,
+}
+
+/// The weight and the bias of a linear layer.
+#[derive(Clone, Copy)]
+pub(super) struct Linear<'a> {
+    pub(super) weight: Weight<'a>,
+    pub(super) bias: &'a [f32],
 }
 
 /// The sizes of a block and its dropouts.
@@ -102,14 +109,7 @@ impl Form {
         let d_out = after_dropout(self.out_dropout, dx, &mut dropped);
         linear_backward((d_out, &kept.attended), dx.len() / d, w.vars.out, sink);
         let mut d_attended = take(dx.len());
-        product(
-            View::new(d_out, d_out.len() / d, d),
-            View::new(w.out[0], d, d),
-            1.0,
-            Into::Replace,
-            &mut d_attended,
-            d,
-        );
+        w.out.weight.back(View::new(d_out, d_out.len() / d, d), Into::Replace, &mut d_attended);
 
         let mut d_qkv = take(kept.qkv.len());
         let from = attention::From { qkv: &kept.qkv, weights: &kept.weights, grad: &d_attended };
@@ -117,7 +117,7 @@ impl Form {
         for (place, sum) in places.iter().zip(sums) {
             self.attention.backward(place, from, Into::Replace, sum);
         }
-        kept.normal.layer_backward((&d_qkv, w.norm1, w.qkv[0]), (w.vars.norm1, w.vars.qkv), dx, sink);
+        kept.normal.layer_backward((&d_qkv, w.norm1, w.qkv.weight), (w.vars.norm1, w.vars.qkv), dx, sink);
     }
 
     /// x += drop(down(drop(gelu(up(norm2(x)))))).
@@ -126,7 +126,7 @@ impl Form {
         let y = normal.scaled(w.norm2); // [T, D]
         let mut slopes = self.up(w, &y); // [T, F]
         let mut hidden = take(slopes.len());
-        gelu_rows(w.up[1], &mut slopes, &mut hidden);
+        gelu_rows(w.up.bias, &mut slopes, &mut hidden);
         self.hidden_dropout.apply_to_both(0, &mut hidden, &mut slopes);
         let mut out = y;
         self.down(w, &hidden, &mut out); // [T, D]
@@ -144,7 +144,7 @@ impl Form {
         for (range, mean) in pools.ranges().zip(means.chunks_exact_mut(f.max(1))) {
             for row in range.clone() {
                 let slopes = &mut slopes[row * f..(row + 1) * f];
-                gelu_rows(w.up[1], slopes, &mut hidden);
+                gelu_rows(w.up.bias, slopes, &mut hidden);
                 self.hidden_dropout.apply_to_both(row * f, &mut hidden, slopes);
                 add_to(mean, &hidden);
             }
@@ -160,7 +160,7 @@ impl Form {
         let (d, f) = (self.d_model, self.d_hidden);
         let rows = y.len() / d;
         let mut out = take(rows * f);
-        product(View::new(y, rows, d), View::new(w.up[0], f, d).t(), 1.0, Into::Replace, &mut out, f);
+        w.up.weight.forward(View::new(y, rows, d), Into::Replace, &mut out);
         out
     }
 
@@ -171,16 +171,15 @@ impl Form {
 
     /// `dx` grows by what [`feed`](Self::feed) adds to it.
     pub(super) fn feed_backward(&self, w: &Weights<'_>, mut kept: FeedKept, dx: &mut [f32], sink: &mut Sink<'_>) {
-        let (d, f) = (self.d_model, self.d_hidden);
+        let d = self.d_model;
         let mut dropped = Scratch::default();
         let d_out = after_dropout(self.down_dropout, dx, &mut dropped);
         linear_backward((d_out, &kept.hidden), dx.len() / d, w.vars.down, sink);
         // The hidden rows have been read for the last time: their gradient takes their place.
         let mut d_hidden = std::mem::take(&mut kept.hidden);
-        let d_out = View::new(d_out, d_out.len() / d, d);
-        product(d_out, View::new(w.down[0], d, f), 1.0, Into::Replace, &mut d_hidden, f);
+        w.down.weight.back(View::new(d_out, d_out.len() / d, d), Into::Replace, &mut d_hidden);
         multiply(&mut d_hidden, &kept.slopes);
-        kept.normal.layer_backward((&d_hidden, w.norm2, w.up[0]), (w.vars.norm2, w.vars.up), dx, sink);
+        kept.normal.layer_backward((&d_hidden, w.norm2, w.up.weight), (w.vars.norm2, w.vars.up), dx, sink);
     }
 
     /// `dx` grows by what the last block's means add to it.
@@ -195,7 +194,7 @@ impl Form {
         let (d, f) = (self.d_model, self.d_hidden);
         linear_backward((grad, &kept.hidden), pools.len(), w.vars.down, sink);
         let mut d_means = take(kept.hidden.len());
-        product(View::new(grad, pools.len(), d), View::new(w.down[0], d, f), 1.0, Into::Replace, &mut d_means, f);
+        w.down.weight.back(View::new(grad, pools.len(), d), Into::Replace, &mut d_means);
         for (range, d_mean) in pools.ranges().zip(d_means.chunks_exact_mut(f.max(1))) {
             for value in d_mean.iter_mut() {
                 *value *= mean::share(range.len());
@@ -204,7 +203,7 @@ impl Form {
                 multiply(&mut kept.slopes[row * f..(row + 1) * f], d_mean);
             }
         }
-        kept.normal.layer_backward((&kept.slopes, w.norm2, w.up[0]), (w.vars.norm2, w.vars.up), dx, sink);
+        kept.normal.layer_backward((&kept.slopes, w.norm2, w.up.weight), (w.vars.norm2, w.vars.up), dx, sink);
     }
 }
 
@@ -233,7 +232,7 @@ impl Normal {
     /// The way back of a linear layer on the LayerNorm, given the layer's gradient; adds to that of what was normalised.
     fn layer_backward(
         &self,
-        (grad, norm, weight): (&[f32], [&[f32]; 2], &[f32]),
+        (grad, norm, weight): (&[f32], [&[f32]; 2], Weight<'_>),
         (norm_vars, vars): ([Var; 2], [Var; 2]),
         dx: &mut [f32],
         sink: &mut Sink<'_>,
@@ -245,7 +244,7 @@ impl Normal {
         let mut dy = self.scaled(norm);
         linear_backward((grad, &dy), rows, vars, sink);
         let n = grad.len() / rows;
-        product(View::new(grad, rows, n), View::new(weight, n, d), 1.0, Into::Replace, &mut dy, d);
+        weight.back(View::new(grad, rows, n), Into::Replace, &mut dy);
         let row = |row: usize| row * d..(row + 1) * d;
         sink.add(norm_vars[0], |sums| {
             Threads::Caller.sum_rows(rows, sums, |i, sums| add_products(sums, &dy[row(i)], &self.rows[row(i)]));
@@ -257,10 +256,8 @@ impl Normal {
 }
 
 /// x·Wᵀ + b for rows of `n_in` values.
-fn linear(x: &[f32], [weight, bias]: [&[f32]; 2], n_in: usize, out: &mut [f32]) {
-    let n_out = bias.len();
-    let rows = out.len() / n_out;
-    product(View::new(x, rows, n_in), View::new(weight, n_out, n_in).t(), 1.0, Into::Replace, out, n_out);
+fn linear(x: &[f32], Linear { weight, bias }: Linear<'_>, n_in: usize, out: &mut [f32]) {
+    weight.forward(View::new(x, out.len() / bias.len(), n_in), Into::Replace, out);
     add_row(out, bias);
 }
 
