@@ -1,7 +1,8 @@
 //! The same operations on an NVIDIA GPU. Driver, compiler and products are found at run time; nothing is linked.
 //!
-//! Everything runs on one stream in the order in which it was asked for, so that a buffer may be used again as soon as
-//! its owner lets go of it. The host waits only where it reads a value.
+//! Everything runs in the order in which it was asked for, so that a buffer may be used again as soon as its owner lets
+//! go of it; only gradients of parameters grow on a stream of their own, which the pass waits for at its end. The host
+//! waits only where it reads a value.
 
 mod compile;
 mod context;
@@ -13,6 +14,7 @@ mod product;
 mod record;
 mod resident;
 mod rows;
+mod side;
 
 pub(crate) use context::Context;
 pub(crate) use encoder::{Block, Stack};

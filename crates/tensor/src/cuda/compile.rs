@@ -16,10 +16,12 @@ const SOURCE: &str = concat!(
     include_str!("kernels/encoder.cu"),
     include_str!("kernels/attention.cu"),
     include_str!("kernels/attention_mma.cu"),
+    include_str!("kernels/fragments.cu"),
+    include_str!("kernels/attention_short.cu"),
 );
 
 /// Every kernel of the source.
-pub(super) const KERNELS: [&str; 33] = [
+pub(super) const KERNELS: [&str; 35] = [
     "to_elem",
     "add_to",
     "gather",
@@ -53,12 +55,15 @@ pub(super) const KERNELS: [&str; 33] = [
     "attention_backward",
     "attention_forward_mma",
     "attention_backward_mma",
+    "attention_forward_short",
+    "attention_backward_short",
 ];
 
 /// The most shared memory that attention takes: four tiles of 64 rows of 132 values, and one of 64 · 68.
 pub(super) const ATTENTION_SHARED: i32 = 4 * (4 * 64 * 132 + 64 * 68 + 64);
 
-fn failed(detail: impl std::fmt::Display) -> Error {
+#[expect(clippy::needless_pass_by_value, reason = "as `map_err` hands it over")]
+fn failed(detail: impl ToString) -> Error {
     Error::Cuda { doing: "compile the kernels", detail: detail.to_string() }
 }
 
@@ -170,14 +175,15 @@ mod tests {
     /// Needs the compiler but no card; where it is missing there is nothing to check with.
     #[test]
     #[expect(unsafe_code, reason = "looks for a library")]
-    fn every_kernel_compiles_for_hopper() {
+    fn every_kernel_compiles_for_ampere_and_hopper() {
         // SAFETY: this only looks for a library.
         if !unsafe { nvrtc::is_culib_present() } {
-            eprintln!("libnvrtc was not found: the kernels were not compiled");
             return;
         }
-        for precision in [Precision::Tf32, Precision::Bf16] {
-            let binary = compile(&flags(90, precision)).unwrap();
+        for (arch, precision) in
+            [80, 90].into_iter().flat_map(|arch| [(arch, Precision::Tf32), (arch, Precision::Bf16)])
+        {
+            let binary = compile(&flags(arch, precision)).unwrap();
             assert!(is_whole(&binary));
             let has = |name: &str| binary.windows(name.len()).any(|part| part == name.as_bytes());
             assert!(KERNELS.iter().all(|name| has(name)));

@@ -5,13 +5,14 @@ use std::ffi::{CString, c_void};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use cudarc::driver::result::{self, DriverError, stream::StreamKind};
+use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
 use cudarc::{cublaslt, nvrtc};
 
 use super::compile;
 use super::memory::{Event, Pinned, Pool, Staging};
 use super::product::Products;
+use super::side::{self, Lane, Side};
 use crate::device::CudaOptions;
 use crate::{Error, Precision, Result};
 
@@ -21,6 +22,7 @@ pub(crate) struct Context {
     pub(crate) card: String,
     handle: sys::CUcontext,
     pub(super) stream: sys::CUstream,
+    pub(super) side: Side,
     functions: BTreeMap<&'static str, sys::CUfunction>,
     n_processors: u32,
     pool: Mutex<Pool>,
@@ -157,13 +159,14 @@ impl Context {
             return Err(no_gpu(reason));
         }
         let binary = compile::binary(arch, options, has_compiler)?;
-        let stream = result::stream::create(StreamKind::NonBlocking).map_err(driver("open a stream"))?;
+        let (stream, side) = side::streams()?;
         let functions = load(&binary)?;
         let context = Self {
             precision: options.precision,
             card,
             handle,
             stream,
+            side,
             functions,
             n_processors: u32::try_from(n_processors).unwrap_or(1),
             pool: Mutex::default(),
@@ -189,8 +192,13 @@ impl Context {
     }
 
     /// Runs a kernel.
-    #[expect(unsafe_code, reason = "a kernel reads what its arguments point to")]
     pub(super) fn launch(&self, name: &'static str, grid: Grid, args: &[Arg]) -> Result<()> {
+        self.launch_on(Lane::Main, name, grid, args)
+    }
+
+    /// Runs a kernel on one of the streams.
+    #[expect(unsafe_code, reason = "a kernel reads what its arguments point to")]
+    pub(super) fn launch_on(&self, lane: Lane, name: &'static str, grid: Grid, args: &[Arg]) -> Result<()> {
         if grid.blocks.0 == 0 || grid.blocks.1 == 0 {
             return Ok(());
         }
@@ -200,7 +208,7 @@ impl Context {
         let (blocks, threads) = ((grid.blocks.0, grid.blocks.1, 1), (grid.threads.0, grid.threads.1, 1));
         // SAFETY: the driver copies as many bytes of each argument as the kernel declares, at most the 32 of an `Arg`;
         // each call stands beside the kernel's declaration in this folder, and `selftest` runs all of them.
-        unsafe { result::launch_kernel(function, blocks, threads, grid.shared, self.stream, &mut places) }
+        unsafe { result::launch_kernel(function, blocks, threads, grid.shared, self.stream_of(lane), &mut places) }
             .map_err(driver(name))
     }
 

@@ -3,6 +3,8 @@
 //! Shapes: T tokens, D model width, F width of the feed-forward layer, P pools. The residual stream is `f32` and kept
 //! once before each LayerNorm; what lies between products is made of what products read.
 
+#![expect(clippy::many_single_char_names, reason = "matrices and their sizes are called as in the formulas")]
+
 use std::sync::Arc;
 
 use super::context::{Context, Grid, args};
@@ -13,8 +15,13 @@ use super::record::{Back, Record};
 use super::rows::check_rows;
 use crate::{Dropout, Error, Precision, Ragged, Result, Shape};
 
-/// Rows of a block of the LayerNorm's way back, and of a strip of GELU's.
-const STRIP: usize = 64;
+/// At most so many blocks of the LayerNorm's and of GELU's way back: all that a large card runs at once, so that none
+/// has to wait for the others to end.
+const NORM_BLOCKS: usize = 384;
+const GELU_BLOCKS: usize = 512;
+
+/// The longest sequence that attention keeps in a warp's registers.
+const SHORT: usize = 64;
 
 /// What the stack is made of; shapes have been checked.
 pub(crate) struct Stack {
@@ -132,13 +139,12 @@ impl Stack {
         let (cuda, t, d) = (&record.cuda, self.rows(), self.d_model);
         let run = Run { cuda };
         let mut kept = Vec::new();
-        let mut x = match record.buffer(self.x) {
-            Some(buffer) => Arc::clone(buffer),
-            None => {
-                let copy = cuda.floats(t * d)?;
-                cuda.copy(record.ptr(self.x), copy.ptr(), 4 * t * d)?;
-                copy
-            }
+        let mut x = if let Some(buffer) = record.buffer(self.x) {
+            Arc::clone(buffer)
+        } else {
+            let copy = cuda.floats(t * d)?;
+            cuda.copy(record.ptr(self.x), copy.ptr(), 4 * t * d)?;
+            copy
         };
         let mut branch: Option<Branch> = None;
         let mut fed: Option<(Arc<Buffer>, u64)> = None;
@@ -185,19 +191,43 @@ impl Stack {
         Ok(kept)
     }
 
-    /// How attention is cut: heads, their width, the step of a row in shared memory.
-    fn head(&self, precision: Precision) -> (u32, u32, u32, f32) {
+    /// How attention is cut: its kernel, its grid, the step of a row in shared memory.
+    fn cut(&self, precision: Precision, is_back: bool) -> (&'static str, Grid, u32) {
         let width = self.d_model / self.n_heads;
-        // An odd number of quads a row: neighbours lie in different banks.
-        let quads = width.div_ceil(4);
-        let step = match precision {
-            Precision::F32 => 4 * (quads + usize::from(quads.is_multiple_of(2))),
+        let longest = self.batch.ranges().map(|range| range.len()).max().unwrap_or(0);
+        let pick = |forward: &'static str, backward| if is_back { backward } else { forward };
+        let n_tiles = if is_back { 4 } else { 3 };
+        let (name, threads, step, bytes) = if precision == Precision::F32 {
+            // An odd number of quads a row: neighbours lie in different banks.
+            let step = 4 * (width.div_ceil(4) | 1);
+            let name = pick("attention_forward", "attention_backward");
+            (name, 256, step, 4 * (n_tiles * 64 * step + 64 * 68 + 64))
+        } else if longest <= SHORT {
+            let bytes = if precision == Precision::Bf16 { 2 } else { 4 };
+            let rows = longest.next_multiple_of(16).max(16);
+            // An odd number of 16 bytes a row, for the same reason; one tile more where gradients of scores are turned.
+            let unit = 16 / bytes;
+            let step = unit * ((8 * width.div_ceil(8) / unit) | 1);
+            let n_tiles = if is_back || bytes == 2 { 3 } else { 2 };
+            let turned = if is_back { rows * step.max(if bytes == 2 { 72 } else { 68 }) } else { 0 };
+            let name = pick("attention_forward_short", "attention_backward_short");
+            (name, 2 * rows, step, bytes * (n_tiles * rows * step + turned) + 16)
+        } else {
             // Whole blocks of 8 columns for the matrix units; at least as wide as a row of weights.
-            Precision::Tf32 | Precision::Bf16 => (8 * width.div_ceil(8) + 4).max(68),
+            let step = (8 * width.div_ceil(8) + 4).max(68);
+            let name = pick("attention_forward_mma", "attention_backward_mma");
+            (name, 256, step, 4 * (n_tiles * 64 * step + 3 * 64))
         };
+        let blocks = (size(self.batch.len() * self.n_heads), 1);
+        (name, Grid { blocks, threads: (size(threads), 1), shared: size(bytes) }, size(step))
+    }
+
+    /// Heads, their width, and what scores are multiplied by.
+    fn head(&self) -> (u32, u32, f32) {
+        let width = self.d_model / self.n_heads;
         #[expect(clippy::cast_possible_truncation, reason = "the scale is rounded once")]
         let scale = (1.0 / (width as f64).sqrt()) as f32;
-        (size(self.n_heads), size(width), size(step), scale)
+        (size(self.n_heads), size(width), scale)
     }
 
     fn attend(
@@ -210,12 +240,7 @@ impl Stack {
     ) -> Result<(Arc<Buffer>, Arc<Buffer>)> {
         let t = self.rows();
         let (attended, logs) = (run.elems(t * self.d_model)?, run.cuda.floats(t * self.n_heads)?);
-        let (heads, width, step, scale) = self.head(run.cuda.precision);
-        let (name, shared) = match run.cuda.precision {
-            Precision::F32 => ("attention_forward", 4 * (3 * 64 * step + 64 * 68)),
-            Precision::Tf32 | Precision::Bf16 => ("attention_forward_mma", 4 * (3 * 64 * step + 3 * 64)),
-        };
-        let grid = Grid { blocks: (size(self.batch.len()) * heads, 1), threads: (256, 1), shared };
+        let ((heads, width, scale), (name, grid, step)) = (self.head(), self.cut(run.cuda.precision, false));
         let (sequences, weights) = (places.sequences.ptr(), places.weights.ptr());
         let (out, logs_ptr) = (attended.ptr(), logs.ptr());
         let arguments =
@@ -237,39 +262,32 @@ impl Stack {
             let f = block.d_hidden;
             let is_last = index + 1 == self.blocks.len();
             let rows = if is_last { p } else { t };
-            run.weight(&branch, &kept.hidden, (rows, d, f), block.down[0], back)?;
-            if is_last {
-                let to = back.sum_of(block.down[1])?;
-                if to != 0 {
-                    add_column_sums_elem(&cuda, branch.ptr(), (p, d), to)?;
-                }
-            }
+            let bias = is_last.then_some(block.down[1]);
+            run.parameters(&branch, &kept.hidden, (rows, d, f), (block.down[0], bias), back)?;
             let d_hidden = run.elems(rows * f)?;
             run.input(&branch, back.record.factor(block.down[0])?.ptr, &d_hidden, (rows, d, f))?;
             let d_pre = self.gelu_backward(block, &kept, (d_hidden, is_last), places, back)?;
 
-            run.weight(&d_pre, &kept.y2, (t, f, d), block.up[0], back)?;
+            run.parameters(&d_pre, &kept.y2, (t, f, d), (block.up[0], None), back)?;
             let dy = run.elems(t * d)?;
             run.input(&d_pre, back.record.factor(block.up[0])?.ptr, &dy, (t, f, d))?;
             drop(d_pre);
             branch = run.elems(t * d)?;
             let norm = (&*kept.x1, &*kept.stats2, block.norm2);
             let sums = Some((&branch, block.drops[1], block.out[1]));
-            run.norm_backward(&dy, norm, &dx, sums, (t, d), back)?;
+            run.norm_backward((&dy, &dx), norm, sums, (t, d), back)?;
 
-            run.weight(&branch, &kept.attended, (t, d, d), block.out[0], back)?;
+            run.parameters(&branch, &kept.attended, (t, d, d), (block.out[0], None), back)?;
             let d_attended = run.elems(t * d)?;
             run.input(&branch, back.record.factor(block.out[0])?.ptr, &d_attended, (t, d, d))?;
-            let d_qkv = self.attend_backward(&run, block, &kept, &d_attended, places, back)?;
-            let to = back.sum_of(block.qkv[1])?;
-            if to != 0 {
-                add_column_sums_elem(&cuda, d_qkv.ptr(), (t, 3 * d), to)?;
-            }
-            run.weight(&d_qkv, &kept.y1, (t, 3 * d, d), block.qkv[0], back)?;
+            let d_qkv = self.attend_backward(block, &kept, &d_attended, places, back)?;
+            run.parameters(&d_qkv, &kept.y1, (t, 3 * d, d), (block.qkv[0], Some(block.qkv[1])), back)?;
             run.input(&d_qkv, back.record.factor(block.qkv[0])?.ptr, &dy, (t, 3 * d, d))?;
             let before = index.checked_sub(1).map(|before| self.blocks[before]);
+            // Not in its old place, which the gradient of a weight may still be reading.
+            branch = run.elems(if before.is_some() { t * d } else { 0 })?;
             let sums = before.as_ref().map(|before| (&branch, before.drops[3], before.down[1]));
-            run.norm_backward(&dy, (&*kept.x, &*kept.stats1, block.norm1), &dx, sums, (t, d), back)?;
+            run.norm_backward((&dy, &dx), (&*kept.x, &*kept.stats1, block.norm1), sums, (t, d), back)?;
         }
         back.give(self.x, dx)
     }
@@ -285,9 +303,12 @@ impl Stack {
     ) -> Result<Arc<Buffer>> {
         let cuda = Arc::clone(back.cuda());
         let (t, f, p) = (self.rows(), block.d_hidden, self.pools.len());
-        let strips = if is_last { p } else { t.div_ceil(STRIP) };
+        let strip = t.div_ceil(GELU_BLOCKS).max(8);
+        let strips = if is_last { p } else { t.div_ceil(strip) };
         let partials = cuda.floats(strips * f)?;
-        let grid = Grid { blocks: (size(f.div_ceil(4 * 128)), size(strips)), threads: (128, 1), shared: 0 };
+        let threads = if is_last { 128 } else { (f / 4).next_multiple_of(32).min(256) };
+        let grid =
+            Grid { blocks: (size(f.div_ceil(4 * threads)), size(strips)), threads: (size(threads), 1), shared: 0 };
         let (bias, mask) = (back.record.ptr(block.up[1]), block.drops[2].words());
         let (hidden, pre, sums) = (d_hidden.ptr(), kept.pre.ptr(), partials.ptr());
         let result = if is_last {
@@ -295,33 +316,29 @@ impl Stack {
             cuda.launch("gelu_means_backward", grid, arguments)?;
             Arc::clone(&kept.pre)
         } else {
-            let arguments = args![hidden, pre, bias, mask, sums, size(t), size(f), size(STRIP)];
+            let arguments = args![hidden, pre, bias, mask, sums, size(t), size(f), size(strip)];
             cuda.launch("gelu_backward", grid, arguments)?;
             d_hidden
         };
-        let to = back.sum_of(block.up[1])?;
+        let lane = back.lane(&[block.up[1]])?;
+        let to = back.sum_on(lane, block.up[1])?;
         if to != 0 {
-            add_partials(&cuda, &partials, strips, f, to)?;
+            add_partials(&cuda, lane, &partials, (strips, f), to)?;
         }
         Ok(result)
     }
 
     fn attend_backward(
         &self,
-        run: &Run<'_>,
         block: &Block,
         kept: &Kept,
         d_attended: &Buffer,
         places: &Places,
         back: &Back<'_, '_>,
     ) -> Result<Arc<Buffer>> {
+        let run = Run { cuda: back.cuda() };
         let d_qkv = run.elems(self.rows() * 3 * self.d_model)?;
-        let (heads, width, step, scale) = self.head(run.cuda.precision);
-        let (name, shared) = match run.cuda.precision {
-            Precision::F32 => ("attention_backward", 4 * (4 * 64 * step + 64 * 68 + 64)),
-            Precision::Tf32 | Precision::Bf16 => ("attention_backward_mma", 4 * (4 * 64 * step + 64)),
-        };
-        let grid = Grid { blocks: (size(self.batch.len()) * heads, 1), threads: (256, 1), shared };
+        let ((heads, width, scale), (name, grid, step)) = (self.head(), self.cut(run.cuda.precision, true));
         let arguments = args![
             kept.qkv.ptr(),
             back.record.ptr(block.qkv[1]),
@@ -356,7 +373,8 @@ impl Run<'_> {
     /// x · Wᵀ.
     fn layer(&self, x: &Buffer, weight: u64, out: &Buffer, (m, k, n): (usize, usize, usize)) -> Result<()> {
         let (a, c) = (x.ptr(), out.ptr());
-        let product = Product { a, a_turned: false, b: weight, b_turned: true, c, m, n, k, add: false, wide: false };
+        let product =
+            Product { a, a_turned: false, b: weight, b_turned: true, c, m, n, k, add: false, wide: false, bias: 0 };
         self.cuda.multiply(&product)
     }
 
@@ -364,32 +382,33 @@ impl Run<'_> {
     fn input(&self, dy: &Buffer, weight: u64, out: &Buffer, (m, n_out, n_in): (usize, usize, usize)) -> Result<()> {
         let (a, c) = (dy.ptr(), out.ptr());
         let (n, k) = (n_in, n_out);
-        let product = Product { a, a_turned: false, b: weight, b_turned: false, c, m, n, k, add: false, wide: false };
+        let product =
+            Product { a, a_turned: false, b: weight, b_turned: false, c, m, n, k, add: false, wide: false, bias: 0 };
         self.cuda.multiply(&product)
     }
 
-    /// Adds dyᵀ · x to the gradient of a weight.
-    fn weight(
+    /// Adds dyᵀ · x to the gradient of a weight, and dy's sum to that of a bias, on a stream of their own.
+    fn parameters(
         &self,
-        dy: &Buffer,
-        x: &Buffer,
+        dy: &Arc<Buffer>,
+        x: &Arc<Buffer>,
         (rows, n_out, n_in): (usize, usize, usize),
-        var: usize,
+        (weight, bias): (usize, Option<usize>),
         back: &mut Back<'_, '_>,
     ) -> Result<()> {
-        let Some(target) = back.target(var)? else { return Ok(()) };
-        self.cuda.multiply(&Product {
-            a: dy.ptr(),
-            a_turned: true,
-            b: x.ptr(),
-            b_turned: false,
-            c: target.ptr,
-            m: n_out,
-            n: n_in,
-            k: rows,
-            add: target.add,
-            wide: true,
-        })
+        let lane = back.lane(&[weight, bias.unwrap_or(weight)])?;
+        let to = bias.map_or(Ok(0), |bias| back.sum_on(lane, bias))?;
+        if to != 0 {
+            add_column_sums_elem(self.cuda, lane, dy.ptr(), (rows, n_out), to)?;
+        }
+        if let Some(target) = back.target_on(lane, weight)? {
+            let (a, b, c) = (dy.ptr(), x.ptr(), target.ptr);
+            let (m, n, k, add) = (n_out, n_in, rows, target.add);
+            let product = Product { a, a_turned: true, b, b_turned: false, c, m, n, k, add, wide: true, bias: 0 };
+            self.cuda.multiply_on(lane, &product)?;
+        }
+        self.cuda.hold(lane, [dy, x]);
+        Ok(())
     }
 
     /// The residual stream after a branch, its LayerNorm, and each row's mean and 1/σ.
@@ -415,26 +434,29 @@ impl Run<'_> {
     /// `dx` grows by the way back of a LayerNorm; the branch before it, if any, gets its gradient and its bias's.
     fn norm_backward(
         &self,
-        dy: &Buffer,
+        (dy, dx): (&Buffer, &Buffer),
         (x, stats, [scale, shift]): (&Buffer, &Buffer, [usize; 2]),
-        dx: &Buffer,
         branch: Option<(&Arc<Buffer>, Dropout, usize)>,
         (t, d): (usize, usize),
         back: &mut Back<'_, '_>,
     ) -> Result<()> {
-        let blocks = t.div_ceil(STRIP);
+        let strip = t.div_ceil(NORM_BLOCKS).max(1).next_multiple_of(8);
+        let blocks = t.div_ceil(strip);
         let partials = self.cuda.floats(blocks * 3 * d)?;
         let name = if d <= 256 { "norm_backward_8" } else { "norm_backward_32" };
         let grid = Grid { blocks: (size(blocks), 1), threads: (32, 8), shared: 8 * 4 * size(d) };
         let (rows, mask) = branch.map_or((0, NO_MASK), |(rows, drop, _)| (rows.ptr(), drop.words()));
         let (scale_ptr, sums) = (back.record.ptr(scale), partials.ptr());
-        let sizes = (size(t), size(d), size(STRIP));
+        let sizes = (size(t), size(d), size(strip));
         let arguments =
             args![dy.ptr(), x.ptr(), stats.ptr(), scale_ptr, dx.ptr(), rows, mask, sums, sizes.0, sizes.1, sizes.2];
         self.cuda.launch(name, grid, arguments)?;
-        let bias = branch.map_or(Ok(0), |(_, _, bias)| back.sum_of(bias))?;
-        let (scale, shift) = (back.sum_of(scale)?, back.sum_of(shift)?);
+        let lane = back.lane(&[scale, shift, branch.map_or(scale, |(_, _, bias)| bias)])?;
+        let bias = branch.map_or(Ok(0), |(_, _, bias)| back.sum_on(lane, bias))?;
+        let (scale, shift) = (back.sum_on(lane, scale)?, back.sum_on(lane, shift)?);
         let grid = Grid { blocks: (size((3 * d).div_ceil(8)), 1), threads: (32, 8), shared: 0 };
-        self.cuda.launch("add_three", grid, args![sums, scale, shift, bias, size(blocks), size(d)])
+        self.cuda.launch_on(lane, "add_three", grid, args![sums, scale, shift, bias, size(blocks), size(d)])?;
+        self.cuda.hold(lane, [&partials]);
+        Ok(())
     }
 }

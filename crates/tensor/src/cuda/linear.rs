@@ -1,11 +1,14 @@
 //! The linear layer and the loss.
 
+#![expect(clippy::many_single_char_names, reason = "matrices and their sizes are called as in the formulas")]
+
 use std::sync::Arc;
 
 use super::context::{Context, Grid, args};
 use super::memory::Buffer;
 use super::product::Product;
-use super::record::{Back, Record, narrow};
+use super::record::{Back, Operand, Record, narrow};
+use super::side::Lane;
 use crate::{Activation, Result, Shape};
 
 /// Rows of a strip whose columns are summed together.
@@ -32,6 +35,7 @@ pub(super) fn size(n: usize) -> u32 {
 /// `to += ` the sum over `rows` of `x` `[rows, cols]`, each times its weight where there are weights.
 pub(super) fn add_column_sums(
     cuda: &Arc<Context>,
+    lane: Lane,
     (x, weights): (u64, u64),
     (rows, cols): (usize, usize),
     to: u64,
@@ -40,22 +44,36 @@ pub(super) fn add_column_sums(
     let partials = cuda.floats(strips * cols)?;
     let grid = Grid { blocks: (size(cols.div_ceil(32)), size(strips)), threads: (32, 8), shared: 0 };
     let sizes = (size(rows), size(cols), size(STRIP));
-    cuda.launch("column_sums", grid, args![x, weights, partials.ptr(), sizes.0, sizes.1, sizes.2])?;
-    add_partials(cuda, &partials, strips, cols, to)
+    cuda.launch_on(lane, "column_sums", grid, args![x, weights, partials.ptr(), sizes.0, sizes.1, sizes.2])?;
+    add_partials(cuda, lane, &partials, (strips, cols), to)
 }
 
 /// The same for what products are made of.
-pub(super) fn add_column_sums_elem(cuda: &Arc<Context>, x: u64, (rows, cols): (usize, usize), to: u64) -> Result<()> {
+pub(super) fn add_column_sums_elem(
+    cuda: &Arc<Context>,
+    lane: Lane,
+    x: u64,
+    (rows, cols): (usize, usize),
+    to: u64,
+) -> Result<()> {
     let strips = rows.div_ceil(STRIP);
     let partials = cuda.floats(strips * cols)?;
-    let grid = Grid { blocks: (size(cols.div_ceil(32)), size(strips)), threads: (32, 8), shared: 0 };
-    cuda.launch("column_sums_elem", grid, args![x, partials.ptr(), size(rows), size(cols), size(STRIP)])?;
-    add_partials(cuda, &partials, strips, cols, to)
+    let grid = Grid { blocks: (size(cols.div_ceil(4 * 32)), size(strips)), threads: (32, 8), shared: 0 };
+    cuda.launch_on(lane, "column_sums_elem", grid, args![x, partials.ptr(), size(rows), size(cols), size(STRIP)])?;
+    add_partials(cuda, lane, &partials, (strips, cols), to)
 }
 
-pub(super) fn add_partials(cuda: &Context, partials: &Buffer, n: usize, cols: usize, to: u64) -> Result<()> {
+pub(super) fn add_partials(
+    cuda: &Context,
+    lane: Lane,
+    partials: &Arc<Buffer>,
+    (n, cols): (usize, usize),
+    to: u64,
+) -> Result<()> {
     let grid = Grid { blocks: (size(cols.div_ceil(8)), 1), threads: (32, 8), shared: 0 };
-    cuda.launch("add_partials", grid, args![partials.ptr(), to, size(n), size(cols)])
+    cuda.launch_on(lane, "add_partials", grid, args![partials.ptr(), to, size(n), size(cols)])?;
+    cuda.hold(lane, [partials]);
+    Ok(())
 }
 
 #[derive(Clone, Copy)]
@@ -93,6 +111,8 @@ impl Record<'_> {
             self.cuda.each("outer", count, arguments)?;
         } else {
             let (a, b) = (self.operand(x)?, self.operand(weight)?);
+            // Where nothing else follows, the product adds the bias by itself.
+            let fused = if kind == 0 && k > 0 { bias_ptr } else { 0 };
             self.cuda.multiply(&Product {
                 a: a.ptr,
                 a_turned: false,
@@ -104,8 +124,9 @@ impl Record<'_> {
                 k,
                 add: false,
                 wide: true,
+                bias: fused,
             })?;
-            if bias.is_some() || kind != 0 {
+            if kind != 0 || (bias_ptr != 0 && fused == 0) {
                 let arguments = args![out.ptr(), bias_ptr, slopes_ptr, kind, cols, count as u64];
                 self.cuda.each("bias_activate", count, arguments)?;
             }
@@ -139,35 +160,10 @@ impl Record<'_> {
 
 impl Layer {
     fn backward(self, grad: &Arc<Buffer>, back: &mut Back<'_, '_>) -> Result<()> {
-        let Self { x, weight, bias, m, k, n } = self;
+        let Self { x, weight, m, k, n, .. } = self;
         let cuda = Arc::clone(back.cuda());
-        if let Some(bias) = bias {
-            let to = back.sum_of(bias)?;
-            if to != 0 {
-                add_column_sums(&cuda, (grad.ptr(), 0), (m, n), to)?;
-            }
-        }
         let dy = narrow(&cuda, grad.ptr(), m * n)?;
-        if k == 1 {
-            let to = back.sum_of(weight)?;
-            if to != 0 {
-                add_column_sums(&cuda, (grad.ptr(), back.record.ptr(x)), (m, n), to)?;
-            }
-        } else if let Some(target) = back.target(weight)? {
-            let x = back.record.operand(x)?;
-            cuda.multiply(&Product {
-                a: dy.ptr,
-                a_turned: true,
-                b: x.ptr,
-                b_turned: false,
-                c: target.ptr,
-                m: n,
-                n: k,
-                k: m,
-                add: target.add,
-                wide: true,
-            })?;
-        }
+        self.parameters(grad, &dy, back)?;
         if let Some(target) = back.target(x)? {
             let weight = back.record.operand(weight)?;
             cuda.multiply(&Product {
@@ -181,8 +177,50 @@ impl Layer {
                 k: n,
                 add: target.add,
                 wide: true,
+                bias: 0,
             })?;
         }
+        Ok(())
+    }
+
+    /// The gradients of weight and bias, on a stream of their own.
+    fn parameters(self, grad: &Arc<Buffer>, dy: &Operand, back: &mut Back<'_, '_>) -> Result<()> {
+        let Self { x, weight, bias, m, k, n } = self;
+        let cuda = Arc::clone(back.cuda());
+        let factor = if k == 1 { Operand { ptr: back.record.ptr(x), keep: None } } else { back.record.operand(x)? };
+        let vars: Vec<usize> = [weight].into_iter().chain(bias).collect();
+        let lane = back.lane(&vars)?;
+        if let Some(bias) = bias {
+            let to = back.sum_on(lane, bias)?;
+            if to != 0 {
+                add_column_sums(&cuda, lane, (grad.ptr(), 0), (m, n), to)?;
+            }
+        }
+        if k == 1 {
+            let to = back.sum_on(lane, weight)?;
+            if to != 0 {
+                add_column_sums(&cuda, lane, (grad.ptr(), factor.ptr), (m, n), to)?;
+            }
+        } else if let Some(target) = back.target_on(lane, weight)? {
+            let product = Product {
+                a: dy.ptr,
+                a_turned: true,
+                b: factor.ptr,
+                b_turned: false,
+                c: target.ptr,
+                m: n,
+                n: k,
+                k: m,
+                add: target.add,
+                wide: true,
+                bias: 0,
+            };
+            cuda.multiply_on(lane, &product)?;
+        }
+        cuda.hold(
+            lane,
+            [Some(grad), dy.keep.as_ref(), factor.keep.as_ref(), back.record.buffer(x)].into_iter().flatten(),
+        );
         Ok(())
     }
 }

@@ -3,6 +3,8 @@
 //! The library thinks in columns. A row-major matrix is the transpose of what it sees, so that C = A·B is asked for as
 //! Cᵀ = Bᵀ·Aᵀ: the operands change places and nothing is copied.
 
+#![expect(clippy::many_single_char_names, reason = "matrices and their sizes are called as in the formulas")]
+
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -12,10 +14,12 @@ use cudarc::cublaslt::sys;
 use cudarc::driver;
 
 use super::context::Context;
+use super::side::Lane;
 use crate::{Error, Precision, Result};
 
 /// C = op(A) · op(B), or C += where `add`; all row-major and dense.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "each says one thing about one matrix")]
 pub(super) struct Product {
     /// `[m, k]`, or `[k, m]` where turned.
     pub(super) a: u64,
@@ -31,13 +35,29 @@ pub(super) struct Product {
     pub(super) add: bool,
     /// Whether C holds `f32` whatever the factors hold.
     pub(super) wide: bool,
+    /// `[n]`, added to every row of a wide C; 0 for none.
+    pub(super) bias: u64,
+}
+
+impl Product {
+    fn form(&self) -> Form {
+        Form { turned: [self.a_turned, self.b_turned], has_bias: self.bias != 0 }
+    }
+}
+
+/// What a description is made for.
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+struct Form {
+    /// Whether A and B are turned.
+    turned: [bool; 2],
+    has_bias: bool,
 }
 
 /// What the choice of an algorithm depends on.
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 struct Key {
     sizes: [usize; 3],
-    turned: [bool; 2],
+    form: Form,
     add: bool,
     wide: bool,
 }
@@ -47,10 +67,10 @@ pub(super) struct Products {
     handle: sys::cublasLtHandle_t,
     precision: Precision,
     preference: sys::cublasLtMatmulPreference_t,
-    /// By whether A and B are turned.
-    descriptions: HashMap<[bool; 2], sys::cublasLtMatmulDesc_t>,
+    descriptions: HashMap<Form, sys::cublasLtMatmulDesc_t>,
     algorithms: HashMap<Key, sys::cublasLtMatmulAlgo_t>,
-    workspace: u64,
+    /// One a stream.
+    workspaces: [u64; 2],
 }
 
 const WORKSPACE: usize = 64 << 20;
@@ -83,10 +103,11 @@ impl Products {
         let attribute = sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
         let size = WORKSPACE;
         // SAFETY: the attribute is a size; the memory is the library's own to write.
-        let workspace = unsafe {
+        let workspaces = unsafe {
             result::set_matmul_pref_attribute(preference, attribute, (&raw const size).cast(), size_of::<usize>())
                 .map_err(failed)?;
-            driver::result::malloc_sync(WORKSPACE).map_err(super::context::driver("take memory"))?
+            let take = || driver::result::malloc_sync(WORKSPACE).map_err(super::context::driver("take memory"));
+            [take()?, take()?]
         };
         Ok(Self {
             handle: result::create_handle().map_err(failed)?,
@@ -94,7 +115,7 @@ impl Products {
             preference,
             descriptions: HashMap::new(),
             algorithms: HashMap::new(),
-            workspace,
+            workspaces,
         })
     }
 
@@ -105,27 +126,33 @@ impl Products {
     }
 
     #[expect(unsafe_code, reason = "calls of the library")]
-    fn description(&mut self, turned: [bool; 2]) -> Result<sys::cublasLtMatmulDesc_t> {
+    fn description(&mut self, form: Form) -> Result<sys::cublasLtMatmulDesc_t> {
         use sys::cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
         use sys::cublasLtMatmulDescAttributes_t as Attribute;
-        if let Some(&known) = self.descriptions.get(&turned) {
+        if let Some(&known) = self.descriptions.get(&form) {
             return Ok(known);
         }
         let compute = if self.precision == Precision::Tf32 { CUBLAS_COMPUTE_32F_FAST_TF32 } else { CUBLAS_COMPUTE_32F };
         let description = result::create_matmul_desc(compute, sys::cudaDataType_t::CUDA_R_32F).map_err(failed)?;
-        let [a_turned, b_turned] = turned;
+        let [a_turned, b_turned] = form.turned;
         // The library's first operand is B.
-        for (attribute, turned) in
-            [(Attribute::CUBLASLT_MATMUL_DESC_TRANSA, b_turned), (Attribute::CUBLASLT_MATMUL_DESC_TRANSB, a_turned)]
-        {
-            let value = i32::from(turned);
+        let epilogue = if form.has_bias {
+            sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS
+        } else {
+            sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_DEFAULT
+        };
+        for (attribute, value) in [
+            (Attribute::CUBLASLT_MATMUL_DESC_TRANSA, i32::from(b_turned)),
+            (Attribute::CUBLASLT_MATMUL_DESC_TRANSB, i32::from(a_turned)),
+            (Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue as i32),
+        ] {
             // SAFETY: the attribute is a number of four bytes.
             unsafe {
                 result::set_matmul_desc_attribute(description, attribute, (&raw const value).cast(), 4)
                     .map_err(failed)?;
             }
         }
-        self.descriptions.insert(turned, description);
+        self.descriptions.insert(form, description);
         Ok(description)
     }
 
@@ -143,11 +170,11 @@ impl Products {
 
     #[expect(unsafe_code, reason = "calls of the library")]
     fn algorithm(&mut self, p: &Product, sizes: [usize; 3]) -> Result<sys::cublasLtMatmulAlgo_t> {
-        let key = Key { sizes, turned: [p.a_turned, p.b_turned], add: p.add, wide: p.wide };
+        let key = Key { sizes, form: p.form(), add: p.add, wide: p.wide };
         if let Some(known) = self.algorithms.get(&key) {
             return Ok(*known);
         }
-        let description = self.description(key.turned)?;
+        let description = self.description(key.form)?;
         let layouts = self.layouts(p, sizes)?;
         let [b, a, c] = layouts.0;
         let mut found = MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::uninit();
@@ -180,16 +207,24 @@ impl Products {
     }
 
     #[expect(unsafe_code, reason = "calls of the library")]
-    fn run(&mut self, p: &Product, stream: driver::sys::CUstream) -> Result<()> {
+    fn run(&mut self, p: &Product, stream: driver::sys::CUstream, lane: Lane) -> Result<()> {
         let Product { m, n, k, .. } = *p;
-        let description = self.description([p.a_turned, p.b_turned])?;
+        let description = self.description(p.form())?;
+        if p.bias != 0 {
+            let attribute = sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
+            // SAFETY: the attribute is a pointer; the library reads the description before the call below returns.
+            unsafe {
+                result::set_matmul_desc_attribute(description, attribute, (&raw const p.bias).cast(), size_of::<u64>())
+                    .map_err(failed)?;
+            }
+        }
         let layouts = self.layouts(p, [m, n, k])?;
         let [b, a, c] = layouts.0;
         let (alpha, beta) = (1.0_f32, if p.add { 1.0_f32 } else { 0.0 });
-        let (handle, workspace) = (self.handle, self.workspace);
+        let (handle, workspace) = (self.handle, self.workspaces[usize::from(lane == Lane::Side)]);
         let run = |algorithm: &sys::cublasLtMatmulAlgo_t| {
             // SAFETY: the matrices lie where `p` says, as large as it says; the workspace is used by one product at a
-            // time, since all run on one stream.
+            // time, since it belongs to one stream.
             unsafe {
                 result::matmul(
                     handle,
@@ -225,6 +260,11 @@ impl Products {
 impl Context {
     /// Computes a product. Of an empty inner size it is 0.
     pub(super) fn multiply(&self, product: &Product) -> Result<()> {
+        self.multiply_on(Lane::Main, product)
+    }
+
+    /// The same on one of the streams.
+    pub(super) fn multiply_on(&self, lane: Lane, product: &Product) -> Result<()> {
         let Product { m, n, k, c, add, wide, .. } = *product;
         if m == 0 || n == 0 {
             return Ok(());
@@ -233,7 +273,7 @@ impl Context {
             let size = if wide || self.precision != Precision::Bf16 { 4 } else { 2 };
             return if add { Ok(()) } else { self.fill_zero(c, m * n * size) };
         }
-        self.products().run(product, self.stream)
+        self.products().run(product, self.stream_of(lane), lane)
     }
 }
 

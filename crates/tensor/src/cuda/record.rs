@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use super::context::{Context, args};
 use super::memory::Buffer;
 use super::resident::Resident;
+use super::side::Lane;
 use crate::{Error, Precision, Result, Shape, Tensor};
 
 /// Values of a forward pass on the card. Its places are those of the tape's variables.
@@ -180,7 +181,7 @@ impl<'p> Record<'p> {
             return Ok(Operand { ptr: self.resident.factor(id), keep: None });
         }
         if let Some(copy) = node.factor.get() {
-            return Ok(Operand { ptr: copy.ptr(), keep: None });
+            return Ok(Operand { ptr: copy.ptr(), keep: Some(Arc::clone(copy)) });
         }
         let operand = narrow(&self.cuda, node.ptr, node.shape.len())?;
         if let Some(copy) = &operand.keep {
@@ -214,6 +215,7 @@ impl<'p> Record<'p> {
             self.nodes[index].buffer = None;
             self.nodes[index].factor = OnceLock::new();
         }
+        self.cuda.join()?;
         Ok(loss_value)
     }
 }
@@ -247,11 +249,26 @@ impl Back<'_, '_> {
         &self.record.cuda
     }
 
+    /// The stream on which the gradients of `vars` grow, and on which what they grow from is ready: the main one where
+    /// another operation is to read one of them.
+    pub(super) fn lane(&self, vars: &[usize]) -> Result<Lane> {
+        let is_read = |&var: &usize| matches!(self.record.nodes[var].kind, Kind::Operation(_));
+        if vars.iter().any(is_read) { Ok(Lane::Main) } else { self.cuda().fork() }
+    }
+
     /// Where the gradient of `var` goes; nothing where nobody wants it.
     pub(super) fn target(&mut self, var: usize) -> Result<Option<Target>> {
+        self.target_on(Lane::Main, var)
+    }
+
+    /// The same for work on one of the streams. A parameter's sum may still be growing on the other.
+    pub(super) fn target_on(&mut self, lane: Lane, var: usize) -> Result<Option<Target>> {
         match self.record.nodes[var].kind {
             Kind::Constant => Ok(None),
             Kind::Parameter(id) => {
+                if lane == Lane::Main {
+                    self.cuda().join()?;
+                }
                 Ok(Some(Target { ptr: self.gradients + 4 * self.record.resident.offset(id) as u64, add: true }))
             }
             Kind::Operation(_) => {
@@ -268,7 +285,12 @@ impl Back<'_, '_> {
 
     /// Where the gradient of a parameter is added to; 0 where nobody wants it.
     pub(super) fn sum_of(&mut self, var: usize) -> Result<u64> {
-        let Some(target) = self.target(var)? else { return Ok(0) };
+        self.sum_on(Lane::Main, var)
+    }
+
+    /// The same for work on one of the streams.
+    pub(super) fn sum_on(&mut self, lane: Lane, var: usize) -> Result<u64> {
+        let Some(target) = self.target_on(lane, var)? else { return Ok(0) };
         if !target.add {
             self.cuda().fill_zero(target.ptr, 4 * self.record.shape(var).len())?;
         }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::context::{Context, args};
+use super::context::{Context, Grid, args};
 use super::linear::{add_column_sums, size};
 use super::memory::Buffer;
 use super::record::{Back, Record, Target};
+use super::side::Lane;
 use crate::{Error, Result, Shape};
 
 /// For each of `n_rows` targets the positions in `indices` that name it, in order: where each list begins, and the
@@ -80,13 +81,12 @@ impl Record<'_> {
     /// The same memory under another shape.
     pub(crate) fn reshape(&mut self, x: usize, shape: Shape) -> Result<usize> {
         self.check()?;
-        let buffer = match self.buffer(x) {
-            Some(buffer) => Arc::clone(buffer),
-            None => {
-                let copy = self.cuda.floats(shape.len())?;
-                self.cuda.copy(self.ptr(x), copy.ptr(), 4 * shape.len())?;
-                copy
-            }
+        let buffer = if let Some(buffer) = self.buffer(x) {
+            Arc::clone(buffer)
+        } else {
+            let copy = self.cuda.floats(shape.len())?;
+            self.cuda.copy(self.ptr(x), copy.ptr(), 4 * shape.len())?;
+            copy
         };
         Ok(self.push(&[x], shape, buffer, move |grad, back| back.give(x, grad)))
     }
@@ -100,7 +100,7 @@ impl Record<'_> {
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
             let to = back.sum_of(x)?;
             let cuda = Arc::clone(back.cuda());
-            if to == 0 { Ok(()) } else { add_column_sums(&cuda, (grad.ptr(), 0), (n_rows, cols), to) }
+            if to == 0 { Ok(()) } else { add_column_sums(&cuda, Lane::Main, (grad.ptr(), 0), (n_rows, cols), to) }
         };
         Ok(self.push(&[x], Shape::Matrix(n_rows, cols), out, backward))
     }
@@ -110,27 +110,59 @@ impl Record<'_> {
         let width: usize = parts.iter().map(|&part| self.shape(part).cols()).sum();
         let out = self.cuda.floats(rows * width)?;
         let mut first = 0;
-        let mut places = Vec::with_capacity(parts.len());
-        for &part in parts {
-            let cols = self.shape(part).cols();
-            let n = rows * cols;
-            let arguments = args![self.ptr(part), out.ptr(), size(cols), size(width), size(first), n as u64];
-            self.cuda.each("columns_in", n, arguments)?;
-            places.push((first, cols, part));
-            first += cols;
+        let mut fours = Vec::with_capacity(parts.len().div_ceil(4));
+        for some in parts.chunks(4) {
+            let four = Four::new(some, first, |part| self.shape(part).cols());
+            let [a, b, c, d] = four.parts.map(|part| part.map_or(0, |part| self.ptr(part)));
+            let (from, width) = (size(first), size(width));
+            let arguments = args![a, b, c, d, four.ends, out.ptr(), from, width, size(rows)];
+            self.cuda.launch("columns_in", by_row(rows), arguments)?;
+            first = four.ends[3] as usize;
+            fours.push(four);
         }
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
-            for (first, cols, part) in places {
-                let Some(target) = back.target(part)? else { continue };
-                let (n, add) = (rows * cols, u32::from(target.add));
-                let (cols, width, first) = (size(cols), size(width), size(first));
-                let arguments = args![grad.ptr(), target.ptr, cols, width, first, add, n as u64];
-                back.cuda().each("columns_out", n, arguments)?;
+            for four in fours {
+                let (mut places, mut add) = ([0; 4], 0);
+                for (i, part) in four.parts.into_iter().enumerate() {
+                    if let Some(target) = part.map(|part| back.target(part)).transpose()?.flatten() {
+                        places[i] = target.ptr;
+                        add |= u32::from(target.add) << i;
+                    }
+                }
+                let [a, b, c, d] = places;
+                let (first, width) = (size(four.first), size(width));
+                let arguments = args![grad.ptr(), a, b, c, d, four.ends, first, width, add, size(rows)];
+                back.cuda().launch("columns_out", by_row(rows), arguments)?;
             }
             Ok(())
         };
         Ok(self.push(parts, Shape::Matrix(rows, width), out, backward))
     }
+}
+
+/// Up to four neighbouring parts of a row, which one kernel moves together.
+struct Four {
+    parts: [Option<usize>; 4],
+    first: usize,
+    ends: [u32; 4],
+}
+
+impl Four {
+    fn new(parts: &[usize], first: usize, cols: impl Fn(usize) -> usize) -> Self {
+        let mut four = Self { parts: [None; 4], first, ends: [0; 4] };
+        let mut end = first;
+        for i in 0..4 {
+            four.parts[i] = parts.get(i).copied();
+            end += four.parts[i].map_or(0, &cols);
+            four.ends[i] = size(end);
+        }
+        four
+    }
+}
+
+/// One warp a row.
+fn by_row(rows: usize) -> Grid {
+    Grid { blocks: (size(rows.div_ceil(8)), 1), threads: (32, 8), shared: 0 }
 }
 
 /// What kernels count in 32 bits must fit.
@@ -140,6 +172,12 @@ pub(super) fn check_rows(operation: &'static str, rows: usize) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn parts_stand_one_behind_another() {
+        let four = super::Four::new(&[7, 8, 9], 10, |part| part);
+        assert_eq!((four.parts, four.ends), ([Some(7), Some(8), Some(9), None], [17, 25, 34, 34]));
+    }
+
     #[test]
     fn lists_name_every_position_once_in_order() {
         let (starts, positions) = super::lists(&[2, 0, 2, 3, 2, 0], 5);

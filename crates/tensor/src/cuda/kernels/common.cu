@@ -24,6 +24,10 @@ __device__ __forceinline__ void store4(elem* p, float4 x) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits.y) : "f"(x.w), "f"(x.z));
     *(uint2*)p = bits;
 }
+__device__ __forceinline__ float load(const float* p) { return *p; }
+__device__ __forceinline__ void store(float* p, float x) { *p = x; }
+__device__ __forceinline__ float4 load4(const float* p) { return *(const float4*)p; }
+__device__ __forceinline__ void store4(float* p, float4 x) { *(float4*)p = x; }
 #else
 typedef float elem;
 __device__ __forceinline__ float load(const elem* p) { return *p; }
@@ -31,6 +35,10 @@ __device__ __forceinline__ void store(elem* p, float x) { *p = x; }
 __device__ __forceinline__ float4 load4(const elem* p) { return *(const float4*)p; }
 __device__ __forceinline__ void store4(elem* p, float4 x) { *(float4*)p = x; }
 #endif
+
+// The column of value i of rows of `cols`. Divisions of 64 bits are slow, and hardly ever needed.
+__device__ __forceinline__ int column_of(u64 i, int cols) { return i >> 32 ? (int)(i % cols) : (int)((u32)i % (u32)cols); }
+__device__ __forceinline__ u64 row_of(u64 i, int cols) { return i >> 32 ? i / cols : (u64)((u32)i / (u32)cols); }
 
 // Dropout: the same hash of a position as on the CPU, so that the same values fall.
 struct Mask {
@@ -52,10 +60,43 @@ __device__ __forceinline__ float warp_sum(float x) {
     return x;
 }
 
+// Four values of a row; 0 behind its end.
+template <typename T>
+__device__ __forceinline__ float4 quad(const T* row, int col, int cols, bool is_even) {
+    if (is_even && col < cols) return load4(row + col);
+    return make_float4(col < cols ? load(row + col) : 0.0f, col + 1 < cols ? load(row + col + 1) : 0.0f,
+                       col + 2 < cols ? load(row + col + 2) : 0.0f, col + 3 < cols ? load(row + col + 3) : 0.0f);
+}
+
+template <typename T>
+__device__ __forceinline__ void put_quad(T* row, int col, int cols, bool is_even, float4 x) {
+    if (is_even && col < cols) {
+        store4(row + col, x);
+        return;
+    }
+    if (col < cols) store(row + col, x.x);
+    if (col + 1 < cols) store(row + col + 1, x.y);
+    if (col + 2 < cols) store(row + col + 2, x.z);
+    if (col + 3 < cols) store(row + col + 3, x.w);
+}
+
+__device__ __forceinline__ float sum_of(float4 x) { return (x.x + x.y) + (x.z + x.w); }
+
+__device__ __forceinline__ float4 masked(const Mask& mask, u64 at, float4 x) {
+    if (!mask.bound) return x;
+    return make_float4(x.x * mask_at(mask, at), x.y * mask_at(mask, at + 1), x.z * mask_at(mask, at + 2),
+                       x.w * mask_at(mask, at + 3));
+}
+
+__device__ __forceinline__ void grow(float4& sum, float4 x) {
+    sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
+}
+
 // The exact GELU and its slope, with the CPU's formula.
 __device__ __forceinline__ float2 gelu(float x) {
     float bell = __expf(-0.5f * x * x);
-    float t = __fdividef(1.0f, 1.0f + 0.3275911f * 0.70710678f * fabsf(x));
+    float t;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(1.0f + 0.3275911f * 0.70710678f * fabsf(x)));
     float p = 1.0614054f;
     p = p * t - 1.453152f;
     p = p * t + 1.4214137f;

@@ -1,22 +1,6 @@
 // The parts of a transformer block between its products.
 //
-// A warp holds a row of up to 32 · N values, value i of lane l standing in column l + 32 · i.
-
-template <int N>
-__device__ __forceinline__ void norm_row(float (&v)[N], int cols, float& mean, float& inv_std) {
-    int lane = threadIdx.x;
-    float sum = 0.0f;
-#pragma unroll
-    for (int i = 0; i < N; i++) sum += v[i];
-    mean = warp_sum(sum) / cols;
-    float square = 0.0f;
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        float off = lane + 32 * i < cols ? v[i] - mean : 0.0f;
-        square += off * off;
-    }
-    inv_std = rsqrtf(warp_sum(square) / cols + 1e-5f);
-}
+// A warp holds a row of up to 32 · N values, quad q of lane l standing in the four columns from 4 · (l + 32 · q).
 
 // x' = x + drop(branch + bias) where there is a branch, and its LayerNorm; one warp a row.
 template <int N>
@@ -25,29 +9,41 @@ __device__ __forceinline__ void residual_norm(const float* x, const elem* branch
                                               const float* shift, int rows, int cols) {
     int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
-    float v[N];
+    bool is_even = cols % 4 == 0;
+    u64 first = (u64)row * cols;
+    float4 v[N / 4];
+    float sum = 0.0f;
 #pragma unroll
-    for (int i = 0; i < N; i++) {
-        int col = lane + 32 * i;
-        u64 at = (u64)row * cols + col;
-        v[i] = 0.0f;
-        if (col < cols) {
-            v[i] = x[at];
-            if (branch) {
-                float added = load(branch + at) + bias[col];
-                if (mask.bound) added *= mask_at(mask, at);
-                v[i] += added;
-                x_new[at] = v[i];
-            }
+    for (int q = 0; q < N / 4; q++) v[q] = quad(x + first, 4 * (lane + 32 * q), cols, is_even);
+    if (branch) {
+#pragma unroll
+        for (int q = 0; q < N / 4; q++) {
+            int col = 4 * (lane + 32 * q);
+            float4 a = quad(branch + first, col, cols, is_even), b = quad(bias, col, cols, is_even);
+            a = masked(mask, first + col, make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w));
+            v[q] = make_float4(v[q].x + a.x, v[q].y + a.y, v[q].z + a.z, v[q].w + a.w);
+            put_quad(x_new + first, col, cols, is_even, v[q]);
         }
     }
     if (!y) return;
-    float mean, inv_std;
-    norm_row<N>(v, cols, mean, inv_std);
 #pragma unroll
-    for (int i = 0; i < N; i++) {
-        int col = lane + 32 * i;
-        if (col < cols) store(y + (u64)row * cols + col, (v[i] - mean) * inv_std * scale[col] + shift[col]);
+    for (int q = 0; q < N / 4; q++) sum += sum_of(v[q]);
+    float mean = warp_sum(sum) / cols, square = 0.0f;
+#pragma unroll
+    for (int q = 0; q < N / 4; q++) {
+        int left = cols - 4 * (lane + 32 * q);
+        v[q] = make_float4(left > 0 ? v[q].x - mean : 0.0f, left > 1 ? v[q].y - mean : 0.0f,
+                           left > 2 ? v[q].z - mean : 0.0f, left > 3 ? v[q].w - mean : 0.0f);
+        square += v[q].x * v[q].x + v[q].y * v[q].y + v[q].z * v[q].z + v[q].w * v[q].w;
+    }
+    float inv_std = rsqrtf(warp_sum(square) / cols + 1e-5f);
+#pragma unroll
+    for (int q = 0; q < N / 4; q++) {
+        int col = 4 * (lane + 32 * q);
+        float4 a = quad(scale, col, cols, is_even), b = quad(shift, col, cols, is_even);
+        put_quad(y + first, col, cols, is_even,
+                 make_float4(v[q].x * inv_std * a.x + b.x, v[q].y * inv_std * a.y + b.y, v[q].z * inv_std * a.z + b.z,
+                             v[q].w * inv_std * a.w + b.w));
     }
     if (lane == 0) stats[row] = make_float2(mean, inv_std);
 }
@@ -60,43 +56,53 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
                                               int strip) {
     extern __shared__ float shared[];
     int lane = threadIdx.x, warp = threadIdx.y, n_warps = blockDim.y;
-    float d_scale[N], d_shift[N], d_bias[N];
+    bool is_even = cols % 4 == 0;
+    const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float4 d_scale[N / 4], d_shift[N / 4], d_bias[N / 4];
 #pragma unroll
-    for (int i = 0; i < N; i++) d_scale[i] = d_shift[i] = d_bias[i] = 0.0f;
+    for (int q = 0; q < N / 4; q++) d_scale[q] = d_shift[q] = d_bias[q] = zero;
     int end = min(rows, (int)(blockIdx.x + 1) * strip);
     for (int row = blockIdx.x * strip + warp; row < end; row += n_warps) {
         float2 stat = stats[row];
-        float g[N], normal[N];
+        u64 first = (u64)row * cols;
+        float4 g[N / 4], normal[N / 4], before[N / 4];
         float sum = 0.0f, along = 0.0f;
+        // All that is read, before anything is written.
 #pragma unroll
-        for (int i = 0; i < N; i++) {
-            int col = lane + 32 * i;
-            g[i] = normal[i] = 0.0f;
-            if (col < cols) {
-                u64 at = (u64)row * cols + col;
-                float grad = load(dy + at);
-                normal[i] = (x[at] - stat.x) * stat.y;
-                d_scale[i] += grad * normal[i];
-                d_shift[i] += grad;
-                g[i] = grad * scale[col];
-            }
-            sum += g[i];
-            along += g[i] * normal[i];
+        for (int q = 0; q < N / 4; q++) {
+            int col = 4 * (lane + 32 * q);
+            g[q] = quad(dy + first, col, cols, is_even);
+            normal[q] = quad(x + first, col, cols, is_even);
+            before[q] = quad(dx + first, col, cols, is_even);
+        }
+#pragma unroll
+        for (int q = 0; q < N / 4; q++) {
+            float4 a = quad(scale, 4 * (lane + 32 * q), cols, is_even), n = normal[q];
+            n = make_float4((n.x - stat.x) * stat.y, (n.y - stat.x) * stat.y, (n.z - stat.x) * stat.y,
+                            (n.w - stat.x) * stat.y);
+            // Behind the end dy and scale are 0.
+            grow(d_scale[q], make_float4(g[q].x * n.x, g[q].y * n.y, g[q].z * n.z, g[q].w * n.w));
+            grow(d_shift[q], g[q]);
+            g[q] = make_float4(g[q].x * a.x, g[q].y * a.y, g[q].z * a.z, g[q].w * a.w);
+            sum += sum_of(g[q]);
+            along += sum_of(make_float4(g[q].x * n.x, g[q].y * n.y, g[q].z * n.z, g[q].w * n.w));
+            normal[q] = n;
         }
         sum = warp_sum(sum) / cols;
         along = warp_sum(along) / cols;
 #pragma unroll
-        for (int i = 0; i < N; i++) {
-            int col = lane + 32 * i;
-            if (col < cols) {
-                u64 at = (u64)row * cols + col;
-                float grad = dx[at] + (g[i] - sum - normal[i] * along) * stat.y;
-                dx[at] = grad;
-                if (branch) {
-                    if (mask.bound) grad *= mask_at(mask, at);
-                    store(branch + at, grad);
-                    d_bias[i] += grad;
-                }
+        for (int q = 0; q < N / 4; q++) {
+            int col = 4 * (lane + 32 * q);
+            float4 n = normal[q];
+            float4 grad = make_float4(before[q].x + (g[q].x - sum - n.x * along) * stat.y,
+                                      before[q].y + (g[q].y - sum - n.y * along) * stat.y,
+                                      before[q].z + (g[q].z - sum - n.z * along) * stat.y,
+                                      before[q].w + (g[q].w - sum - n.w * along) * stat.y);
+            put_quad(dx + first, col, cols, is_even, grad);
+            if (branch && col < cols) {
+                grad = masked(mask, first + col, grad);
+                put_quad(branch + first, col, cols, is_even, grad);
+                grow(d_bias[q], grad);
             }
         }
     }
@@ -105,11 +111,9 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
     for (int kind = 0; kind < 3; kind++) {
         __syncthreads();
 #pragma unroll
-        for (int i = 0; i < N; i++) {
-            int col = lane + 32 * i;
-            float value = kind == 0 ? d_scale[i] : kind == 1 ? d_shift[i] : d_bias[i];
-            if (col < cols) shared[warp * cols + col] = value;
-        }
+        for (int q = 0; q < N / 4; q++)
+            put_quad(shared + warp * cols, 4 * (lane + 32 * q), cols, is_even,
+                     kind == 0 ? d_scale[q] : kind == 1 ? d_shift[q] : d_bias[q]);
         __syncthreads();
         for (int col = warp * 32 + lane; col < cols; col += 32 * n_warps) {
             float total = 0.0f;
@@ -125,9 +129,9 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
                                                  const float* shift, int rows, int cols) {                            \
         residual_norm<N>(x, branch, bias, mask, x_new, y, stats, scale, shift, rows, cols);                           \
     }                                                                                                                 \
-    extern "C" __global__ void __launch_bounds__(256, N == 8 ? 4 : 1) norm_backward_##N(const elem* dy, const float* x, const float2* stats,                 \
-                                                 const float* scale, float* dx, elem* branch, Mask mask,              \
-                                                 float* partials, int rows, int cols, int strip) {                    \
+    extern "C" __global__ void __launch_bounds__(256, N == 8 ? 3 : 1)                                                 \
+    norm_backward_##N(const elem* dy, const float* x, const float2* stats, const float* scale, float* dx,             \
+                      elem* branch, Mask mask, float* partials, int rows, int cols, int strip) {                      \
         norm_backward<N>(dy, x, stats, scale, dx, branch, mask, partials, rows, cols, strip);                         \
     }
 
@@ -150,50 +154,48 @@ extern "C" __global__ void add_three(const float* partials, float* to0, float* t
 // hidden = drop(gelu(pre + bias)). All widths are multiples of 4.
 extern "C" __global__ void gelu_forward(const elem* pre, const float* bias, Mask mask, elem* hidden, int cols, u64 n) {
     for (u64 i = 4 * (blockIdx.x * (u64)blockDim.x + threadIdx.x); i < n; i += 4 * (u64)gridDim.x * blockDim.x) {
-        float4 x = load4(pre + i);
-        const float* b = bias + i % cols;
-        float4 y = make_float4(gelu(x.x + b[0]).x, gelu(x.y + b[1]).x, gelu(x.z + b[2]).x, gelu(x.w + b[3]).x);
-        if (mask.bound) {
-            y.x *= mask_at(mask, i);
-            y.y *= mask_at(mask, i + 1);
-            y.z *= mask_at(mask, i + 2);
-            y.w *= mask_at(mask, i + 3);
-        }
-        store4(hidden + i, y);
+        float4 x = load4(pre + i), b = *(const float4*)(bias + column_of(i, cols));
+        float4 y = make_float4(gelu(x.x + b.x).x, gelu(x.y + b.y).x, gelu(x.z + b.z).x, gelu(x.w + b.w).x);
+        store4(hidden + i, masked(mask, i, y));
     }
 }
 
 // grads = drop(grads · slope(pre + bias)) in their place, with partial sums over strips of rows.
 // Where there are pools instead, block y is a pool, every row of it has the gradient means / rows of the pool, and the
 // result takes the place of pre.
+template <bool MEANS>
 __device__ __forceinline__ void gelu_strip(elem* grads, const elem* means, elem* pre, const float* bias, Mask mask,
                                            float* partials, int first, int end, int cols) {
     int col = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
     if (col >= cols) return;
     float4 b = *(const float4*)(bias + col);
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f), mean = sum;
-    if (means && first < end) {
+    if (MEANS && first < end) {
         float share = 1.0f / (end - first);
         mean = load4(means + (u64)blockIdx.y * cols + col);
         mean = make_float4(mean.x * share, mean.y * share, mean.z * share, mean.w * share);
     }
-#pragma unroll 4
-    for (int row = first; row < end; row++) {
-        u64 i = (u64)row * cols + col;
-        float4 x = load4(pre + i);
-        float4 grad = means ? mean : load4(grads + i);
-        grad.x *= gelu(x.x + b.x).y;
-        grad.y *= gelu(x.y + b.y).y;
-        grad.z *= gelu(x.z + b.z).y;
-        grad.w *= gelu(x.w + b.w).y;
-        if (mask.bound) {
-            grad.x *= mask_at(mask, i);
-            grad.y *= mask_at(mask, i + 1);
-            grad.z *= mask_at(mask, i + 2);
-            grad.w *= mask_at(mask, i + 3);
+    for (int row = first; row < end; row += 4) {
+        float4 x[4], grad[4];
+        // All that is read, before anything is written.
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            if (row + r >= end) break;
+            x[r] = load4(pre + (u64)(row + r) * cols + col);
+            grad[r] = MEANS ? mean : load4(grads + (u64)(row + r) * cols + col);
         }
-        sum = make_float4(sum.x + grad.x, sum.y + grad.y, sum.z + grad.z, sum.w + grad.w);
-        store4((means ? pre : grads) + i, grad);
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            if (row + r >= end) break;
+            u64 i = (u64)(row + r) * cols + col;
+            grad[r].x *= gelu(x[r].x + b.x).y;
+            grad[r].y *= gelu(x[r].y + b.y).y;
+            grad[r].z *= gelu(x[r].z + b.z).y;
+            grad[r].w *= gelu(x[r].w + b.w).y;
+            grad[r] = masked(mask, i, grad[r]);
+            grow(sum, grad[r]);
+            store4((MEANS ? pre : grads) + i, grad[r]);
+        }
     }
     *(float4*)(partials + (u64)blockIdx.y * cols + col) = sum;
 }
@@ -201,12 +203,12 @@ __device__ __forceinline__ void gelu_strip(elem* grads, const elem* means, elem*
 extern "C" __global__ void gelu_backward(elem* grads, elem* pre, const float* bias, Mask mask, float* partials,
                                          int rows, int cols, int strip) {
     int first = blockIdx.y * strip;
-    gelu_strip(grads, nullptr, pre, bias, mask, partials, first, min(rows, first + strip), cols);
+    gelu_strip<false>(grads, nullptr, pre, bias, mask, partials, first, min(rows, first + strip), cols);
 }
 
 extern "C" __global__ void gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask,
                                                float* partials, const u32* pools, int cols) {
-    gelu_strip(nullptr, means, pre, bias, mask, partials, pools[blockIdx.y], pools[blockIdx.y + 1], cols);
+    gelu_strip<true>(nullptr, means, pre, bias, mask, partials, pools[blockIdx.y], pools[blockIdx.y + 1], cols);
 }
 
 // The mean of drop(gelu(pre + bias)) over the rows of each pool.
@@ -222,13 +224,7 @@ extern "C" __global__ void gelu_means(const elem* pre, const float* bias, Mask m
         u64 i = (u64)row * cols + col;
         float4 x = load4(pre + i);
         float4 y = make_float4(gelu(x.x + b.x).x, gelu(x.y + b.y).x, gelu(x.z + b.z).x, gelu(x.w + b.w).x);
-        if (mask.bound) {
-            y.x *= mask_at(mask, i);
-            y.y *= mask_at(mask, i + 1);
-            y.z *= mask_at(mask, i + 2);
-            y.w *= mask_at(mask, i + 3);
-        }
-        sum = make_float4(sum.x + y.x, sum.y + y.y, sum.z + y.z, sum.w + y.w);
+        grow(sum, masked(mask, i, y));
     }
     float share = 1.0f / max(end - first, 1);
     store4(means + (u64)blockIdx.y * cols + col,

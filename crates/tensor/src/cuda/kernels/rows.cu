@@ -14,7 +14,7 @@ extern "C" __global__ void add_to(float* to, const float* from, u64 n) {
 
 // Row indices[i] of from, as row i.
 extern "C" __global__ void gather(const float* from, const u32* indices, float* to, int cols, u64 n) {
-    FOR(i, n) to[i] = from[(u64)indices[i / cols] * cols + i % cols];
+    FOR(i, n) to[i] = from[(u64)indices[row_of(i, cols)] * cols + column_of(i, cols)];
 }
 
 // Row i of from, as row indices[i]; no index stands twice.
@@ -26,8 +26,8 @@ extern "C" __global__ void spread(const float* from, const u32* indices, float* 
 extern "C" __global__ void put(const float* from, const u32* starts, const u32* rows, float* to, int cols, int n_rows,
                                int add) {
     FOR(i, (u64)n_rows * cols) {
-        u32 target = i / cols;
-        int col = i % cols;
+        u32 target = row_of(i, cols);
+        int col = column_of(i, cols);
         float sum = add ? to[i] : 0.0f;
         for (u32 at = starts[target]; at < starts[target + 1]; at++) sum += from[(u64)rows[at] * cols + col];
         to[i] = sum;
@@ -35,22 +35,51 @@ extern "C" __global__ void put(const float* from, const u32* starts, const u32* 
 }
 
 extern "C" __global__ void repeat_row(const float* row, float* to, int cols, u64 n) {
-    FOR(i, n) to[i] = row[i % cols];
+    FOR(i, n) to[i] = row[column_of(i, cols)];
 }
 
-// Columns first..first + cols of rows of width, to or from a matrix of their own.
-extern "C" __global__ void columns_in(const float* part, float* whole, int cols, int width, int first, u64 n) {
-    FOR(i, n) whole[i / cols * width + first + i % cols] = part[i];
+// Where the columns of up to four matrices of as many rows end in the rows of all of them side by side.
+struct Ends {
+    int end[4];
+};
+
+// The parts side by side in rows of `width`, from column `first` on; one warp a row.
+extern "C" __global__ void columns_in(const float* part0, const float* part1, const float* part2, const float* part3,
+                                      Ends ends, float* whole, int first, int width, int rows) {
+    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    if (row >= rows) return;
+    const float* parts[4] = {part0, part1, part2, part3};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int cols = ends.end[i] - first;
+        for (int col = threadIdx.x; col < cols; col += 32)
+            whole[(u64)row * width + first + col] = parts[i][(u64)row * cols + col];
+        first += cols;
+    }
 }
 
-extern "C" __global__ void columns_out(const float* whole, float* part, int cols, int width, int first, int add, u64 n) {
-    FOR(i, n) part[i] = (add ? part[i] : 0.0f) + whole[i / cols * width + first + i % cols];
+// And back; bit i of `add` says that part i has a sum already, and a part that is nowhere is left out.
+extern "C" __global__ void columns_out(const float* whole, float* part0, float* part1, float* part2, float* part3,
+                                       Ends ends, int first, int width, int add, int rows) {
+    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    if (row >= rows) return;
+    float* parts[4] = {part0, part1, part2, part3};
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        int cols = ends.end[i] - first;
+        if (parts[i])
+            for (int col = threadIdx.x; col < cols; col += 32) {
+                float* to = parts[i] + (u64)row * cols + col;
+                *to = (add >> i & 1 ? *to : 0.0f) + whole[(u64)row * width + first + col];
+            }
+        first += cols;
+    }
 }
 
 // x = f(x + bias), slopes beside it if asked for.
 extern "C" __global__ void bias_activate(float* x, const float* bias, float* slopes, int kind, int cols, u64 n) {
     FOR(i, n) {
-        float2 y = activation(kind, bias ? __fadd_rn(x[i], bias[i % cols]) : x[i]);
+        float2 y = activation(kind, bias ? __fadd_rn(x[i], bias[column_of(i, cols)]) : x[i]);
         x[i] = y.x;
         if (slopes) slopes[i] = y.y;
     }
@@ -60,8 +89,8 @@ extern "C" __global__ void bias_activate(float* x, const float* bias, float* slo
 extern "C" __global__ void outer(const float* x, const float* w, const float* bias, float* y, float* slopes, int kind,
                                  int cols, u64 n) {
     FOR(i, n) {
-        int col = i % cols;
-        float product = __fmul_rn(x[i / cols], w[col]);
+        int col = column_of(i, cols);
+        float product = __fmul_rn(x[row_of(i, cols)], w[col]);
         float2 value = activation(kind, bias ? __fadd_rn(product, bias[col]) : product);
         y[i] = value.x;
         if (slopes) slopes[i] = value.y;
@@ -96,15 +125,20 @@ extern "C" __global__ void column_sums(const float* x, const float* weights, flo
     strip_sum(sum, partials, cols);
 }
 
+// Of elem, a lane four columns.
 extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int rows, int cols, int strip) {
-    int col = blockIdx.x * 32 + threadIdx.x, end = min(rows, (int)(blockIdx.y + 1) * strip);
-    float sum = 0.0f;
-    if (col < cols) {
-#pragma unroll 4
-        for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 8)
-            sum += load(x + (u64)row * cols + col);
-    }
-    strip_sum(sum, partials, cols);
+    __shared__ float4 sums[8][32];
+    int col = 4 * (blockIdx.x * 32 + threadIdx.x), end = min(rows, (int)(blockIdx.y + 1) * strip);
+    bool is_even = cols % 4 == 0;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 8
+    for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 8)
+        grow(sum, quad(x + (u64)row * cols, col, cols, is_even));
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y > 0) return;
+    for (int warp = 1; warp < 8; warp++) grow(sum, sums[warp][threadIdx.x]);
+    put_quad(partials + (u64)blockIdx.y * cols, col, cols, is_even, sum);
 }
 
 // to += the partial sums, in order: one warp a column.

@@ -1,0 +1,195 @@
+// Products of 16 rows on the matrix units, which read TF32 or, with BF16, pairs of those. Lane 4 · g + t of a warp holds
+// rows g and g + 8, columns 2 t and 2 t + 1 of every block of 8 columns of a result.
+
+#define TURNED_STEP (sizeof(elem) == 2 ? 72 : 68)
+
+#ifdef BF16
+
+// Tiles of the way there, and blocks that a processor should hold.
+#define SHORT_TILES 3
+#define SHORT_BLOCKS 5
+#define SHORT_BLOCKS_BACK 4
+
+__device__ __forceinline__ u32 pack2(float x, float y) {
+    u32 bits;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(y), "f"(x));
+    return bits;
+}
+__device__ __forceinline__ void store2(elem* p, float x, float y) { *(u32*)p = pack2(x, y); }
+__device__ __forceinline__ void store_rounded(elem* p, float4 x) { store4(p, x); }
+
+__device__ __forceinline__ void mma16(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ __forceinline__ void mma8(float (&c)[4], u32 a0, u32 a1, u32 b0) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a0), "r"(a1), "r"(b0));
+}
+
+// Four blocks of 8 · 8 values; lane l names row l % 8 of block l / 8.
+__device__ __forceinline__ void blocks4(u32 (&x)[4], const elem* p) {
+    u32 at = (u32)__cvta_generic_to_shared(p);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(at) : "memory");
+}
+
+__device__ __forceinline__ void blocks4_turned(u32 (&x)[4], const elem* p) {
+    u32 at = (u32)__cvta_generic_to_shared(p);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(at) : "memory");
+}
+
+// c += 16 rows of a · (n_rows rows of b)ᵀ.
+__device__ __forceinline__ void rows_by_rows(float (&c)[8][4], const elem* a, const elem* b, int step, int n_rows,
+                                             int width) {
+    int lane = threadIdx.x % 32;
+    const elem* p = a + (lane / 8 % 2 * 8 + lane % 8) * step + lane / 16 * 8;
+    const elem* q = b + (lane / 16 * 8 + lane % 8) * step + lane / 8 % 2 * 8;
+    for (int k = 0; k < width; k += 16) {
+        u32 x[4];
+        blocks4(x, p + k);
+        // What stands behind the last block of 8 columns is another row's.
+        bool is_whole = k + 8 < width;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if (16 * j >= n_rows) break;
+            u32 y[4];
+            blocks4(y, q + 16 * j * step + k);
+            if (is_whole) {
+                mma16(c[2 * j], x, y[0], y[1]);
+                mma16(c[2 * j + 1], x, y[2], y[3]);
+            } else {
+                mma8(c[2 * j], x[0], x[1], y[0]);
+                mma8(c[2 * j + 1], x[0], x[1], y[2]);
+            }
+        }
+    }
+}
+
+// 16 rows of weights of up to 64 columns, as the first factor of a product.
+struct Weights {
+    u32 x[4][4];
+
+    __device__ __forceinline__ void pack(const float (&s)[8][4]) {
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) x[j][i] = pack2(s[2 * j + i / 2][i % 2 * 2], s[2 * j + i / 2][i % 2 * 2 + 1]);
+    }
+
+    // Columns first.. of what `leave` has left, as rows.
+    __device__ __forceinline__ void take_turned(const elem* turned, int first, int n_rows) {
+        int lane = threadIdx.x % 32;
+        const elem* p = turned + (lane / 16 * 8 + lane % 8) * TURNED_STEP + first + lane / 8 % 2 * 8;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (16 * j < n_rows) blocks4_turned(x[j], p + 16 * j * TURNED_STEP);
+    }
+
+    __device__ __forceinline__ void leave(elem* turned, int first) const {
+        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                *(u32*)(turned + (first + g + i % 2 * 8) * TURNED_STEP + 16 * j + i / 2 * 8 + 2 * t) = x[j][i];
+    }
+
+    // c = weights · 16 columns of the tile.
+    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step, int n_rows) const {
+        int lane = threadIdx.x % 32;
+        const elem* p = tile + (lane / 8 % 2 * 8 + lane % 8) * step + lane / 16 * 8;
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if (16 * j >= n_rows) break;
+            u32 y[4];
+            blocks4_turned(y, p + 16 * j * step);
+            mma16(c[0], x[j], y[0], y[1]);
+            mma16(c[1], x[j], y[2], y[3]);
+        }
+    }
+};
+
+#else
+
+#define SHORT_TILES 2
+#define SHORT_BLOCKS 4
+#define SHORT_BLOCKS_BACK 2
+
+__device__ __forceinline__ void store2(elem* p, float x, float y) { *(float2*)p = make_float2(x, y); }
+__device__ __forceinline__ void store_rounded(elem* p, float4 x) {
+    *(float4*)p = make_float4(tf32(x.x), tf32(x.y), tf32(x.z), tf32(x.w));
+}
+
+// c += 16 rows of a · (n_rows rows of b)ᵀ.
+__device__ __forceinline__ void rows_by_rows(float (&c)[8][4], const elem* a, const elem* b, int step, int n_rows,
+                                             int width) {
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    const elem *p = a + g * step + t, *q = b + g * step + t;
+#pragma unroll 2
+    for (int k = 0; k < width; k += 8) {
+        float x[4] = {p[k], p[8 * step + k], p[k + 4], p[8 * step + k + 4]};
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            if (16 * j >= n_rows) break;
+            mma(c[2 * j], x, q[16 * j * step + k], q[16 * j * step + k + 4]);
+            mma(c[2 * j + 1], x, q[(16 * j + 8) * step + k], q[(16 * j + 8) * step + k + 4]);
+        }
+    }
+}
+
+// 16 rows of weights of up to 64 columns, as the first factor of a product: of each block of 8 columns, column t of the
+// factor is column 2 t of the result it was and column t + 4 the next, so that nothing has to change lanes.
+struct Weights {
+    float x[8][4];
+
+    __device__ __forceinline__ void pack(const float (&s)[8][4]) {
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            x[j][0] = tf32(s[j][0]), x[j][1] = tf32(s[j][2]), x[j][2] = tf32(s[j][1]), x[j][3] = tf32(s[j][3]);
+    }
+
+    // Columns first.. of what `leave` has left, as rows.
+    __device__ __forceinline__ void take_turned(const elem* turned, int first, int n_rows) {
+        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        const elem* p = turned + 2 * t * TURNED_STEP + first + g;
+#pragma unroll
+        for (int j = 0; j < 8; j++)
+            if (16 * (j / 2) < n_rows) {
+                const elem* at = p + 8 * j * TURNED_STEP;
+                x[j][0] = at[0], x[j][1] = at[8], x[j][2] = at[TURNED_STEP], x[j][3] = at[TURNED_STEP + 8];
+            }
+    }
+
+    __device__ __forceinline__ void leave(elem* turned, int first) const {
+        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        elem* p = turned + (first + g) * TURNED_STEP + 2 * t;
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            store2(p + 8 * j, x[j][0], x[j][2]);
+            store2(p + 8 * TURNED_STEP + 8 * j, x[j][1], x[j][3]);
+        }
+    }
+
+    // c = weights · 16 columns of the tile.
+    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step, int n_rows) const {
+        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        const elem* p = tile + 2 * t * step + g;
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            if (16 * (j / 2) >= n_rows) break;
+            const elem* q = p + 8 * j * step;
+            mma(c[0], x[j], q[0], q[step]);
+            mma(c[1], x[j], q[8], q[step + 8]);
+        }
+    }
+};
+
+#endif
