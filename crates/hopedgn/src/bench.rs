@@ -55,7 +55,7 @@ impl StepBench {
                 learner.weights().place(tensor)?;
             }
         }
-        Ok(Self { learner, spec, model, batch })
+        Ok(Self { spec, model, learner, batch })
     }
 
     /// Forward, backward and Adam, `n` times; the last loss. A card does not wait for the host between them.

@@ -26,7 +26,7 @@ pub(crate) fn seconds(cuda: &Arc<Context>, products: &[measure::Product], repeat
             for &measure::Product { m, k, n, transposed: [a_turned, b_turned], .. } in products {
                 let (a, b, c) = (a.ptr(), b.ptr(), c.ptr());
                 // The gradients of weights are `f32` whatever the factors are.
-                cuda.multiply(&Product { a, a_turned, b, b_turned, c, m, n, k, add: false, wide: a_turned })?;
+                cuda.multiply(&Product { a, a_turned, b, b_turned, c, m, n, k, add: false, wide: a_turned, bias: 0 })?;
             }
         }
         cuda.wait()?;

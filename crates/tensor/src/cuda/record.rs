@@ -91,15 +91,12 @@ impl<'p> Record<'p> {
 
     /// A value that gets no gradient. Should it not reach the card, the next operation says so.
     pub(crate) fn input(&mut self, tensor: &Tensor) -> usize {
-        let placed = match tensor.placed().filter(|copies| copies.is_on(&self.cuda)) {
-            Some(copies) => Ok(copies.clone()),
-            None => {
-                let values = match tensor.staged().filter(|staged| staged.is_for(&self.cuda)) {
-                    Some(staged) => self.cuda.bring(staged),
-                    None => self.cuda.upload(tensor.values()),
-                };
-                values.map(|values| Copies { values, factor: None })
-            }
+        let placed = if let Some(copies) = tensor.placed().filter(|copies| copies.is_on(&self.cuda)) {
+            Ok(copies.clone())
+        } else {
+            let staged = tensor.staged().filter(|staged| staged.is_for(&self.cuda));
+            let values = staged.map_or_else(|| self.cuda.upload(tensor.values()), |staged| self.cuda.bring(staged));
+            values.map(|values| Copies { values, factor: None })
         };
         let (ptr, buffer, factor) = match placed {
             Ok(Copies { values, factor }) => (values.ptr(), Some(values), factor),

@@ -75,38 +75,36 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let n_steps = args.steps.unwrap_or(n_batches);
     super::within("--steps", n_steps, n_batches)?;
     let is_card = device.workers_beside().is_some();
-    let bar = progress::steps(output, "epoch", n_steps as u64);
     if is_card {
         // The first epoch chooses algorithms and takes memory.
         make()?.steps(n_batches, &mut || {})?;
     }
-    let mut trainer = make()?;
     // Early steps have a short past: those that are timed are spread over the epoch. A card's run one after the other.
     let first = (n_batches - n_steps) / 2;
-    let is_timed = |batch: usize| match is_card {
-        true => (first..first + n_steps).contains(&batch),
-        false => (batch + 1) * n_steps / n_batches > batch * n_steps / n_batches,
-    };
+    let in_a_row = |batch: usize| (first..first + n_steps).contains(&batch);
+    let spread = |batch: usize| (batch + 1) * n_steps / n_batches > batch * n_steps / n_batches;
+    let batches: Vec<usize> =
+        (0..n_batches).filter(|&batch| if is_card { in_a_row(batch) } else { spread(batch) }).collect();
+    let mut trainer = make()?;
+    let bar = progress::steps(output, "epoch", n_steps as u64);
     let (mut seconds, mut total, mut batch) = (Vec::new(), 0.0, 0);
-    while batch < n_batches {
-        let in_a_row = if is_card { n_steps } else { 1 };
-        if !is_timed(batch) {
+    for row in batches.chunk_by(|one, next| one + 1 == *next) {
+        while batch < row[0] {
             trainer.skip_batch();
             batch += 1;
-            continue;
         }
         let start = Instant::now();
         let mut mark = start;
-        trainer.steps(in_a_row, &mut || {
+        trainer.steps(row.len(), &mut || {
             seconds.push(mark.elapsed().as_secs_f64());
             mark = Instant::now();
             bar.inc(1);
         })?;
         total += start.elapsed().as_secs_f64();
-        batch += in_a_row;
+        batch += row.len();
     }
     bar.finish_and_clear();
-    let past = Past::measure(&config, &task, &model, (0..n_batches).filter(|&batch| is_timed(batch)))?;
+    let past = Past::measure(&config, &task, &model, &batches)?;
     seconds.sort_unstable_by(f64::total_cmp);
     let mean = total / seconds.len().max(1) as f64;
     let report = Report {
@@ -142,16 +140,11 @@ struct Past {
 
 impl Past {
     /// Of the same batches, with the same number of negatives.
-    fn measure(
-        config: &Config,
-        task: &Task<'_>,
-        model: &HopeDgn,
-        batches: impl Iterator<Item = usize>,
-    ) -> anyhow::Result<Self> {
+    fn measure(config: &Config, task: &Task<'_>, model: &HopeDgn, batches: &[usize]) -> anyhow::Result<Self> {
         let mut encoder = PairScorer::new(model, &task.tables, &task.train_store);
         let mut negatives = RandomNegatives::new(task.stream, &task.split.train, 0);
         let mut past = Self { seconds: 0.0, n_tokens: 0, n_pairs: 0 };
-        for batch in batches {
+        for &batch in batches {
             let events = task.split.train.chunks(config.train.batch).nth(batch).unwrap_or_default();
             let mut queries = task.queries(events);
             for (at, dst) in negatives.draw(events.len()).into_iter().enumerate() {
