@@ -154,10 +154,12 @@ mod tests {
         let named = SOURCE.split("__global__ void ").skip(1).map(|rest| {
             // Bounds stand between the word and the name.
             let rest = if rest.starts_with("__launch_bounds__") {
-                rest.split_once(") ").or(rest.split_once(")\n")).map_or("", |(_, rest)| rest)
+                rest.split_once(')').map_or("", |(_, rest)| rest)
             } else {
                 rest
             };
+            // And in a macro the end of a line.
+            let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == '\\');
             rest.split('(').next().unwrap_or_default().to_owned()
         });
         let mut found: Vec<String> = named

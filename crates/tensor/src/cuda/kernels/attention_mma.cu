@@ -21,6 +21,7 @@ template <int N, bool A_TURNED, bool B_TURNED>
 __device__ __forceinline__ void block_product(float (&c)[N][4], const float* a, int a_step, const float* b, int b_step,
                                               int row, int col, int end, int depth) {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll 1
     for (int k = 0; k < depth; k += 8) {
         float x[4];
         if (A_TURNED) {
@@ -48,7 +49,7 @@ __device__ __forceinline__ void load_tile_tf32(float* tile, int step, const elem
                                                const float* bias, int n_rows, int width, float factor) {
     int quads = step / 4;
     bool is_even = width % 4 == 0 && from_step % 4 == 0 && ((u64)from & (4 * sizeof(elem) - 1)) == 0;
-#pragma unroll 4
+#pragma unroll 2
     for (int at = threadIdx.x; at < TILE * quads; at += 256) {
         int row = at / quads, col = at % quads * 4;
         float x[4] = {0.0f, 0.0f, 0.0f, 0.0f};

@@ -7,43 +7,78 @@
 
 #define SHORT 64
 
-// The warp's 16 rows of a tile, a lane four columns; with their bias, zeros behind the end. Where `other` is given, also
-// the sum of each row's products with those of `other`.
+// The warp's 16 rows of a tile, a lane four columns; with their bias, zeros behind the end.
 __device__ __forceinline__ void load_rows(elem* tile, int step, const elem* from, int from_step, const float* bias,
-                                          int n_rows, int width, const elem* other, float* along) {
-    int lane = threadIdx.x % 32, first = threadIdx.x / 32 * 16, col = 4 * lane;
+                                          int n_rows, int width) {
+    int first = threadIdx.x / 32 * 16, col = threadIdx.x % 32 * 4;
     bool is_even = width % 4 == 0 && from_step % 4 == 0 && ((u64)from & (4 * sizeof(elem) - 1)) == 0;
     const float4 zero = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     float4 b = bias ? quad(bias, col, width, false) : zero;
-    for (int begin = first; begin < first + 16; begin += 8) {
-        float4 x[8], y[8];
-        if (is_even) {
+    from += (u64)first * from_step;
+    tile += first * step + col;
+#pragma unroll 1
+    for (int begin = 0; begin < 16; begin += 8) {
+        float4 x[8];
+        int left = n_rows - first - begin;
 #pragma unroll
-            for (int i = 0; i < 8; i++) {
-                bool is_real = begin + i < n_rows && col < width;
-                x[i] = is_real ? load4(from + (u64)(begin + i) * from_step + col) : zero;
-                if (other) y[i] = is_real ? load4(other + (u64)(begin + i) * from_step + col) : zero;
-            }
-        } else {
-#pragma unroll
-            for (int i = 0; i < 8; i++) {
-                int end = begin + i < n_rows ? width : 0;
-                x[i] = quad(from + (u64)(begin + i) * from_step, col, end, false);
-                if (other) y[i] = quad(other + (u64)(begin + i) * from_step, col, end, false);
-            }
-        }
+        for (int i = 0; i < 8; i++) x[i] = is_even && i < left && col < width ? load4(from + i * from_step + col) : zero;
 #pragma unroll
         for (int i = 0; i < 8; i++) {
-            int row = begin + i;
-            float4 z = x[i];
-            if (row < n_rows) grow(z, b);
-            if (col < step) store_rounded(tile + row * step + col, z);
-            if (other) {
-                float sum = warp_sum(x[i].x * y[i].x + x[i].y * y[i].y + x[i].z * y[i].z + x[i].w * y[i].w);
-                if (lane == 0) along[row] = sum;
+            if (i < left) grow(x[i], b);
+            if (col < step) store_rounded(tile + i * step, x[i]);
+        }
+        if (!is_even) {
+#pragma unroll 1
+            for (int i = 0; i < 8; i++) {
+                float4 y = quad_by_one(from + (u64)i * from_step, col, i < left ? width : 0);
+                if (i < left) grow(y, b);
+                if (col < step) store_rounded(tile + i * step, y);
             }
         }
+        from += 8 * (u64)from_step;
+        tile += 8 * step;
     }
+}
+
+// The sums of each of the warp's rows of x · y, four lanes a row at a time.
+__device__ __forceinline__ void row_products(float* along, const elem* x, const elem* y, int step, int n_rows,
+                                             int width) {
+    int first = threadIdx.x / 32 * 16, lane = threadIdx.x % 32;
+    bool is_even = width % 4 == 0 && step % 4 == 0 && (((u64)x | (u64)y) & (4 * sizeof(elem) - 1)) == 0;
+#pragma unroll 1
+    for (int row = first + lane / 4; row < first + 16; row += 8) {
+        float sum = 0.0f;
+        if (row < n_rows) {
+            const elem *p = x + (u64)row * step, *q = y + (u64)row * step;
+            if (is_even) {
+#pragma unroll 4
+                for (int col = lane % 4 * 4; col < width; col += 16) {
+                    float4 a = load4(p + col), b = load4(q + col);
+                    sum += a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+                }
+            } else {
+#pragma unroll 1
+                for (int col = lane % 4; col < width; col += 4) sum += load(p + col) * load(q + col);
+            }
+        }
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+        sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
+        if (lane % 4 == 0) along[row] = sum;
+    }
+}
+
+// Which of the lane's 32 weights dropout keeps, a bit each. Row i and column j of the lane's block
+// stand at first + i · row_step + j · col_step.
+__device__ __forceinline__ u32 kept_weights(const Mask& mask, u64 first, int row, u64 row_step, u64 col_step) {
+    if (!mask.bound) return 0xFFFFFFFFu;
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    u32 kept = 0;
+#pragma unroll 2
+    for (int at = 0; at < 32; at++) {
+        u64 position = first + (row + g + at / 2 % 2 * 8) * row_step + (at / 4 * 8 + 2 * t + at % 2) * col_step;
+        kept |= (u32)(mask_at(mask, position) != 0.0f) << at;
+    }
+    return kept;
 }
 
 // Two neighbouring values of a row.
@@ -63,10 +98,10 @@ __device__ __forceinline__ void leave_product(elem* to, int to_step, const Weigh
     bool is_even = width % 2 == 0 && to_step % 2 == 0 && ((u64)to & (2 * sizeof(elem) - 1)) == 0;
     elem *p = to + (u64)(first + g) * to_step, *q = p + 8 * (u64)to_step;
     bool has_low = first + g < n_rows, has_high = first + g + 8 < n_rows;
-#pragma unroll 2
+#pragma unroll 1
     for (int col = 0; col < width; col += 16) {
         float c[2][4] = {};
-        weights.times(c, tile + col, step, n_rows);
+        weights.times(c, tile + col, step);
 #pragma unroll
         for (int n = 0; n < 2; n++) {
             int at = col + 8 * n + 2 * t;
@@ -88,38 +123,40 @@ attention_forward_short(const elem* qkv, const float* bias, const u32* starts, c
     int row = threadIdx.x / 32 * 16, g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const elem* base = qkv + (u64)first * from_step + head * width;
     const float* head_bias = bias + head * width;
-    load_rows(q, step, base, from_step, head_bias, n, width, nullptr, nullptr);
-    load_rows(k, step, base + d_model, from_step, head_bias + d_model, n, width, nullptr, nullptr);
-    if (v != q) load_rows(v, step, base + 2 * d_model, from_step, head_bias + 2 * d_model, n, width, nullptr, nullptr);
+#pragma unroll 1
+    for (int part = 0; part < SHORT_TILES; part++)
+        load_rows(q + part * size, step, base + part * d_model, from_step, head_bias + part * d_model, n, width);
     __syncthreads();
     float s[8][4] = {}, top[2] = {-1e30f, -1e30f}, total[2] = {0.0f, 0.0f};
-    if (row < n) rows_by_rows(s, q + row * step, k, step, n, width);
+    if (row < n) rows_by_rows(s, q + row * step, k, step, width);
     if (v == q) {
         __syncthreads();
-        load_rows(v, step, base + 2 * d_model, from_step, head_bias + 2 * d_model, n, width, nullptr, nullptr);
+        load_rows(v, step, base + 2 * d_model, from_step, head_bias + 2 * d_model, n, width);
         __syncthreads();
     }
     if (row >= n) return;
+    // Columns from here on are behind the end.
+    int end = n - 2 * t;
 #pragma unroll
     for (int b = 0; b < 8; b++)
 #pragma unroll
         for (int e = 0; e < 4; e++)
-            if (8 * b + 2 * t + e % 2 < n) top[e / 2] = fmaxf(top[e / 2], s[b][e]);
+            if (8 * b + e % 2 < end) top[e / 2] = fmaxf(top[e / 2], s[b][e]);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         top[half] = fmaxf(top[half], __shfl_xor_sync(0xFFFFFFFFu, top[half], 1));
         top[half] = fmaxf(top[half], __shfl_xor_sync(0xFFFFFFFFu, top[half], 2));
     }
     u64 first_weight = weight_starts[sequence] * n_heads + (u64)head * n * n;
+    u32 kept = kept_weights(mask, first_weight, row, n, 1);
+    float keep = mask.bound ? mask.keep : 1.0f;
 #pragma unroll
     for (int b = 0; b < 8; b++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            int i = row + g + e / 2 * 8, j = 8 * b + 2 * t + e % 2;
-            float w = j < n ? __expf((s[b][e] - top[e / 2]) * scale) : 0.0f;
+            float w = 8 * b + e % 2 < end ? __expf((s[b][e] - top[e / 2]) * scale) : 0.0f;
             total[e / 2] += w;
-            if (mask.bound) w *= mask_at(mask, first_weight + (u64)i * n + j);
-            s[b][e] = w;
+            s[b][e] = kept >> (4 * b + e) & 1 ? w * keep : 0.0f;
         }
 #pragma unroll
     for (int half = 0; half < 2; half++) {
@@ -143,7 +180,8 @@ attention_backward_short(const elem* qkv, const float* bias, const u32* starts, 
     elem *q = (elem*)aligned, *k = q + size, *v = k + size, *grad = v + size;
     // The gradients of the scores take the place of those of the result.
     elem* turned = grad;
-    __shared__ float along[SHORT], log_totals[SHORT];
+    __shared__ float2 pairs[SHORT];
+    float *along = (float*)pairs, *log_totals = along + SHORT;
     int sequence = blockIdx.x / n_heads, head = blockIdx.x % n_heads;
     int first = starts[sequence], n = starts[sequence + 1] - first;
     int d_model = n_heads * width, from_step = 3 * d_model;
@@ -152,30 +190,36 @@ attention_backward_short(const elem* qkv, const float* bias, const u32* starts, 
     elem* d_base = d_qkv + (u64)first * from_step + head * width;
     const float* head_bias = bias + head * width;
     u64 own = (u64)first * d_model + head * width;
-    load_rows(q, step, base, from_step, head_bias, n, width, nullptr, nullptr);
-    load_rows(k, step, base + d_model, from_step, head_bias + d_model, n, width, nullptr, nullptr);
-    load_rows(v, step, base + 2 * d_model, from_step, head_bias + 2 * d_model, n, width, nullptr, nullptr);
-    load_rows(grad, step, d_out + own, d_model, nullptr, n, width, out + own, along);
+#pragma unroll 1
+    for (int part = 0; part < 4; part++)
+        load_rows(q + part * size, step, part < 3 ? base + part * d_model : d_out + own, part < 3 ? from_step : d_model,
+                  part < 3 ? head_bias + part * d_model : nullptr, n, width);
+    row_products(along, d_out + own, out + own, d_model, n, width);
     if (threadIdx.x < n && threadIdx.x < SHORT)
         log_totals[threadIdx.x] = logs[(u64)(first + threadIdx.x) * n_heads + head];
     __syncthreads();
     Weights p;
     if (row < n) {
         float s[8][4] = {}, ds[8][4] = {};
-        rows_by_rows(s, k + row * step, q, step, n, width);
-        rows_by_rows(ds, v + row * step, grad, step, n, width);
+        rows_by_rows(s, k + row * step, q, step, width);
+        rows_by_rows(ds, v + row * step, grad, step, width);
         u64 first_weight = weight_starts[sequence] * n_heads + (u64)head * n * n;
+        u32 kept = kept_weights(mask, first_weight, row, 1, n);
+        float keep = mask.bound ? mask.keep : 1.0f;
+        // Columns from here on are behind the end.
+        int end = n - 2 * t;
 #pragma unroll
-        for (int b = 0; b < 8; b++)
+        for (int b = 0; b < 8; b++) {
+            float2 log_total = *(const float2*)(log_totals + 8 * b + 2 * t), sums = *(const float2*)(along + 8 * b + 2 * t);
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                int j = row + g + e / 2 * 8, i = 8 * b + 2 * t + e % 2;
-                bool is_real = i < n && j < n;
-                float w = is_real ? __expf(s[b][e] * scale - log_totals[i]) : 0.0f;
-                float factor = mask.bound && is_real ? mask_at(mask, first_weight + (u64)i * n + j) : 1.0f;
+                bool is_real = 8 * b + e % 2 < end && row + g + e / 2 * 8 < n;
+                float w = is_real ? __expf(s[b][e] * scale - (e % 2 ? log_total.y : log_total.x)) : 0.0f;
+                float factor = kept >> (4 * b + e) & 1 ? keep : 0.0f;
                 s[b][e] = w * factor;
-                ds[b][e] = is_real ? w * (ds[b][e] * factor - along[i]) : 0.0f;
+                ds[b][e] = is_real ? w * (ds[b][e] * factor - (e % 2 ? sums.y : sums.x)) : 0.0f;
             }
+        }
         p.pack(s);
         leave_product(d_base + 2 * d_model, from_step, p, grad, step, row, n, width, 1.0f, 1.0f);
         p.pack(ds);

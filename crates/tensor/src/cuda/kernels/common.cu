@@ -61,23 +61,31 @@ __device__ __forceinline__ float warp_sum(float x) {
 }
 
 // Four values of a row; 0 behind its end.
+// The slow way, for rows that are no multiple of 4 long, is a call: it is rare, and unrolled it would be most of the code.
 template <typename T>
-__device__ __forceinline__ float4 quad(const T* row, int col, int cols, bool is_even) {
-    if (is_even && col < cols) return load4(row + col);
+__device__ __noinline__ float4 quad_by_one(const T* row, int col, int cols) {
     return make_float4(col < cols ? load(row + col) : 0.0f, col + 1 < cols ? load(row + col + 1) : 0.0f,
                        col + 2 < cols ? load(row + col + 2) : 0.0f, col + 3 < cols ? load(row + col + 3) : 0.0f);
 }
 
 template <typename T>
-__device__ __forceinline__ void put_quad(T* row, int col, int cols, bool is_even, float4 x) {
-    if (is_even && col < cols) {
-        store4(row + col, x);
-        return;
-    }
+__device__ __forceinline__ float4 quad(const T* row, int col, int cols, bool is_even) {
+    if (!is_even) return quad_by_one(row, col, cols);
+    return col < cols ? load4(row + col) : make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+template <typename T>
+__device__ __noinline__ void put_quad_by_one(T* row, int col, int cols, float4 x) {
     if (col < cols) store(row + col, x.x);
     if (col + 1 < cols) store(row + col + 1, x.y);
     if (col + 2 < cols) store(row + col + 2, x.z);
     if (col + 3 < cols) store(row + col + 3, x.w);
+}
+
+template <typename T>
+__device__ __forceinline__ void put_quad(T* row, int col, int cols, bool is_even, float4 x) {
+    if (!is_even) put_quad_by_one(row, col, cols, x);
+    else if (col < cols) store4(row + col, x);
 }
 
 __device__ __forceinline__ float sum_of(float4 x) { return (x.x + x.y) + (x.z + x.w); }

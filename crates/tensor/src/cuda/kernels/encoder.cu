@@ -219,7 +219,7 @@ extern "C" __global__ void gelu_means(const elem* pre, const float* bias, Mask m
     int first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
     float4 b = *(const float4*)(bias + col);
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 8
+#pragma unroll 4
     for (int row = first; row < end; row++) {
         u64 i = (u64)row * cols + col;
         float4 x = load4(pre + i);
@@ -238,6 +238,7 @@ extern "C" __global__ void pool_means(const float* x, const elem* fed, const flo
     float share = 1.0f / max(end - first, 1);
     for (int col = threadIdx.x; col < cols; col += blockDim.x) {
         float sum = 0.0f;
+#pragma unroll 8
         for (int row = first; row < end; row++) sum += x[(u64)row * cols + col];
         u64 at = (u64)blockIdx.x * cols + col;
         float value = sum * share;

@@ -1,7 +1,14 @@
 // Products of 16 rows on the matrix units, which read TF32 or, with BF16, pairs of those. Lane 4 · g + t of a warp holds
 // rows g and g + 8, columns 2 t and 2 t + 1 of every block of 8 columns of a result.
 
+//
+// Tiles have as many rows as the block has warps · 16; behind them products read rows that are there, whose results
+// nobody keeps or whose weights are 0. So no product has a branch in it, and all its reads are under way at once.
+
 #define TURNED_STEP (sizeof(elem) == 2 ? 72 : 68)
+
+// The first of 16 rows, or of the last 16 of the tile.
+__device__ __forceinline__ int row_block(int j) { return min(16 * j, (int)blockDim.x / 2 - 16); }
 
 #ifdef BF16
 
@@ -46,30 +53,28 @@ __device__ __forceinline__ void blocks4_turned(u32 (&x)[4], const elem* p) {
                  : "r"(at) : "memory");
 }
 
-// c += 16 rows of a · (n_rows rows of b)ᵀ.
-__device__ __forceinline__ void rows_by_rows(float (&c)[8][4], const elem* a, const elem* b, int step, int n_rows,
-                                             int width) {
+// c += 16 rows of a · (64 rows of b)ᵀ.
+__device__ __forceinline__ void rows_by_rows(float (&c)[8][4], const elem* a, const elem* b, int step, int width) {
     int lane = threadIdx.x % 32;
     const elem* p = a + (lane / 8 % 2 * 8 + lane % 8) * step + lane / 16 * 8;
     const elem* q = b + (lane / 16 * 8 + lane % 8) * step + lane / 8 % 2 * 8;
-    for (int k = 0; k < width; k += 16) {
-        u32 x[4];
+    u32 x[4], y[4][4];
+    int k = 0;
+#pragma unroll 1
+    for (; k + 8 < width; k += 16) {
         blocks4(x, p + k);
-        // What stands behind the last block of 8 columns is another row's.
-        bool is_whole = k + 8 < width;
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            if (16 * j >= n_rows) break;
-            u32 y[4];
-            blocks4(y, q + 16 * j * step + k);
-            if (is_whole) {
-                mma16(c[2 * j], x, y[0], y[1]);
-                mma16(c[2 * j + 1], x, y[2], y[3]);
-            } else {
-                mma8(c[2 * j], x[0], x[1], y[0]);
-                mma8(c[2 * j + 1], x[0], x[1], y[2]);
-            }
-        }
+        for (int j = 0; j < 4; j++) blocks4(y[j], q + row_block(j) * step + k);
+#pragma unroll
+        for (int j = 0; j < 4; j++) mma16(c[2 * j], x, y[j][0], y[j][1]), mma16(c[2 * j + 1], x, y[j][2], y[j][3]);
+    }
+    if (k >= width) return;
+    // One block of 8 columns is left: what stands behind it is another row's.
+    blocks4(x, p + k);
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+        blocks4(y[0], q + row_block(j) * step + k);
+        mma8(c[2 * j], x[0], x[1], y[0][0]), mma8(c[2 * j + 1], x[0], x[1], y[0][2]);
     }
 }
 
@@ -89,8 +94,10 @@ struct Weights {
         int lane = threadIdx.x % 32;
         const elem* p = turned + (lane / 16 * 8 + lane % 8) * TURNED_STEP + first + lane / 8 % 2 * 8;
 #pragma unroll
-        for (int j = 0; j < 4; j++)
+        for (int j = 0; j < 4; j++) {
+            x[j][0] = x[j][1] = x[j][2] = x[j][3] = 0;
             if (16 * j < n_rows) blocks4_turned(x[j], p + 16 * j * TURNED_STEP);
+        }
     }
 
     __device__ __forceinline__ void leave(elem* turned, int first) const {
@@ -103,17 +110,14 @@ struct Weights {
     }
 
     // c = weights · 16 columns of the tile.
-    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step, int n_rows) const {
+    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step) const {
         int lane = threadIdx.x % 32;
         const elem* p = tile + (lane / 8 % 2 * 8 + lane % 8) * step + lane / 16 * 8;
+        u32 y[4][4];
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            if (16 * j >= n_rows) break;
-            u32 y[4];
-            blocks4_turned(y, p + 16 * j * step);
-            mma16(c[0], x[j], y[0], y[1]);
-            mma16(c[1], x[j], y[2], y[3]);
-        }
+        for (int j = 0; j < 4; j++) blocks4_turned(y[j], p + row_block(j) * step);
+#pragma unroll
+        for (int j = 0; j < 4; j++) mma16(c[0], x[j], y[j][0], y[j][1]), mma16(c[1], x[j], y[j][2], y[j][3]);
     }
 };
 
@@ -128,20 +132,20 @@ __device__ __forceinline__ void store_rounded(elem* p, float4 x) {
     *(float4*)p = make_float4(tf32(x.x), tf32(x.y), tf32(x.z), tf32(x.w));
 }
 
-// c += 16 rows of a · (n_rows rows of b)ᵀ.
-__device__ __forceinline__ void rows_by_rows(float (&c)[8][4], const elem* a, const elem* b, int step, int n_rows,
-                                             int width) {
+// c += 16 rows of a · (64 rows of b)ᵀ.
+__device__ __forceinline__ void rows_by_rows(float (&c)[8][4], const elem* a, const elem* b, int step, int width) {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const elem *p = a + g * step + t, *q = b + g * step + t;
-#pragma unroll 2
+#pragma unroll 1
     for (int k = 0; k < width; k += 8) {
-        float x[4] = {p[k], p[8 * step + k], p[k + 4], p[8 * step + k + 4]};
+        float x[4] = {p[k], p[8 * step + k], p[k + 4], p[8 * step + k + 4]}, y[8][2];
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-            if (16 * j >= n_rows) break;
-            mma(c[2 * j], x, q[16 * j * step + k], q[16 * j * step + k + 4]);
-            mma(c[2 * j + 1], x, q[(16 * j + 8) * step + k], q[(16 * j + 8) * step + k + 4]);
+        for (int j = 0; j < 8; j++) {
+            const elem* row = q + (row_block(j / 2) + j % 2 * 8) * step + k;
+            y[j][0] = row[0], y[j][1] = row[4];
         }
+#pragma unroll
+        for (int j = 0; j < 8; j++) mma(c[j], x, y[j][0], y[j][1]);
     }
 }
 
@@ -161,11 +165,12 @@ struct Weights {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const elem* p = turned + 2 * t * TURNED_STEP + first + g;
 #pragma unroll
-        for (int j = 0; j < 8; j++)
-            if (16 * (j / 2) < n_rows) {
-                const elem* at = p + 8 * j * TURNED_STEP;
-                x[j][0] = at[0], x[j][1] = at[8], x[j][2] = at[TURNED_STEP], x[j][3] = at[TURNED_STEP + 8];
-            }
+        for (int j = 0; j < 8; j++) {
+            bool is_real = 16 * (j / 2) < n_rows;
+            const elem* at = p + (is_real ? 8 * j : 0) * TURNED_STEP;
+            x[j][0] = is_real ? at[0] : 0.0f, x[j][1] = is_real ? at[8] : 0.0f;
+            x[j][2] = is_real ? at[TURNED_STEP] : 0.0f, x[j][3] = is_real ? at[TURNED_STEP + 8] : 0.0f;
+        }
     }
 
     __device__ __forceinline__ void leave(elem* turned, int first) const {
@@ -179,16 +184,17 @@ struct Weights {
     }
 
     // c = weights · 16 columns of the tile.
-    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step, int n_rows) const {
+    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step) const {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const elem* p = tile + 2 * t * step + g;
+        float y[8][4];
 #pragma unroll
         for (int j = 0; j < 8; j++) {
-            if (16 * (j / 2) >= n_rows) break;
-            const elem* q = p + 8 * j * step;
-            mma(c[0], x[j], q[0], q[step]);
-            mma(c[1], x[j], q[8], q[step + 8]);
+            const elem* q = p + (row_block(j / 2) + j % 2 * 8) * step;
+            y[j][0] = q[0], y[j][1] = q[step], y[j][2] = q[8], y[j][3] = q[step + 8];
         }
+#pragma unroll
+        for (int j = 0; j < 8; j++) mma(c[0], x[j], y[j][0], y[j][1]), mma(c[1], x[j], y[j][2], y[j][3]);
     }
 };
 

@@ -4,7 +4,8 @@
 
 // to = from as elem.
 extern "C" __global__ void to_elem(const float* from, elem* to, u64 n) {
-    FOR(i, n) store(to + i, from[i]);
+    FOR(i, n / 4) store4(to + 4 * i, load4(from + 4 * i));
+    FOR(i, n % 4) store(to + n - 1 - i, from[n - 1 - i]);
 }
 
 // to += from.
@@ -98,7 +99,11 @@ extern "C" __global__ void outer(const float* x, const float* w, const float* bi
 }
 
 extern "C" __global__ void multiply(float* x, const float* by, u64 n) {
-    FOR(i, n) x[i] *= by[i];
+    FOR(i, n / 4) {
+        float4 a = load4(x + 4 * i), b = load4(by + 4 * i);
+        store4(x + 4 * i, make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w));
+    }
+    FOR(i, n % 4) x[n - 1 - i] *= by[n - 1 - i];
 }
 
 // Partial sums over strips of rows: a warp's lanes are columns, the block's 8 warps share the rows.
