@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use hopedgn::{CudaOptions, Device, Precision};
+use hopedgn::{CudaOptions, Device, Precision, TensorError as Error};
 
 use crate::output::Output;
 
@@ -46,8 +46,11 @@ impl DeviceArgs {
         let device = match self.device {
             DeviceArg::Cpu => Device::cpu(),
             DeviceArg::Cuda => return Ok(Device::cuda(&options)?),
-            DeviceArg::Auto => Device::cuda(&options).unwrap_or_else(|reason| {
-                output.remark(format_args!("on the CPU: {reason}"));
+            DeviceArg::Auto => Device::cuda(&options).unwrap_or_else(|error| {
+                match error {
+                    Error::NoGpu { reason } => output.remark(format_args!("on the CPU: {reason}")),
+                    error => output.remark(format_args!("on the CPU: {error}")),
+                }
                 Device::cpu()
             }),
         };

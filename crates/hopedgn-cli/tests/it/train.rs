@@ -139,7 +139,8 @@ fn mistakes_are_named_with_a_way_out() {
     refused(&["evaluate", "nowhere"], "nowhere: found no config.toml in it, expected the folder of a run");
     refused(&["train", "--resume", "."], ".: found no config.toml in it");
     refused(&["train", "--data", "events.csv", "--set", "model.kk=3"], "found no setting kk, expected one of");
-    refused(&["train", "--data", "events.csv", "--device", "cuda"], "expected auto or cpu");
+    refused(&["train", "--data", "events.csv", "--device", "cuda"], "no GPU can be used");
+    refused(&["train", "--data", "events.csv", "--precision", "bf16"], "which is all the CPU knows");
     refused(&["train", "--data", "events.csv", "--out", "events.csv/run"], "could not create");
     refused(&["train", "--preset", "imagenet"], "found no preset of this name, expected one of quick");
     fs::write(home.path().join("few.csv"), "src,dst,time\n1,2,3\n").expect("a file");
