@@ -78,7 +78,9 @@ pub(super) fn binary(arch: i32, options: &CudaOptions, has_compiler: bool) -> Re
         let reason = "CUDA's run-time compiler was not found (libnvrtc); install the CUDA libraries";
         return Err(Error::NoGpu { reason: reason.into() });
     }
-    let binary = compile(&flags)?;
+    // On all threads where the compiler is new enough to know how.
+    let with_threads: Vec<String> = flags.iter().cloned().chain(["--split-compile=0".to_owned()]).collect();
+    let binary = compile(&with_threads).or_else(|_| compile(&flags))?;
     if let Some(file) = file {
         // A cache that cannot be written costs a second at the next start, nothing else.
         let _ = keep(&file, &binary);
