@@ -58,6 +58,9 @@ fn operations(device: &Device) -> Result<Vec<Check>> {
     Ok(differences.into_iter().map(check).collect())
 }
 
+/// The biases of rectified layers, and what is far more than is added to them.
+const RECTIFIED: [(&str, f32); 2] = [("mite.hidden.bias", 20.0), ("head.hidden.bias", 2.0)];
+
 /// Three circles of friends who write to one another in turn, so that the past tells who is next.
 fn toy_stream() -> Result<EventStream> {
     let mut random = Stream::named(1, "selftest");
@@ -92,6 +95,18 @@ impl Bench<'_> {
         PairScorer::new(self.model, &self.task.tables, &self.task.full_store)
     }
 
+    /// Weights with which no value that is rectified lies near 0, where a rounding decides whether there is a gradient.
+    fn smooth(&self) -> Parameters {
+        let mut parameters = self.parameters.clone();
+        for (id, name, _) in self.parameters.iter() {
+            let Some((_, far)) = RECTIFIED.iter().find(|(rectified, _)| *rectified == name) else { continue };
+            for (at, bias) in parameters.get_mut(id).values_mut().iter_mut().enumerate() {
+                *bias = if at % 2 == 0 { *far } else { -far };
+            }
+        }
+        parameters
+    }
+
     /// Loss and gradients without dropout.
     fn loss(&self, parameters: &Parameters) -> Result<(f64, Gradients)> {
         let mut learner = Learner::new(self.device, parameters.clone(), AdamConfig::default())?;
@@ -106,8 +121,9 @@ impl Bench<'_> {
 
     /// Moves every parameter a little along its gradient; the loss must grow by the square of the gradient's length.
     fn gradients(&self) -> Result<Check> {
-        let (_, gradients) = self.loss(self.parameters)?;
-        let (mut above, mut below) = (self.parameters.clone(), self.parameters.clone());
+        let parameters = self.smooth();
+        let (_, gradients) = self.loss(&parameters)?;
+        let (mut above, mut below) = (parameters.clone(), parameters);
         let ids: Vec<_> = self.parameters.iter().map(|(id, _, _)| id).collect();
         let mut square = 0.0;
         for &id in &ids {
@@ -161,7 +177,7 @@ impl Bench<'_> {
         let lesson = Lesson { queries: &queries, targets: &targets, group: 10, dropout: &dropout };
         let run = |device: &Device| -> Result<_> {
             let adam = AdamConfig { lr: 1e-4, ..AdamConfig::default() };
-            let mut learner = Learner::new(device, self.parameters.clone(), adam)?;
+            let mut learner = Learner::new(device, self.smooth(), adam)?;
             let (loss, gradients) = self.scorer().differentiate(&mut learner, &lesson)?;
             self.scorer().learn(&mut learner, &lesson)?;
             Ok((loss, gradients, learner.snapshot()?.0))
@@ -179,9 +195,7 @@ impl Bench<'_> {
         let weight = compare::off(&weights(&cpu), &weights(&got));
         let loss = (cpu.0 - got.0).abs();
         let detail = format!("off the CPU: loss {loss:.1e}, gradients {gradient:.1e}, weights after it {weight:.1e}");
-        // Of the rectified values a share as large as a rounding falls to the other side of 0, and takes its part of the
-        // gradient along: its length changes by the root of that share.
-        let tolerance = compare::rounding(self.device.precision()).sqrt();
+        let tolerance = compare::tolerance(self.device.precision());
         Ok(Check { name: "step", ok: loss.max(gradient) <= tolerance, detail })
     }
 
