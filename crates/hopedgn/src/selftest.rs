@@ -3,7 +3,7 @@
 use ctdg::event::EventStream;
 use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
-use hopedgn_tensor::{AdamConfig, Device, Gradients, Learner, Parameters, Weights, compare};
+use hopedgn_tensor::{AdamConfig, Device, Gradients, Learner, Parameters, Precision, Weights, compare};
 use serde::Serialize;
 
 use crate::config::{Config, ModelConfig, TrainConfig};
@@ -36,7 +36,11 @@ pub fn run(device: &Device) -> Result<Vec<Check>> {
     let task = Task::new(&stream, config.split)?;
     let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), config.seed)?;
     let bench = Bench { config: &config, task: &task, model: &model, parameters: &parameters, device };
-    let mut checks = vec![bench.gradients()?, bench.batches()?, bench.threads()?, bench.resume()?, bench.learning()?];
+    let mut checks = vec![bench.batches()?, bench.threads()?, bench.resume()?, bench.learning()?];
+    if device.precision() == Precision::F32 {
+        // Of coarser numbers the difference of two losses says nothing; there gradients stand beside the CPU's.
+        checks.insert(0, bench.gradients()?);
+    }
     if device.name() != "cpu" {
         checks.extend(operations(device)?);
         checks.extend([bench.step()?, bench.checkpoint()?]);
@@ -59,7 +63,7 @@ fn operations(device: &Device) -> Result<Vec<Check>> {
 }
 
 /// The biases of rectified layers, and what is far more than is added to them.
-const RECTIFIED: [(&str, f32); 2] = [("mite.hidden.bias", 20.0), ("head.hidden.bias", 2.0)];
+const RECTIFIED: [(&str, f32); 2] = [("mite.hidden.bias", 10.0), ("head.hidden.bias", 2.0)];
 
 /// Three circles of friends who write to one another in turn, so that the past tells who is next.
 fn toy_stream() -> Result<EventStream> {
@@ -121,18 +125,15 @@ impl Bench<'_> {
 
     /// Moves every parameter a little along its gradient; the loss must grow by the square of the gradient's length.
     fn gradients(&self) -> Result<Check> {
-        let parameters = self.smooth();
-        let (_, gradients) = self.loss(&parameters)?;
-        let (mut above, mut below) = (parameters.clone(), parameters);
+        let (_, gradients) = self.loss(self.parameters)?;
+        let (mut above, mut below) = (self.parameters.clone(), self.parameters.clone());
         let ids: Vec<_> = self.parameters.iter().map(|(id, _, _)| id).collect();
         let mut square = 0.0;
         for &id in &ids {
             square += gradients.parameter(id).values().iter().map(|&g| f64::from(g) * f64::from(g)).sum::<f64>();
         }
-        // Far enough for the change to stand out of what the loss is rounded by.
-        let way = 1e-3_f64.max(10.0 * compare::rounding(self.device.precision()));
         #[expect(clippy::cast_possible_truncation, reason = "a small step")]
-        let step = (way / square.sqrt()) as f32;
+        let step = (1e-3 / square.sqrt()) as f32;
         for &id in &ids {
             let moves = gradients.parameter(id).values();
             for (value, slope) in above.get_mut(id).values_mut().iter_mut().zip(moves) {
@@ -145,7 +146,7 @@ impl Bench<'_> {
         let difference = (self.loss(&above)?.0 - self.loss(&below)?.0) / (2.0 * f64::from(step));
         let off = (difference / square - 1.0).abs();
         let detail = format!("the loss changes as its gradient says to within {:.3}%", 100.0 * off);
-        Ok(Check { name: "gradients", ok: off < compare::tolerance(self.device.precision()).max(0.01), detail })
+        Ok(Check { name: "gradients", ok: off < 0.01, detail })
     }
 
     fn batches(&self) -> Result<Check> {
@@ -195,7 +196,8 @@ impl Bench<'_> {
         let weight = compare::off(&weights(&cpu), &weights(&got));
         let loss = (cpu.0 - got.0).abs();
         let detail = format!("off the CPU: loss {loss:.1e}, gradients {gradient:.1e}, weights after it {weight:.1e}");
-        let tolerance = compare::tolerance(self.device.precision());
+        // A step is many operations deep.
+        let tolerance = 2.0 * compare::tolerance(self.device.precision());
         Ok(Check { name: "step", ok: loss.max(gradient) <= tolerance, detail })
     }
 
