@@ -63,7 +63,7 @@ fn operations(device: &Device) -> Result<Vec<Check>> {
 }
 
 /// The biases of rectified layers, and what is far more than is added to them.
-const RECTIFIED: [(&str, f32); 2] = [("mite.hidden.bias", 10.0), ("head.hidden.bias", 2.0)];
+const RECTIFIED: [(&str, f32); 2] = [("mite.hidden.bias", 20.0), ("head.hidden.bias", 2.0)];
 
 /// Three circles of friends who write to one another in turn, so that the past tells who is next.
 fn toy_stream() -> Result<EventStream> {
