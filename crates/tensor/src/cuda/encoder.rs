@@ -15,10 +15,10 @@ use super::record::{Back, Record};
 use super::rows::check_rows;
 use crate::{Dropout, Error, Precision, Ragged, Result, Shape};
 
-/// At most so many blocks of the LayerNorm's and of GELU's way back: all that a large card runs at once, so that none
-/// has to wait for the others to end.
+/// At most so many blocks of the LayerNorm's way back and of GELU: all that a large card runs at once, so that none has
+/// to wait for the others to end.
 const NORM_BLOCKS: usize = 384;
-const GELU_BLOCKS: usize = 512;
+const GELU_BLOCKS: usize = 660;
 
 /// The longest sequence that attention keeps in a warp's registers.
 const SHORT: usize = 64;
@@ -165,16 +165,16 @@ impl Stack {
             let hidden;
             if index + 1 < self.blocks.len() {
                 hidden = run.elems(t * f)?;
-                let arguments = args![pre.ptr(), up_bias, mask, hidden.ptr(), size(f), (t * f) as u64];
-                cuda.each("gelu_forward", t * f / 4, arguments)?;
+                let (grid, strip) = gelu_strips(t, f);
+                let arguments = args![pre.ptr(), up_bias, mask, hidden.ptr(), size(t), size(f), strip];
+                cuda.launch("gelu_forward", grid, arguments)?;
                 let rows = run.elems(t * d)?;
                 run.layer(&hidden, down.ptr, &rows, (t, f, d))?;
                 branch = Some(Branch { rows, bias: record.ptr(block.down[1]), drop: block.drops[3] });
             } else {
                 let p = self.pools.len();
                 hidden = run.elems(p * f)?;
-                let grid = Grid { blocks: (size(f.div_ceil(4 * 128)), size(p)), threads: (128, 1), shared: 0 };
-                let pools = places.pools.ptr();
+                let (grid, pools) = (gelu_grid(f, p), places.pools.ptr());
                 cuda.launch("gelu_means", grid, args![pre.ptr(), up_bias, mask, pools, hidden.ptr(), size(f)])?;
                 let rows = run.elems(p * d)?;
                 run.layer(&hidden, down.ptr, &rows, (p, f, d))?;
@@ -205,13 +205,13 @@ impl Stack {
         } else if longest <= SHORT {
             let bytes = if precision == Precision::Bf16 { 2 } else { 4 };
             let rows = longest.next_multiple_of(16).max(16);
-            // An odd number of 16 bytes a row, for the same reason; one tile more where gradients of scores are turned.
+            // An odd number of 16 bytes a row, for the same reason; on the way back two tiles hold weights later.
             let unit = 16 / bytes;
             let step = unit * ((8 * width.div_ceil(8) / unit) | 1);
-            let n_tiles = if is_back || bytes == 2 { 3 } else { 2 };
-            let turned = if is_back { rows * step.max(if bytes == 2 { 72 } else { 68 }) } else { 0 };
+            let n_tiles = if !is_back && bytes == 2 { 3 } else { 2 };
+            let weights = if is_back { 2 * rows * step.max(if bytes == 2 { 72 } else { 68 }) } else { 0 };
             let name = pick("attention_forward_short", "attention_backward_short");
-            (name, 2 * rows, step, bytes * (n_tiles * rows * step + turned) + 16)
+            (name, if is_back { 4 * rows } else { 2 * rows }, step, bytes * (n_tiles * rows * step + weights) + 16)
         } else {
             // Whole blocks of 8 columns for the matrix units; at least as wide as a row of weights.
             let step = (8 * width.div_ceil(8) + 4).max(68);
@@ -303,12 +303,9 @@ impl Stack {
     ) -> Result<Arc<Buffer>> {
         let cuda = Arc::clone(back.cuda());
         let (t, f, p) = (self.rows(), block.d_hidden, self.pools.len());
-        let strip = t.div_ceil(GELU_BLOCKS).max(8);
-        let strips = if is_last { p } else { t.div_ceil(strip) };
+        let (grid, strip) = if is_last { (gelu_grid(f, p), 0) } else { gelu_strips(t, f) };
+        let strips = grid.blocks.1 as usize;
         let partials = cuda.floats(strips * f)?;
-        let threads = if is_last { 128 } else { (f / 4).next_multiple_of(32).min(256) };
-        let grid =
-            Grid { blocks: (size(f.div_ceil(4 * threads)), size(strips)), threads: (size(threads), 1), shared: 0 };
         let (bias, mask) = (back.record.ptr(block.up[1]), block.drops[2].words());
         let (hidden, pre, sums) = (d_hidden.ptr(), kept.pre.ptr(), partials.ptr());
         let result = if is_last {
@@ -316,7 +313,7 @@ impl Stack {
             cuda.launch("gelu_means_backward", grid, arguments)?;
             Arc::clone(&kept.pre)
         } else {
-            let arguments = args![hidden, pre, bias, mask, sums, size(t), size(f), size(strip)];
+            let arguments = args![hidden, pre, bias, mask, sums, size(t), size(f), strip];
             cuda.launch("gelu_backward", grid, arguments)?;
             d_hidden
         };
@@ -357,6 +354,18 @@ impl Stack {
         run.cuda.launch(name, grid, arguments)?;
         Ok(d_qkv)
     }
+}
+
+/// GELU over `strips` of rows: a block has 8 warps and 128 columns.
+fn gelu_grid(f: usize, strips: usize) -> Grid {
+    Grid { blocks: (size(f.div_ceil(128)), size(strips)), threads: (32, 8), shared: 0 }
+}
+
+/// The same for strips of equal size, and that size.
+fn gelu_strips(t: usize, f: usize) -> (Grid, u32) {
+    let strips = (GELU_BLOCKS / f.div_ceil(128)).max(1);
+    let strip = t.div_ceil(strips).next_multiple_of(8).max(32);
+    (gelu_grid(f, t.div_ceil(strip)), size(strip))
 }
 
 /// The steps that blocks share.

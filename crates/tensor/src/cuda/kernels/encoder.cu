@@ -151,84 +151,100 @@ extern "C" __global__ void add_three(const float* partials, float* to0, float* t
     if (threadIdx.x == 0) to[col] += sum;
 }
 
-// hidden = drop(gelu(pre + bias)). All widths are multiples of 4.
-extern "C" __global__ void gelu_forward(const elem* pre, const float* bias, Mask mask, elem* hidden, int cols, u64 n) {
-    for (u64 i = 4 * (blockIdx.x * (u64)blockDim.x + threadIdx.x); i < n; i += 4 * (u64)gridDim.x * blockDim.x) {
-        float4 x = load4(pre + i), b = *(const float4*)(bias + column_of(i, cols));
-        float4 y = make_float4(gelu(x.x + b.x).x, gelu(x.y + b.y).x, gelu(x.z + b.z).x, gelu(x.w + b.w).x);
-        store4(hidden + i, masked(mask, i, y));
-    }
-}
+// GELU's kernels: a lane four columns, the block's 8 warps share its rows. All widths are multiples of 4.
+//
+// FORWARD: to = drop(gelu(pre + bias)). MEANS: only its sum. BACKWARD: grads · slope(pre + bias), dropped, in their place
+// and summed. SHARED: the same with one gradient for all rows, in the place of pre.
+enum { FORWARD, MEANS, BACKWARD, SHARED };
 
-// grads = drop(grads · slope(pre + bias)) in their place, with partial sums over strips of rows.
-// Where there are pools instead, block y is a pool, every row of it has the gradient means / rows of the pool, and the
-// result takes the place of pre.
-template <bool MEANS>
-__device__ __forceinline__ void gelu_strip(elem* grads, const elem* means, elem* pre, const float* bias, Mask mask,
-                                           float* partials, int first, int end, int cols) {
-    int col = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
-    if (col >= cols) return;
-    float4 b = *(const float4*)(bias + col);
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f), mean = sum;
-    if (MEANS && first < end) {
-        float share = 1.0f / (end - first);
-        mean = load4(means + (u64)blockIdx.y * cols + col);
-        mean = make_float4(mean.x * share, mean.y * share, mean.z * share, mean.w * share);
-    }
-    for (int row = first; row < end; row += 4) {
-        float4 x[4], grad[4];
-        // All that is read, before anything is written.
-#pragma unroll
-        for (int r = 0; r < 4; r++) {
-            if (row + r >= end) break;
-            x[r] = load4(pre + (u64)(row + r) * cols + col);
-            grad[r] = MEANS ? mean : load4(grads + (u64)(row + r) * cols + col);
-        }
-#pragma unroll
-        for (int r = 0; r < 4; r++) {
-            if (row + r >= end) break;
-            u64 i = (u64)(row + r) * cols + col;
-            grad[r].x *= gelu(x[r].x + b.x).y;
-            grad[r].y *= gelu(x[r].y + b.y).y;
-            grad[r].z *= gelu(x[r].z + b.z).y;
-            grad[r].w *= gelu(x[r].w + b.w).y;
-            grad[r] = masked(mask, i, grad[r]);
-            grow(sum, grad[r]);
-            store4((MEANS ? pre : grads) + i, grad[r]);
-        }
-    }
-    *(float4*)(partials + (u64)blockIdx.y * cols + col) = sum;
-}
-
-extern "C" __global__ void gelu_backward(elem* grads, elem* pre, const float* bias, Mask mask, float* partials,
-                                         int rows, int cols, int strip) {
-    int first = blockIdx.y * strip;
-    gelu_strip<false>(grads, nullptr, pre, bias, mask, partials, first, min(rows, first + strip), cols);
-}
-
-extern "C" __global__ void gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask,
-                                               float* partials, const u32* pools, int cols) {
-    gelu_strip<true>(nullptr, means, pre, bias, mask, partials, pools[blockIdx.y], pools[blockIdx.y + 1], cols);
-}
-
-// The mean of drop(gelu(pre + bias)) over the rows of each pool.
-extern "C" __global__ void gelu_means(const elem* pre, const float* bias, Mask mask, const u32* pools, elem* means,
-                                      int cols) {
-    int col = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
-    if (col >= cols) return;
-    int first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
-    float4 b = *(const float4*)(bias + col);
+template <int KIND, bool DROPS>
+__device__ __forceinline__ float4 gelu_rows(const elem* pre, const elem* grads, float4 shared_grad, elem* to, float4 b,
+                                            Mask mask, int first, int end, int cols, int col) {
+    constexpr bool IS_BACK = KIND == BACKWARD || KIND == SHARED;
+    // As many rows under way as registers are left for.
+    constexpr int N = DROPS || (sizeof(elem) == 4 && KIND == BACKWARD) ? 2 : 4;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 4
-    for (int row = first; row < end; row++) {
-        u64 i = (u64)row * cols + col;
-        float4 x = load4(pre + i);
-        float4 y = make_float4(gelu(x.x + b.x).x, gelu(x.y + b.y).x, gelu(x.z + b.z).x, gelu(x.w + b.w).x);
-        grow(sum, masked(mask, i, y));
+#pragma unroll 1
+    for (int row = first + threadIdx.y; row < end; row += 8 * N) {
+        float4 x[N], grad[N];
+        u64 at[N];
+        // All that is read, before anything is written; behind the end the last row again, so that no read waits.
+#pragma unroll
+        for (int r = 0; r < N; r++) {
+            at[r] = (u64)(u32)min(row + 8 * r, end - 1) * (u32)cols + col;
+            x[r] = load4(pre + at[r]);
+            grad[r] = KIND == BACKWARD ? load4(grads + at[r]) : shared_grad;
+        }
+#pragma unroll
+        for (int r = 0; r < N; r++) {
+            if (row + 8 * r >= end) break;
+            float4 v = make_float4(x[r].x + b.x, x[r].y + b.y, x[r].z + b.z, x[r].w + b.w), y;
+            if (IS_BACK)
+                y = make_float4(grad[r].x * gelu_slope(v.x), grad[r].y * gelu_slope(v.y), grad[r].z * gelu_slope(v.z),
+                                grad[r].w * gelu_slope(v.w));
+            else
+                y = make_float4(gelu_value(v.x), gelu_value(v.y), gelu_value(v.z), gelu_value(v.w));
+            if (DROPS) y = dropped(mask, at[r], y);
+            if (KIND != FORWARD) grow(sum, y);
+            if (KIND != MEANS) store4(to + at[r], y);
+        }
     }
+    return sum;
+}
+
+// The same with or without dropout, which is no question to ask at every value.
+template <int KIND>
+__device__ __forceinline__ float4 gelu_strip(const elem* pre, const elem* grads, float4 shared_grad, elem* to,
+                                             const float* bias, const Mask& mask, int first, int end, int cols,
+                                             int col) {
+    if (col >= cols) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float4 b = *(const float4*)(bias + col);
+    if (mask.bound) return gelu_rows<KIND, true>(pre, grads, shared_grad, to, b, mask, first, end, cols, col);
+    return gelu_rows<KIND, false>(pre, grads, shared_grad, to, b, mask, first, end, cols, col);
+}
+
+#define GELU_COLUMN (4 * (int)(blockIdx.x * 32 + threadIdx.x))
+
+extern "C" __global__ void __launch_bounds__(256, 5)
+gelu_forward(const elem* pre, const float* bias, Mask mask, elem* hidden, int rows, int cols, int strip) {
+    int first = blockIdx.y * strip;
+    float4 none = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    gelu_strip<FORWARD>(pre, nullptr, none, hidden, bias, mask, first, min(rows, first + strip), cols, GELU_COLUMN);
+}
+
+// The mean over the rows of each pool.
+extern "C" __global__ void __launch_bounds__(256, 5)
+gelu_means(const elem* pre, const float* bias, Mask mask, const u32* pools, elem* means, int cols) {
+    int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    sum = block_sum(gelu_strip<MEANS>(pre, nullptr, sum, nullptr, bias, mask, first, end, cols, col));
     float share = 1.0f / max(end - first, 1);
-    store4(means + (u64)blockIdx.y * cols + col,
-           make_float4(sum.x * share, sum.y * share, sum.z * share, sum.w * share));
+    if (threadIdx.y == 0 && col < cols)
+        store4(means + (u64)blockIdx.y * cols + col,
+               make_float4(sum.x * share, sum.y * share, sum.z * share, sum.w * share));
+}
+
+// With partial sums over strips of rows.
+extern "C" __global__ void __launch_bounds__(256, 5)
+gelu_backward(elem* grads, const elem* pre, const float* bias, Mask mask, float* partials, int rows, int cols,
+              int strip) {
+    int col = GELU_COLUMN, first = blockIdx.y * strip, end = min(rows, first + strip);
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    sum = block_sum(gelu_strip<BACKWARD>(pre, grads, sum, grads, bias, mask, first, end, cols, col));
+    if (threadIdx.y == 0 && col < cols) store4(partials + (u64)blockIdx.y * cols + col, sum);
+}
+
+// Every row of a pool has the gradient of its mean / rows of the pool; partial sums over pools.
+extern "C" __global__ void __launch_bounds__(256, 5)
+gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask, float* partials, const u32* pools,
+                    int cols) {
+    int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
+    float4 grad = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (col < cols) grad = load4(means + (u64)blockIdx.y * cols + col);
+    float share = 1.0f / max(end - first, 1);
+    grad = make_float4(grad.x * share, grad.y * share, grad.z * share, grad.w * share);
+    float4 sum = block_sum(gelu_strip<SHARED>(pre, nullptr, grad, pre, bias, mask, first, end, cols, col));
+    if (threadIdx.y == 0 && col < cols) store4(partials + (u64)blockIdx.y * cols + col, sum);
 }
 
 // values = fed + bias (0 for an empty pool) + the mean row of x; one block a pool.

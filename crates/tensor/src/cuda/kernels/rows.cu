@@ -132,18 +132,14 @@ extern "C" __global__ void column_sums(const float* x, const float* weights, flo
 
 // Of elem, a lane four columns.
 extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int rows, int cols, int strip) {
-    __shared__ float4 sums[8][32];
     int col = 4 * (blockIdx.x * 32 + threadIdx.x), end = min(rows, (int)(blockIdx.y + 1) * strip);
     bool is_even = cols % 4 == 0;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 8
     for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 8)
         grow(sum, quad(x + (u64)row * cols, col, cols, is_even));
-    sums[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y > 0) return;
-    for (int warp = 1; warp < 8; warp++) grow(sum, sums[warp][threadIdx.x]);
-    put_quad(partials + (u64)blockIdx.y * cols, col, cols, is_even, sum);
+    sum = block_sum(sum);
+    if (threadIdx.y == 0) put_quad(partials + (u64)blockIdx.y * cols, col, cols, is_even, sum);
 }
 
 // to += the partial sums, in order: one warp a column.
