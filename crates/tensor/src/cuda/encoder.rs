@@ -320,7 +320,7 @@ impl Stack {
         let lane = back.lane(&[block.up[1]])?;
         let to = back.sum_on(lane, block.up[1])?;
         if to != 0 {
-            add_partials(&cuda, lane, &partials, (strips, f), to)?;
+            add_partials(&cuda, lane, &partials, (strips, f), &[to])?;
         }
         Ok(result)
     }
@@ -463,9 +463,6 @@ impl Run<'_> {
         let lane = back.lane(&[scale, shift, branch.map_or(scale, |(_, _, bias)| bias)])?;
         let bias = branch.map_or(Ok(0), |(_, _, bias)| back.sum_on(lane, bias))?;
         let (scale, shift) = (back.sum_on(lane, scale)?, back.sum_on(lane, shift)?);
-        let grid = Grid { blocks: (size((3 * d).div_ceil(8)), 1), threads: (32, 8), shared: 0 };
-        self.cuda.launch_on(lane, "add_three", grid, args![sums, scale, shift, bias, size(blocks), size(d)])?;
-        self.cuda.hold(lane, [&partials]);
-        Ok(())
+        add_partials(self.cuda, lane, &partials, (blocks, d), &[scale, shift, bias])
     }
 }

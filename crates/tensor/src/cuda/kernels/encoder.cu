@@ -138,19 +138,6 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
 NORMS(8)
 NORMS(32)
 
-// to_k += the sum of partials[·, k · cols + ·], in order; one warp a column.
-extern "C" __global__ void add_three(const float* partials, float* to0, float* to1, float* to2, int n_partials,
-                                     int cols) {
-    int at = blockIdx.x * blockDim.y + threadIdx.y;
-    int kind = at / cols, col = at % cols;
-    float* to = kind == 0 ? to0 : kind == 1 ? to1 : to2;
-    if (kind > 2 || !to) return;
-    float sum = 0.0f;
-    for (int p = threadIdx.x; p < n_partials; p += 32) sum += partials[((u64)p * 3 + kind) * cols + col];
-    sum = warp_sum(sum);
-    if (threadIdx.x == 0) to[col] += sum;
-}
-
 // GELU's kernels: a lane four columns, the block's 8 warps share its rows. All widths are multiples of 4.
 //
 // FORWARD: to = drop(gelu(pre + bias)). MEANS: only its sum. BACKWARD: grads · slope(pre + bias), dropped, in their place

@@ -98,36 +98,50 @@ extern "C" __global__ void outer(const float* x, const float* w, const float* bi
     }
 }
 
-extern "C" __global__ void multiply(float* x, const float* by, u64 n) {
-    FOR(i, n / 4) {
-        float4 a = load4(x + 4 * i), b = load4(by + 4 * i);
-        store4(x + 4 * i, make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w));
-    }
-    FOR(i, n % 4) x[n - 1 - i] *= by[n - 1 - i];
-}
-
 // Partial sums over strips of rows: a warp's lanes are columns, the block's 8 warps share the rows.
-__device__ __forceinline__ void strip_sum(float sum, float* partials, int cols) {
+__device__ __forceinline__ void strip_sum(float sum, float* partials, int col, int cols) {
     __shared__ float sums[8][32];
-    int col = blockIdx.x * 32 + threadIdx.x;
+    __syncthreads();
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y > 0 || col >= cols) return;
     for (int warp = 1; warp < 8; warp++) sum += sums[warp][threadIdx.x];
-    partials[(u64)blockIdx.y * cols + col] = sum;
+    partials[col] = sum;
 }
 
-// Of x, and of x · weights[row] if there are weights.
-extern "C" __global__ void column_sums(const float* x, const float* weights, float* partials, int rows, int cols,
-                                       int strip) {
+// All that a layer's gradient needs before products read it, in one pass: times the slopes if there are some, in its
+// place; as elem if there is a place for that; its partial sums, and those of x · weights[row] if there are weights.
+extern "C" __global__ void settle(float* x, const float* slopes, elem* copy, const float* weights, float* partials,
+                                  int rows, int cols, int strip) {
     int col = blockIdx.x * 32 + threadIdx.x, end = min(rows, (int)(blockIdx.y + 1) * strip);
-    float sum = 0.0f;
+    float sum = 0.0f, weighted = 0.0f;
     if (col < cols) {
-#pragma unroll 4
-        for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 8)
-            sum += x[(u64)row * cols + col] * (weights ? weights[row] : 1.0f);
+#pragma unroll 1
+        for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 64) {
+            float values[8], factors[8];
+            // All that is read, before anything is written; behind the end the last row again.
+#pragma unroll
+            for (int r = 0; r < 8; r++) {
+                u64 i = (u64)(u32)min(row + 8 * r, end - 1) * (u32)cols + col;
+                values[r] = x[i];
+                factors[r] = slopes ? slopes[i] : 1.0f;
+            }
+#pragma unroll
+            for (int r = 0; r < 8; r++) {
+                if (row + 8 * r >= end) break;
+                u64 i = (u64)(u32)(row + 8 * r) * (u32)cols + col;
+                float value = values[r] * factors[r];
+                if (slopes) x[i] = value;
+                if (copy) store(copy + i, value);
+                sum += value;
+                if (weights) weighted += value * weights[row + 8 * r];
+            }
+        }
     }
-    strip_sum(sum, partials, cols);
+    if (!partials) return;
+    float* to = partials + (u64)blockIdx.y * (weights ? 2 : 1) * cols;
+    strip_sum(sum, to, col, cols);
+    if (weights) strip_sum(weighted, to + cols, col, cols);
 }
 
 // Of elem, a lane four columns.
@@ -142,12 +156,16 @@ extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int 
     if (threadIdx.y == 0) put_quad(partials + (u64)blockIdx.y * cols, col, cols, is_even, sum);
 }
 
-// to += the partial sums, in order: one warp a column.
-extern "C" __global__ void add_partials(const float* partials, float* to, int n_partials, int cols) {
-    int col = blockIdx.x * blockDim.y + threadIdx.y;
-    if (col >= cols) return;
+// to_k += the sum of partials[·, k · cols + ·], in order, where there is a to_k; one warp a column.
+extern "C" __global__ void add_partials(const float* partials, float* to0, float* to1, float* to2, int n_kinds,
+                                        int n_partials, int cols) {
+    int at = blockIdx.x * blockDim.y + threadIdx.y;
+    int kind = at / cols, col = at % cols;
+    float* to = kind == 0 ? to0 : kind == 1 ? to1 : to2;
+    if (kind >= n_kinds || !to) return;
     float sum = 0.0f;
-    for (int at = threadIdx.x; at < n_partials; at += 32) sum += partials[(u64)at * cols + col];
+#pragma unroll 4
+    for (int p = threadIdx.x; p < n_partials; p += 32) sum += partials[(u64)p * n_kinds * cols + at];
     sum = warp_sum(sum);
     if (threadIdx.x == 0) to[col] += sum;
 }
