@@ -174,7 +174,7 @@ impl Stack {
             } else {
                 let p = self.pools.len();
                 hidden = run.elems(p * f)?;
-                let (grid, pools) = (gelu_grid(f, p), places.pools.ptr());
+                let (grid, pools) = (quads(f, p), places.pools.ptr());
                 cuda.launch("gelu_means", grid, args![pre.ptr(), up_bias, mask, pools, hidden.ptr(), size(f)])?;
                 let rows = run.elems(p * d)?;
                 run.layer(&hidden, down.ptr, &rows, (p, f, d))?;
@@ -186,7 +186,7 @@ impl Stack {
             }
         }
         let (rows, bias) = fed.as_ref().map_or((0, 0), |(rows, bias)| (rows.ptr(), *bias));
-        let grid = Grid { blocks: (size(self.pools.len()), 1), threads: (256, 1), shared: 0 };
+        let grid = quads(d, self.pools.len());
         cuda.launch("pool_means", grid, args![x.ptr(), rows, bias, places.pools.ptr(), values.ptr(), size(d)])?;
         Ok(kept)
     }
@@ -255,9 +255,8 @@ impl Stack {
         let (t, d, p) = (self.rows(), self.d_model, self.pools.len());
         let dx = cuda.floats(t * d)?;
         let mut branch = run.elems(p * d)?;
-        let grid = Grid { blocks: (size(p), 1), threads: (256, 1), shared: 0 };
         let arguments = args![grad.ptr(), places.pools.ptr(), dx.ptr(), branch.ptr(), size(d)];
-        cuda.launch("pool_means_backward", grid, arguments)?;
+        cuda.launch("pool_means_backward", quads(d, p), arguments)?;
         for (index, (block, kept)) in self.blocks.iter().zip(kept).enumerate().rev() {
             let f = block.d_hidden;
             let is_last = index + 1 == self.blocks.len();
@@ -303,7 +302,7 @@ impl Stack {
     ) -> Result<Arc<Buffer>> {
         let cuda = Arc::clone(back.cuda());
         let (t, f, p) = (self.rows(), block.d_hidden, self.pools.len());
-        let (grid, strip) = if is_last { (gelu_grid(f, p), 0) } else { gelu_strips(t, f) };
+        let (grid, strip) = if is_last { (quads(f, p), 0) } else { gelu_strips(t, f) };
         let strips = grid.blocks.1 as usize;
         let partials = cuda.floats(strips * f)?;
         let (bias, mask) = (back.record.ptr(block.up[1]), block.drops[2].words());
@@ -356,16 +355,16 @@ impl Stack {
     }
 }
 
-/// GELU over `strips` of rows: a block has 8 warps and 128 columns.
-fn gelu_grid(f: usize, strips: usize) -> Grid {
+/// Strips of rows or pools in which a block has 8 warps and 128 columns.
+fn quads(f: usize, strips: usize) -> Grid {
     Grid { blocks: (size(f.div_ceil(128)), size(strips)), threads: (32, 8), shared: 0 }
 }
 
-/// The same for strips of equal size, and that size.
+/// The same for GELU over strips of equal size, and that size.
 fn gelu_strips(t: usize, f: usize) -> (Grid, u32) {
     let strips = (GELU_BLOCKS / f.div_ceil(128)).max(1);
     let strip = t.div_ceil(strips).next_multiple_of(8).max(32);
-    (gelu_grid(f, t.div_ceil(strip)), size(strip))
+    (quads(f, t.div_ceil(strip)), size(strip))
 }
 
 /// The steps that blocks share.

@@ -6,6 +6,14 @@
 // bytes apart, so that neighbours lie in different banks.
 
 #define SHORT 64
+#define LOG2_E 1.44269504f
+
+// 0 for what is far below 0: no branch is needed where a weight is to be 0.
+__device__ __forceinline__ float power_of_2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
 
 __device__ __forceinline__ bool has_quads(const elem* from, int from_step, int width) {
     return width % 4 == 0 && from_step % 4 == 0 && ((u64)from & (4 * sizeof(elem) - 1)) == 0;
@@ -153,18 +161,20 @@ attention_forward_short(const elem* qkv, const float* bias, const u32* starts, c
     __syncthreads();
     float s[8][4] = {}, top[2] = {-1e30f, -1e30f}, total[2] = {0.0f, 0.0f};
     if (row < n) rows_by_rows<4>(s, q + row * step, k, step, width, 0, last);
-    if (v == q) {
+    if (SHORT_TILES == 2) {
         // On their way while the softmax is made.
         __syncthreads();
         begin_rows<16>(v, step, base + 2 * d_model, from_step, n, width);
     }
-    // Columns from here on are behind the end.
+    // Columns from here on are behind the end, where weights are to be 0.
     int end = n - 2 * t;
 #pragma unroll
     for (int b = 0; b < 8; b++)
 #pragma unroll
-        for (int e = 0; e < 4; e++)
-            if (8 * b + e % 2 < end) top[e / 2] = fmaxf(top[e / 2], s[b][e]);
+        for (int e = 0; e < 4; e++) {
+            s[b][e] = 8 * b + e % 2 < end ? s[b][e] : -1e30f;
+            top[e / 2] = fmaxf(top[e / 2], s[b][e]);
+        }
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         top[half] = fmaxf(top[half], __shfl_xor_sync(0xFFFFFFFFu, top[half], 1));
@@ -177,7 +187,7 @@ attention_forward_short(const elem* qkv, const float* bias, const u32* starts, c
     for (int b = 0; b < 8; b++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            float w = 8 * b + e % 2 < end ? __expf((s[b][e] - top[e / 2]) * scale) : 0.0f;
+            float w = power_of_2((s[b][e] - top[e / 2]) * (scale * LOG2_E));
             total[e / 2] += w;
             s[b][e] = kept >> (4 * b + e) & 1 ? w * keep : 0.0f;
         }
@@ -188,7 +198,7 @@ attention_forward_short(const elem* qkv, const float* bias, const u32* starts, c
         int i = row + g + 8 * half;
         if (t == 0 && i < n) logs[(u64)(first + i) * n_heads + head] = top[half] * scale + logf(total[half]);
     }
-    if (v == q) {
+    if (SHORT_TILES == 2) {
         wait_for_rows();
         finish_rows<16>(v, step, base + 2 * d_model, from_step, head_bias + 2 * d_model, n, width);
         __syncthreads();
@@ -250,7 +260,8 @@ attention_backward_short(const elem* qkv, const float* bias, const u32* starts, 
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 bool is_real = 8 * b + e % 2 < end && row + g + e / 2 * 8 < n;
-                float w = is_real ? __expf(s[b][e] * scale - (e % 2 ? log_total.y : log_total.x)) : 0.0f;
+                float power = s[b][e] * (scale * LOG2_E) - (e % 2 ? log_total.y : log_total.x) * LOG2_E;
+                float w = power_of_2(is_real ? power : -1e30f);
                 float factor = kept >> (4 * b + e) & 1 ? keep : 0.0f;
                 s[b][e] = w * factor;
                 ds[b][e] = is_real ? w * (ds[b][e] * factor - (e % 2 ? sums.y : sums.x)) : 0.0f;

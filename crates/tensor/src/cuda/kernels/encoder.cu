@@ -234,30 +234,36 @@ gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask, 
     if (threadIdx.y == 0 && col < cols) store4(partials + (u64)blockIdx.y * cols + col, sum);
 }
 
-// values = fed + bias (0 for an empty pool) + the mean row of x; one block a pool.
+// values = fed + bias (0 for an empty pool) + the mean row of x; cut as GELU is.
 extern "C" __global__ void pool_means(const float* x, const elem* fed, const float* bias, const u32* pools,
                                       float* values, int cols) {
-    int first = pools[blockIdx.x], end = pools[blockIdx.x + 1];
+    int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
+    bool is_even = cols % 4 == 0;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 4
+    for (int row = first + threadIdx.y; row < end; row += 8) grow(sum, quad(x + (u64)row * cols, col, cols, is_even));
+    sum = block_sum(sum);
+    if (threadIdx.y > 0) return;
     float share = 1.0f / max(end - first, 1);
-    for (int col = threadIdx.x; col < cols; col += blockDim.x) {
-        float sum = 0.0f;
-#pragma unroll 8
-        for (int row = first; row < end; row++) sum += x[(u64)row * cols + col];
-        u64 at = (u64)blockIdx.x * cols + col;
-        float value = sum * share;
-        if (fed && first < end) value += load(fed + at) + bias[col];
-        values[at] = value;
+    u64 at = (u64)blockIdx.y * cols;
+    sum = make_float4(sum.x * share, sum.y * share, sum.z * share, sum.w * share);
+    if (fed && first < end) {
+        float4 value = quad(fed + at, col, cols, is_even);
+        grow(value, quad(bias, col, cols, is_even));
+        grow(sum, value);
     }
+    put_quad(values + at, col, cols, is_even, sum);
 }
 
 // dx = each row's share of its pool's gradient, and the gradients themselves as elem, zero for an empty pool.
 extern "C" __global__ void pool_means_backward(const float* grads, const u32* pools, float* dx, elem* copy, int cols) {
-    int first = pools[blockIdx.x], end = pools[blockIdx.x + 1];
+    int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
+    bool is_even = cols % 4 == 0;
+    u64 at = (u64)blockIdx.y * cols;
+    float4 grad = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (first < end) grad = quad(grads + at, col, cols, is_even);
+    if (threadIdx.y == 0) put_quad(copy + at, col, cols, is_even, grad);
     float share = 1.0f / max(end - first, 1);
-    for (int col = threadIdx.x; col < cols; col += blockDim.x) {
-        u64 at = (u64)blockIdx.x * cols + col;
-        float grad = first < end ? grads[at] : 0.0f;
-        store(copy + at, grad);
-        for (int row = first; row < end; row++) dx[(u64)row * cols + col] = grad * share;
-    }
+    grad = make_float4(grad.x * share, grad.y * share, grad.z * share, grad.w * share);
+    for (int row = first + threadIdx.y; row < end; row += 8) put_quad(dx + (u64)row * cols, col, cols, is_even, grad);
 }

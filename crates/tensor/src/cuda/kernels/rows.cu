@@ -44,36 +44,75 @@ struct Ends {
     int end[4];
 };
 
-// The parts side by side in rows of `width`, from column `first` on; one warp a row.
+// Whether rows and all their parts may be moved two values at a time.
+__device__ __forceinline__ bool has_pairs(const Ends& ends, int first, int width, const float* const (&places)[5]) {
+    u64 bits = first | ends.end[0] | ends.end[1] | ends.end[2] | ends.end[3] | width;
+    u64 at = (u64)places[0] | (u64)places[1] | (u64)places[2] | (u64)places[3] | (u64)places[4];
+    return bits % 2 == 0 && at % 8 == 0;
+}
+
+// The parts side by side in rows of `width`, from column `first` on; one warp a row. All parts are read before any is
+// written, as far as one step goes.
 extern "C" __global__ void columns_in(const float* part0, const float* part1, const float* part2, const float* part3,
                                       Ends ends, float* whole, int first, int width, int rows) {
-    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     const float* parts[4] = {part0, part1, part2, part3};
+    int begins[4] = {first, ends.end[0], ends.end[1], ends.end[2]};
+    float* to = whole + (u64)row * width;
+    int begin = 0;
+    if (has_pairs(ends, first, width, {part0, part1, part2, part3, whole})) {
+        float2 pairs[4];
+        begin = 64;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int cols = ends.end[i] - begins[i];
+            if (2 * lane < cols) pairs[i] = *(const float2*)(parts[i] + (u64)row * cols + 2 * lane);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (2 * lane < ends.end[i] - begins[i]) *(float2*)(to + begins[i] + 2 * lane) = pairs[i];
+    }
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        int cols = ends.end[i] - first;
-        for (int col = threadIdx.x; col < cols; col += 32)
-            whole[(u64)row * width + first + col] = parts[i][(u64)row * cols + col];
-        first += cols;
+        int cols = ends.end[i] - begins[i];
+        for (int col = begin + lane; col < cols; col += 32) to[begins[i] + col] = parts[i][(u64)row * cols + col];
     }
 }
 
 // And back; bit i of `add` says that part i has a sum already, and a part that is nowhere is left out.
 extern "C" __global__ void columns_out(const float* whole, float* part0, float* part1, float* part2, float* part3,
                                        Ends ends, int first, int width, int add, int rows) {
-    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     float* parts[4] = {part0, part1, part2, part3};
+    int begins[4] = {first, ends.end[0], ends.end[1], ends.end[2]};
+    const float* from = whole + (u64)row * width;
+    int begin = 0;
+    if (has_pairs(ends, first, width, {part0, part1, part2, part3, whole})) {
+        float2 pairs[4];
+        begin = 64;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (parts[i] && 2 * lane < ends.end[i] - begins[i])
+                pairs[i] = *(const float2*)(from + begins[i] + 2 * lane);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int cols = ends.end[i] - begins[i];
+            if (!parts[i] || 2 * lane >= cols) continue;
+            float2* to = (float2*)(parts[i] + (u64)row * cols + 2 * lane);
+            float2 before = add >> i & 1 ? *to : make_float2(0.0f, 0.0f);
+            *to = make_float2(before.x + pairs[i].x, before.y + pairs[i].y);
+        }
+    }
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        int cols = ends.end[i] - first;
-        if (parts[i])
-            for (int col = threadIdx.x; col < cols; col += 32) {
-                float* to = parts[i] + (u64)row * cols + col;
-                *to = (add >> i & 1 ? *to : 0.0f) + whole[(u64)row * width + first + col];
-            }
-        first += cols;
+        int cols = ends.end[i] - begins[i];
+        if (!parts[i]) continue;
+        for (int col = begin + lane; col < cols; col += 32) {
+            float* to = parts[i] + (u64)row * cols + col;
+            *to = (add >> i & 1 ? *to : 0.0f) + from[begins[i] + col];
+        }
     }
 }
 
