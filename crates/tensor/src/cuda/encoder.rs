@@ -18,7 +18,7 @@ use crate::{Dropout, Error, Precision, Ragged, Result, Shape};
 /// At most so many blocks of the LayerNorm's way back and of GELU: all that a large card runs at once, so that none has
 /// to wait for the others to end.
 const NORM_BLOCKS: usize = 384;
-const GELU_BLOCKS: usize = 660;
+const GELU_BLOCKS: usize = 528;
 
 /// The longest sequence that attention keeps in a warp's registers.
 const SHORT: usize = 64;
@@ -208,10 +208,9 @@ impl Stack {
             // An odd number of 16 bytes a row, for the same reason; on the way back two tiles hold weights later.
             let unit = 16 / bytes;
             let step = unit * ((8 * width.div_ceil(8) / unit) | 1);
-            let n_tiles = if !is_back && bytes == 2 { 3 } else { 2 };
             let weights = if is_back { 2 * rows * step.max(if bytes == 2 { 72 } else { 68 }) } else { 0 };
             let name = pick("attention_forward_short", "attention_backward_short");
-            (name, if is_back { 4 * rows } else { 2 * rows }, step, bytes * (n_tiles * rows * step + weights) + 16)
+            (name, if is_back { 4 * rows } else { 2 * rows }, step, bytes * (2 * rows * step + weights) + 16)
         } else {
             // Whole blocks of 8 columns for the matrix units; at least as wide as a row of weights.
             let step = (8 * width.div_ceil(8) + 4).max(68);

@@ -12,7 +12,7 @@ use super::side::Lane;
 use crate::{Activation, Precision, Result, Shape};
 
 /// Rows of a strip whose columns are summed together.
-const STRIP: usize = 128;
+const STRIP: usize = 64;
 
 /// What kernels call a function.
 fn kind(activation: Option<Activation>) -> u32 {

@@ -142,7 +142,7 @@ attention_forward_short(const elem* qkv, const float* bias, const u32* starts, c
                         elem* out, float* logs, int n_heads, int width, int step, float scale) {
     extern __shared__ float4 aligned[];
     int size = blockDim.x / 2 * step;
-    elem *q = (elem*)aligned, *k = q + size, *v = SHORT_TILES == 3 ? k + size : q;
+    elem *q = (elem*)aligned, *k = q + size, *v = q;
     int sequence = blockIdx.x / n_heads, head = blockIdx.x % n_heads;
     int first = starts[sequence], n = starts[sequence + 1] - first;
     if (n <= 0) return;
@@ -152,20 +152,18 @@ attention_forward_short(const elem* qkv, const float* bias, const u32* starts, c
     const float* head_bias = bias + head * width;
     int last = blockDim.x / 2 - 16;
 #pragma unroll 1
-    for (int part = 0; part < SHORT_TILES; part++)
+    for (int part = 0; part < 2; part++)
         begin_rows<16>(q + part * size, step, base + part * d_model, from_step, n, width);
     wait_for_rows();
 #pragma unroll 1
-    for (int part = 0; part < SHORT_TILES; part++)
+    for (int part = 0; part < 2; part++)
         finish_rows<16>(q + part * size, step, base + part * d_model, from_step, head_bias + part * d_model, n, width);
     __syncthreads();
     float s[8][4] = {}, top[2] = {-1e30f, -1e30f}, total[2] = {0.0f, 0.0f};
     if (row < n) rows_by_rows<4>(s, q + row * step, k, step, width, 0, last);
-    if (SHORT_TILES == 2) {
-        // On their way while the softmax is made.
-        __syncthreads();
-        begin_rows<16>(v, step, base + 2 * d_model, from_step, n, width);
-    }
+    // The values take the place of the queries, and are on their way while the softmax is made.
+    __syncthreads();
+    begin_rows<16>(v, step, base + 2 * d_model, from_step, n, width);
     // Columns from here on are behind the end, where weights are to be 0.
     int end = n - 2 * t;
 #pragma unroll
@@ -198,11 +196,9 @@ attention_forward_short(const elem* qkv, const float* bias, const u32* starts, c
         int i = row + g + 8 * half;
         if (t == 0 && i < n) logs[(u64)(first + i) * n_heads + head] = top[half] * scale + logf(total[half]);
     }
-    if (SHORT_TILES == 2) {
-        wait_for_rows();
-        finish_rows<16>(v, step, base + 2 * d_model, from_step, head_bias + 2 * d_model, n, width);
-        __syncthreads();
-    }
+    wait_for_rows();
+    finish_rows<16>(v, step, base + 2 * d_model, from_step, head_bias + 2 * d_model, n, width);
+    __syncthreads();
     if (row >= n) return;
     Weights p;
     p.pack(s);

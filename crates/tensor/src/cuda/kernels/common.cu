@@ -13,11 +13,13 @@ __device__ __forceinline__ void store(elem* p, float x) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     *p = bits;
 }
-__device__ __forceinline__ float4 load4(const elem* p) {
-    uint2 bits = *(const uint2*)p;
+// Four values as they lie in memory, for what is loaded long before it is used.
+typedef uint2 Packed;
+__device__ __forceinline__ float4 unpack(Packed bits) {
     return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xFFFF0000u),
                        __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xFFFF0000u));
 }
+__device__ __forceinline__ float4 load4(const elem* p) { return unpack(*(const Packed*)p); }
 __device__ __forceinline__ void store4(elem* p, float4 x) {
     uint2 bits;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits.x) : "f"(x.y), "f"(x.x));
@@ -30,6 +32,8 @@ __device__ __forceinline__ float4 load4(const float* p) { return *(const float4*
 __device__ __forceinline__ void store4(float* p, float4 x) { *(float4*)p = x; }
 #else
 typedef float elem;
+typedef float4 Packed;
+__device__ __forceinline__ float4 unpack(Packed x) { return x; }
 __device__ __forceinline__ float load(const elem* p) { return *p; }
 __device__ __forceinline__ void store(elem* p, float x) { *p = x; }
 __device__ __forceinline__ float4 load4(const elem* p) { return *(const float4*)p; }

@@ -148,35 +148,47 @@ template <int KIND, bool DROPS>
 __device__ __forceinline__ float4 gelu_rows(const elem* pre, const elem* grads, float4 shared_grad, elem* to, float4 b,
                                             Mask mask, int first, int end, int cols, int col) {
     constexpr bool IS_BACK = KIND == BACKWARD || KIND == SHARED;
-    // As many rows under way as registers are left for.
-    constexpr int N = DROPS || (sizeof(elem) == 4 && KIND == BACKWARD) ? 2 : 4;
+    // As many rows at once as registers are left for, with as many more on their way.
+    constexpr int N = DROPS || (sizeof(elem) == 4 && IS_BACK) ? 2 : 4;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 1
-    for (int row = first + threadIdx.y; row < end; row += 8 * N) {
-        float4 x[N], grad[N];
-        u64 at[N];
-        // All that is read, before anything is written; behind the end the last row again, so that no read waits.
+    int row = first + threadIdx.y;
+    if (row >= end) return sum;
+    Packed x[N], grad[N], next_x[N], next_grad[N];
+    // Behind the end the last row again, so that no read waits for a question.
+    auto load_rows = [&](int from, Packed(&xs)[N], Packed(&gs)[N]) {
 #pragma unroll
         for (int r = 0; r < N; r++) {
-            at[r] = (u64)(u32)min(row + 8 * r, end - 1) * (u32)cols + col;
-            x[r] = load4(pre + at[r]);
-            grad[r] = KIND == BACKWARD ? load4(grads + at[r]) : shared_grad;
+            u64 at = (u64)(u32)min(from + 8 * r, end - 1) * (u32)cols + col;
+            xs[r] = *(const Packed*)(pre + at);
+            if (KIND == BACKWARD) gs[r] = *(const Packed*)(grads + at);
         }
+    };
+    load_rows(row, x, grad);
+#pragma unroll 1
+    while (true) {
+        int next = row + 8 * N;
+        // Rows that are written below are not among them, unless they are not used either.
+        if (next < end) load_rows(next, next_x, next_grad);
 #pragma unroll
         for (int r = 0; r < N; r++) {
             if (row + 8 * r >= end) break;
-            float4 v = make_float4(x[r].x + b.x, x[r].y + b.y, x[r].z + b.z, x[r].w + b.w), y;
+            u64 at = (u64)(u32)(row + 8 * r) * (u32)cols + col;
+            float4 v = unpack(x[r]), g = KIND == BACKWARD ? unpack(grad[r]) : shared_grad, y;
+            grow(v, b);
             if (IS_BACK)
-                y = make_float4(grad[r].x * gelu_slope(v.x), grad[r].y * gelu_slope(v.y), grad[r].z * gelu_slope(v.z),
-                                grad[r].w * gelu_slope(v.w));
+                y = make_float4(g.x * gelu_slope(v.x), g.y * gelu_slope(v.y), g.z * gelu_slope(v.z),
+                                g.w * gelu_slope(v.w));
             else
                 y = make_float4(gelu_value(v.x), gelu_value(v.y), gelu_value(v.z), gelu_value(v.w));
-            if (DROPS) y = dropped(mask, at[r], y);
+            if (DROPS) y = dropped(mask, at, y);
             if (KIND != FORWARD) grow(sum, y);
-            if (KIND != MEANS) store4(to + at[r], y);
+            if (KIND != MEANS) store4(to + at, y);
         }
+        row = next;
+        if (row >= end) return sum;
+#pragma unroll
+        for (int r = 0; r < N; r++) x[r] = next_x[r], grad[r] = next_grad[r];
     }
-    return sum;
 }
 
 // The same with or without dropout, which is no question to ask at every value.
@@ -192,7 +204,7 @@ __device__ __forceinline__ float4 gelu_strip(const elem* pre, const elem* grads,
 
 #define GELU_COLUMN (4 * (int)(blockIdx.x * 32 + threadIdx.x))
 
-extern "C" __global__ void __launch_bounds__(256, 5)
+extern "C" __global__ void __launch_bounds__(256, 4)
 gelu_forward(const elem* pre, const float* bias, Mask mask, elem* hidden, int rows, int cols, int strip) {
     int first = blockIdx.y * strip;
     float4 none = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -200,7 +212,7 @@ gelu_forward(const elem* pre, const float* bias, Mask mask, elem* hidden, int ro
 }
 
 // The mean over the rows of each pool.
-extern "C" __global__ void __launch_bounds__(256, 5)
+extern "C" __global__ void __launch_bounds__(256, 4)
 gelu_means(const elem* pre, const float* bias, Mask mask, const u32* pools, elem* means, int cols) {
     int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -212,7 +224,7 @@ gelu_means(const elem* pre, const float* bias, Mask mask, const u32* pools, elem
 }
 
 // With partial sums over strips of rows.
-extern "C" __global__ void __launch_bounds__(256, 5)
+extern "C" __global__ void __launch_bounds__(256, 4)
 gelu_backward(elem* grads, const elem* pre, const float* bias, Mask mask, float* partials, int rows, int cols,
               int strip) {
     int col = GELU_COLUMN, first = blockIdx.y * strip, end = min(rows, first + strip);
@@ -222,7 +234,7 @@ gelu_backward(elem* grads, const elem* pre, const float* bias, Mask mask, float*
 }
 
 // Every row of a pool has the gradient of its mean / rows of the pool; partial sums over pools.
-extern "C" __global__ void __launch_bounds__(256, 5)
+extern "C" __global__ void __launch_bounds__(256, 4)
 gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask, float* partials, const u32* pools,
                     int cols) {
     int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];

@@ -12,10 +12,9 @@ __device__ __forceinline__ int row_block(int j, int last) { return min(16 * j, l
 
 #ifdef BF16
 
-// Tiles of the way there, and blocks that a processor should hold.
-#define SHORT_TILES 3
-#define SHORT_BLOCKS 5
-#define SHORT_BLOCKS_BACK 4
+// Blocks that a processor should hold, on the way there and back.
+#define SHORT_BLOCKS 7
+#define SHORT_BLOCKS_BACK 3
 
 __device__ __forceinline__ u32 pack2(float x, float y) {
     u32 bits;
@@ -125,7 +124,6 @@ struct Weights {
 
 #else
 
-#define SHORT_TILES 2
 #define SHORT_BLOCKS 4
 #define SHORT_BLOCKS_BACK 2
 

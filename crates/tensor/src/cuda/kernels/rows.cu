@@ -157,13 +157,15 @@ extern "C" __global__ void settle(float* x, const float* slopes, elem* copy, con
     if (col < cols) {
 #pragma unroll 1
         for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 64) {
-            float values[8], factors[8];
+            float values[8], factors[8], shares[8];
             // All that is read, before anything is written; behind the end the last row again.
 #pragma unroll
             for (int r = 0; r < 8; r++) {
-                u64 i = (u64)(u32)min(row + 8 * r, end - 1) * (u32)cols + col;
+                int at = min(row + 8 * r, end - 1);
+                u64 i = (u64)(u32)at * (u32)cols + col;
                 values[r] = x[i];
                 factors[r] = slopes ? slopes[i] : 1.0f;
+                shares[r] = weights ? weights[at] : 0.0f;
             }
 #pragma unroll
             for (int r = 0; r < 8; r++) {
@@ -173,7 +175,7 @@ extern "C" __global__ void settle(float* x, const float* slopes, elem* copy, con
                 if (slopes) x[i] = value;
                 if (copy) store(copy + i, value);
                 sum += value;
-                if (weights) weighted += value * weights[row + 8 * r];
+                weighted += value * shares[r];
             }
         }
     }
