@@ -17,7 +17,7 @@ use crate::{Dropout, Error, Precision, Ragged, Result, Shape};
 
 /// At most so many blocks of the LayerNorm's way back and of GELU: all that a large card runs at once, so that none has
 /// to wait for the others to end.
-const NORM_BLOCKS: usize = 384;
+const NORM_BLOCKS: usize = 396;
 const GELU_BLOCKS: usize = 528;
 
 /// The longest sequence that attention keeps in a warp's registers.
@@ -447,16 +447,13 @@ impl Run<'_> {
         (t, d): (usize, usize),
         back: &mut Back<'_, '_>,
     ) -> Result<()> {
-        let strip = t.div_ceil(NORM_BLOCKS).max(1).next_multiple_of(8);
-        let blocks = t.div_ceil(strip);
+        let blocks = t.div_ceil(8).min(NORM_BLOCKS);
         let partials = self.cuda.floats(blocks * 3 * d)?;
         let name = if d <= 256 { "norm_backward_8" } else { "norm_backward_32" };
         let grid = Grid { blocks: (size(blocks), 1), threads: (32, 8), shared: 8 * 4 * size(d) };
         let (rows, mask) = branch.map_or((0, NO_MASK), |(rows, drop, _)| (rows.ptr(), drop.words()));
         let (scale_ptr, sums) = (back.record.ptr(scale), partials.ptr());
-        let sizes = (size(t), size(d), size(strip));
-        let arguments =
-            args![dy.ptr(), x.ptr(), stats.ptr(), scale_ptr, dx.ptr(), rows, mask, sums, sizes.0, sizes.1, sizes.2];
+        let arguments = args![dy.ptr(), x.ptr(), stats.ptr(), scale_ptr, dx.ptr(), rows, mask, sums, size(t), size(d)];
         self.cuda.launch(name, grid, arguments)?;
         let lane = back.lane(&[scale, shift, branch.map_or(scale, |(_, _, bias)| bias)])?;
         let bias = branch.map_or(Ok(0), |(_, _, bias)| back.sum_on(lane, bias))?;

@@ -52,8 +52,8 @@ __device__ __forceinline__ void residual_norm(const float* x, const elem* branch
 // Partial sums over the block's rows: of the scale's, the shift's and the branch's bias's gradient.
 template <int N>
 __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, const float2* stats, const float* scale,
-                                              float* dx, elem* branch, Mask mask, float* partials, int rows, int cols,
-                                              int strip) {
+                                              float* dx, elem* branch, Mask mask, float* partials, int rows,
+                                              int cols) {
     extern __shared__ float shared[];
     int lane = threadIdx.x, warp = threadIdx.y, n_warps = blockDim.y;
     bool is_even = cols % 4 == 0;
@@ -61,8 +61,8 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
     float4 d_scale[N / 4], d_shift[N / 4], d_bias[N / 4];
 #pragma unroll
     for (int q = 0; q < N / 4; q++) d_scale[q] = d_shift[q] = d_bias[q] = zero;
-    int end = min(rows, (int)(blockIdx.x + 1) * strip);
-    for (int row = blockIdx.x * strip + warp; row < end; row += n_warps) {
+    // In steps of the whole grid, so that no warp has more than one row more than another.
+    for (int row = blockIdx.x * n_warps + warp; row < rows; row += gridDim.x * n_warps) {
         float2 stat = stats[row];
         u64 first = (u64)row * cols;
         float4 g[N / 4], normal[N / 4], before[N / 4];
@@ -131,8 +131,8 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
     }                                                                                                                 \
     extern "C" __global__ void __launch_bounds__(256, N == 8 ? 3 : 1)                                                 \
     norm_backward_##N(const elem* dy, const float* x, const float2* stats, const float* scale, float* dx,             \
-                      elem* branch, Mask mask, float* partials, int rows, int cols, int strip) {                      \
-        norm_backward<N>(dy, x, stats, scale, dx, branch, mask, partials, rows, cols, strip);                         \
+                      elem* branch, Mask mask, float* partials, int rows, int cols) {                                 \
+        norm_backward<N>(dy, x, stats, scale, dx, branch, mask, partials, rows, cols);                                \
     }
 
 NORMS(8)
