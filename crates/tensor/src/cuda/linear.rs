@@ -8,7 +8,7 @@ use super::context::{Context, Grid, args};
 use super::memory::Buffer;
 use super::product::Product;
 use super::record::{Back, Operand, Record};
-use super::side::Lane;
+use super::side::{Lane, PartialSums};
 use crate::{Activation, Precision, Result, Shape};
 
 /// Rows of a strip whose columns are summed together.
@@ -82,21 +82,27 @@ pub(super) fn add_column_sums_elem(
     add_partials(cuda, lane, &partials, (strips, cols), &[to])
 }
 
-/// Adds `n` partial sums to up to three gradients of `cols` values that lie side by side in them; to 0 nothing.
+/// Adds `n` partial sums to gradients of `cols` values that lie side by side in them; to 0 nothing. On the side stream
+/// this can wait for others.
 pub(super) fn add_partials(
-    cuda: &Context,
+    cuda: &Arc<Context>,
     lane: Lane,
     partials: &Arc<Buffer>,
     (n, cols): (usize, usize),
     to: &[u64],
 ) -> Result<()> {
-    let place = |kind: usize| to.get(kind).copied().unwrap_or(0);
-    let kinds = to.len();
-    let grid = Grid { blocks: (size((kinds * cols).div_ceil(8)), 1), threads: (32, 8), shared: 0 };
-    let arguments = args![partials.ptr(), place(0), place(1), place(2), size(kinds), size(n), size(cols)];
-    cuda.launch_on(lane, "add_partials", grid, arguments)?;
+    let step = to.len() * cols;
+    let wanted = to.iter().enumerate().filter(|(_, to)| **to != 0);
+    let sums = wanted.map(|(kind, &to)| {
+        let partials = Arc::clone(partials);
+        PartialSums { partials, first: kind * cols, n, step, cols, to }
+    });
+    let sums: Vec<PartialSums> = sums.collect();
+    if sums.is_empty() {
+        return Ok(());
+    }
     cuda.hold(lane, [partials]);
-    Ok(())
+    if lane == Lane::Side { cuda.add_later(sums) } else { cuda.add_now(&sums) }
 }
 
 #[derive(Clone, Copy)]
@@ -169,6 +175,8 @@ impl Record<'_> {
         let arguments = args![self.ptr(logits), targets.ptr(), loss.ptr(), grads.ptr(), size(n), count];
         self.cuda.launch("bce", grid, arguments)?;
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
+            // The first of a pass.
+            back.cuda().forget_sums();
             back.cuda().each("scale_by", n, args![grads.ptr(), grad.ptr(), n as u64])?;
             back.give(logits, grads)
         };

@@ -197,18 +197,27 @@ extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int 
     if (threadIdx.y == 0) put_quad(partials + (u64)blockIdx.y * cols, col, cols, is_even, sum);
 }
 
-// to_k += the sum of partials[·, k · cols + ·], in order, where there is a to_k; one warp a column.
-extern "C" __global__ void add_partials(const float* partials, float* to0, float* to1, float* to2, int n_kinds,
-                                        int n_partials, int cols) {
-    int at = blockIdx.x * blockDim.y + threadIdx.y;
-    int kind = at / cols, col = at % cols;
-    float* to = kind == 0 ? to0 : kind == 1 ? to1 : to2;
-    if (kind >= n_kinds || !to) return;
+// Partial sums of a gradient: rows `step` apart, whose columns stand behind `first` columns of others.
+struct PartialSums {
+    const float* partials;
+    float* to;
+    int n_partials, step, cols, first;
+};
+
+// to += the sum of the partials, in order, for each of many; one warp a column.
+extern "C" __global__ void add_partials(const PartialSums* all, int n_all, int n_cols) {
+    int at = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x, which = -1;
+    if (at >= n_cols) return;
+    // The last that begins at this column or before it.
+    for (int begin = 0; begin < n_all; begin += 32)
+        which += __popc(__ballot_sync(0xFFFFFFFFu, begin + lane < n_all && all[begin + lane].first <= at));
+    PartialSums own = all[which];
+    const float* from = own.partials + (at - own.first);
     float sum = 0.0f;
 #pragma unroll 4
-    for (int p = threadIdx.x; p < n_partials; p += 32) sum += partials[(u64)p * n_kinds * cols + at];
+    for (int p = lane; p < own.n_partials; p += 32) sum += from[(u64)p * own.step];
     sum = warp_sum(sum);
-    if (threadIdx.x == 0) to[col] += sum;
+    if (lane == 0) own.to[at - own.first] += sum;
 }
 
 // The mean binary cross-entropy, summed in double by one block; gradients of its logits beside it.
