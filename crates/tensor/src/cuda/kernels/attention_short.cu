@@ -1,9 +1,9 @@
-// Attention over at most 64 tokens on the matrix units: one block a sequence and head, one warp 16 rows of it.
+// Attention over at most 64 tokens on the matrix units: one block a sequence and head. On the way there a warp has 16
+// queries, whose scores never leave its registers, so that a softmax is a matter of four lanes; on the way back two
+// warps have 16 keys.
 //
-// A warp's scores never leave its registers. On the way there its rows are queries, so that a softmax is a matter of
-// four lanes; on the way back they are keys, so that the gradients of keys and values need no exchange and only that of
-// the queries reads another warp's numbers. Tiles hold what products are made of; their rows are an odd number of 16
-// bytes apart, so that neighbours lie in different banks.
+// Tiles come by asynchronous copies, all at once: a block waits for memory once, not once a row. They hold what products
+// are made of; their rows are an odd number of 16 bytes apart, so that neighbours lie in different banks.
 
 #define SHORT 64
 #define LOG2_E 1.44269504f

@@ -1,9 +1,9 @@
 // Products of 16 rows on the matrix units, which read TF32 or, with BF16, pairs of those. Lane 4 · g + t of a warp holds
 // rows g and g + 8, columns 2 t and 2 t + 1 of every block of 8 columns of a result.
-
 //
-// Tiles have a multiple of 16 rows, of which `last` begins the last 16; behind them products read rows that are there, whose results
-// nobody keeps or whose weights are 0. So no product has a branch in it, and all its reads are under way at once.
+// Tiles have a multiple of 16 rows, of which `last` begins the last 16; behind them products read rows that are there,
+// whose results nobody keeps or whose weights are 0. So no product has a branch in it, and all its reads are under way
+// at once.
 
 #define TURNED_STEP (sizeof(elem) == 2 ? 72 : 68)
 
