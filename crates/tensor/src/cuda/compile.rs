@@ -21,7 +21,7 @@ const SOURCE: &str = concat!(
 );
 
 /// Every kernel of the source.
-pub(super) const KERNELS: [&str; 35] = [
+pub(super) const KERNELS: [&str; 33] = [
     "to_elem",
     "add_to",
     "gather",
@@ -32,8 +32,7 @@ pub(super) const KERNELS: [&str; 35] = [
     "columns_out",
     "bias_activate",
     "outer",
-    "multiply",
-    "column_sums",
+    "settle",
     "column_sums_elem",
     "add_partials",
     "bce",
@@ -44,7 +43,6 @@ pub(super) const KERNELS: [&str; 35] = [
     "residual_norm_32",
     "norm_backward_8",
     "norm_backward_32",
-    "add_three",
     "gelu_forward",
     "gelu_backward",
     "gelu_means_backward",

@@ -15,10 +15,10 @@ use super::record::{Back, Record};
 use super::rows::check_rows;
 use crate::{Dropout, Error, Precision, Ragged, Result, Shape};
 
-/// At most so many blocks of the LayerNorm's and of GELU's way back: all that a large card runs at once, so that none
-/// has to wait for the others to end.
-const NORM_BLOCKS: usize = 384;
-const GELU_BLOCKS: usize = 512;
+/// At most so many blocks of the LayerNorm's way back and of GELU: all that a large card runs at once, so that none has
+/// to wait for the others to end.
+const NORM_BLOCKS: usize = 396;
+const GELU_BLOCKS: usize = 528;
 
 /// The longest sequence that attention keeps in a warp's registers.
 const SHORT: usize = 64;
@@ -165,16 +165,16 @@ impl Stack {
             let hidden;
             if index + 1 < self.blocks.len() {
                 hidden = run.elems(t * f)?;
-                let arguments = args![pre.ptr(), up_bias, mask, hidden.ptr(), size(f), (t * f) as u64];
-                cuda.each("gelu_forward", t * f / 4, arguments)?;
+                let (grid, strip) = gelu_strips(t, f);
+                let arguments = args![pre.ptr(), up_bias, mask, hidden.ptr(), size(t), size(f), strip];
+                cuda.launch("gelu_forward", grid, arguments)?;
                 let rows = run.elems(t * d)?;
                 run.layer(&hidden, down.ptr, &rows, (t, f, d))?;
                 branch = Some(Branch { rows, bias: record.ptr(block.down[1]), drop: block.drops[3] });
             } else {
                 let p = self.pools.len();
                 hidden = run.elems(p * f)?;
-                let grid = Grid { blocks: (size(f.div_ceil(4 * 128)), size(p)), threads: (128, 1), shared: 0 };
-                let pools = places.pools.ptr();
+                let (grid, pools) = (quads(f, p), places.pools.ptr());
                 cuda.launch("gelu_means", grid, args![pre.ptr(), up_bias, mask, pools, hidden.ptr(), size(f)])?;
                 let rows = run.elems(p * d)?;
                 run.layer(&hidden, down.ptr, &rows, (p, f, d))?;
@@ -186,7 +186,7 @@ impl Stack {
             }
         }
         let (rows, bias) = fed.as_ref().map_or((0, 0), |(rows, bias)| (rows.ptr(), *bias));
-        let grid = Grid { blocks: (size(self.pools.len()), 1), threads: (256, 1), shared: 0 };
+        let grid = quads(d, self.pools.len());
         cuda.launch("pool_means", grid, args![x.ptr(), rows, bias, places.pools.ptr(), values.ptr(), size(d)])?;
         Ok(kept)
     }
@@ -205,13 +205,12 @@ impl Stack {
         } else if longest <= SHORT {
             let bytes = if precision == Precision::Bf16 { 2 } else { 4 };
             let rows = longest.next_multiple_of(16).max(16);
-            // An odd number of 16 bytes a row, for the same reason; one tile more where gradients of scores are turned.
+            // An odd number of 16 bytes a row, for the same reason; on the way back two tiles hold weights later.
             let unit = 16 / bytes;
             let step = unit * ((8 * width.div_ceil(8) / unit) | 1);
-            let n_tiles = if is_back || bytes == 2 { 3 } else { 2 };
-            let turned = if is_back { rows * step.max(if bytes == 2 { 72 } else { 68 }) } else { 0 };
+            let weights = if is_back { 2 * rows * step.max(if bytes == 2 { 72 } else { 68 }) } else { 0 };
             let name = pick("attention_forward_short", "attention_backward_short");
-            (name, 2 * rows, step, bytes * (n_tiles * rows * step + turned) + 16)
+            (name, if is_back { 4 * rows } else { 2 * rows }, step, bytes * (2 * rows * step + weights) + 16)
         } else {
             // Whole blocks of 8 columns for the matrix units; at least as wide as a row of weights.
             let step = (8 * width.div_ceil(8) + 4).max(68);
@@ -255,9 +254,8 @@ impl Stack {
         let (t, d, p) = (self.rows(), self.d_model, self.pools.len());
         let dx = cuda.floats(t * d)?;
         let mut branch = run.elems(p * d)?;
-        let grid = Grid { blocks: (size(p), 1), threads: (256, 1), shared: 0 };
         let arguments = args![grad.ptr(), places.pools.ptr(), dx.ptr(), branch.ptr(), size(d)];
-        cuda.launch("pool_means_backward", grid, arguments)?;
+        cuda.launch("pool_means_backward", quads(d, p), arguments)?;
         for (index, (block, kept)) in self.blocks.iter().zip(kept).enumerate().rev() {
             let f = block.d_hidden;
             let is_last = index + 1 == self.blocks.len();
@@ -303,12 +301,9 @@ impl Stack {
     ) -> Result<Arc<Buffer>> {
         let cuda = Arc::clone(back.cuda());
         let (t, f, p) = (self.rows(), block.d_hidden, self.pools.len());
-        let strip = t.div_ceil(GELU_BLOCKS).max(8);
-        let strips = if is_last { p } else { t.div_ceil(strip) };
+        let (grid, strip) = if is_last { (quads(f, p), 0) } else { gelu_strips(t, f) };
+        let strips = grid.blocks.1 as usize;
         let partials = cuda.floats(strips * f)?;
-        let threads = if is_last { 128 } else { (f / 4).next_multiple_of(32).min(256) };
-        let grid =
-            Grid { blocks: (size(f.div_ceil(4 * threads)), size(strips)), threads: (size(threads), 1), shared: 0 };
         let (bias, mask) = (back.record.ptr(block.up[1]), block.drops[2].words());
         let (hidden, pre, sums) = (d_hidden.ptr(), kept.pre.ptr(), partials.ptr());
         let result = if is_last {
@@ -316,14 +311,14 @@ impl Stack {
             cuda.launch("gelu_means_backward", grid, arguments)?;
             Arc::clone(&kept.pre)
         } else {
-            let arguments = args![hidden, pre, bias, mask, sums, size(t), size(f), size(strip)];
+            let arguments = args![hidden, pre, bias, mask, sums, size(t), size(f), strip];
             cuda.launch("gelu_backward", grid, arguments)?;
             d_hidden
         };
         let lane = back.lane(&[block.up[1]])?;
         let to = back.sum_on(lane, block.up[1])?;
         if to != 0 {
-            add_partials(&cuda, lane, &partials, (strips, f), to)?;
+            add_partials(&cuda, lane, &partials, (strips, f), &[to])?;
         }
         Ok(result)
     }
@@ -357,6 +352,18 @@ impl Stack {
         run.cuda.launch(name, grid, arguments)?;
         Ok(d_qkv)
     }
+}
+
+/// Strips of rows or pools in which a block has 8 warps and 128 columns.
+fn quads(f: usize, strips: usize) -> Grid {
+    Grid { blocks: (size(f.div_ceil(128)), size(strips)), threads: (32, 8), shared: 0 }
+}
+
+/// The same for GELU over strips of equal size, and that size.
+fn gelu_strips(t: usize, f: usize) -> (Grid, u32) {
+    let strips = (GELU_BLOCKS / f.div_ceil(128)).max(1);
+    let strip = t.div_ceil(strips).next_multiple_of(8).max(32);
+    (quads(f, t.div_ceil(strip)), size(strip))
 }
 
 /// The steps that blocks share.
@@ -440,23 +447,17 @@ impl Run<'_> {
         (t, d): (usize, usize),
         back: &mut Back<'_, '_>,
     ) -> Result<()> {
-        let strip = t.div_ceil(NORM_BLOCKS).max(1).next_multiple_of(8);
-        let blocks = t.div_ceil(strip);
+        let blocks = t.div_ceil(8).min(NORM_BLOCKS);
         let partials = self.cuda.floats(blocks * 3 * d)?;
         let name = if d <= 256 { "norm_backward_8" } else { "norm_backward_32" };
         let grid = Grid { blocks: (size(blocks), 1), threads: (32, 8), shared: 8 * 4 * size(d) };
         let (rows, mask) = branch.map_or((0, NO_MASK), |(rows, drop, _)| (rows.ptr(), drop.words()));
         let (scale_ptr, sums) = (back.record.ptr(scale), partials.ptr());
-        let sizes = (size(t), size(d), size(strip));
-        let arguments =
-            args![dy.ptr(), x.ptr(), stats.ptr(), scale_ptr, dx.ptr(), rows, mask, sums, sizes.0, sizes.1, sizes.2];
+        let arguments = args![dy.ptr(), x.ptr(), stats.ptr(), scale_ptr, dx.ptr(), rows, mask, sums, size(t), size(d)];
         self.cuda.launch(name, grid, arguments)?;
         let lane = back.lane(&[scale, shift, branch.map_or(scale, |(_, _, bias)| bias)])?;
         let bias = branch.map_or(Ok(0), |(_, _, bias)| back.sum_on(lane, bias))?;
         let (scale, shift) = (back.sum_on(lane, scale)?, back.sum_on(lane, shift)?);
-        let grid = Grid { blocks: (size((3 * d).div_ceil(8)), 1), threads: (32, 8), shared: 0 };
-        self.cuda.launch_on(lane, "add_three", grid, args![sums, scale, shift, bias, size(blocks), size(d)])?;
-        self.cuda.hold(lane, [&partials]);
-        Ok(())
+        add_partials(self.cuda, lane, &partials, (blocks, d), &[scale, shift, bias])
     }
 }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use super::context::{Context, Grid, args};
 use super::memory::Buffer;
 use super::product::Product;
-use super::record::{Back, Operand, Record, narrow};
-use super::side::Lane;
-use crate::{Activation, Result, Shape};
+use super::record::{Back, Operand, Record};
+use super::side::{Lane, PartialSums};
+use crate::{Activation, Precision, Result, Shape};
 
 /// Rows of a strip whose columns are summed together.
-const STRIP: usize = 128;
+const STRIP: usize = 64;
 
 /// What kernels call a function.
 fn kind(activation: Option<Activation>) -> u32 {
@@ -32,20 +32,39 @@ pub(super) fn size(n: usize) -> u32 {
     n as u32
 }
 
-/// `to += ` the sum over `rows` of `x` `[rows, cols]`, each times its weight where there are weights.
+/// What is read, written and summed in one pass over a gradient; 0 for what there is not.
+#[derive(Default, Clone, Copy)]
+struct Settle {
+    grad: u64,
+    slopes: u64,
+    copy: u64,
+    weights: u64,
+    partials: u64,
+}
+
+impl Settle {
+    fn run(self, cuda: &Context, lane: Lane, (rows, cols): (usize, usize)) -> Result<()> {
+        let Self { grad, slopes, copy, weights, partials } = self;
+        let blocks = (size(cols.div_ceil(32)), size(rows.div_ceil(STRIP)));
+        let grid = Grid { blocks, threads: (32, 8), shared: 0 };
+        let sizes = (size(rows), size(cols), size(STRIP));
+        let arguments = args![grad, slopes, copy, weights, partials, sizes.0, sizes.1, sizes.2];
+        cuda.launch_on(lane, "settle", grid, arguments)
+    }
+}
+
+/// `to += ` the sum over `rows` of `x` `[rows, cols]`.
 pub(super) fn add_column_sums(
     cuda: &Arc<Context>,
     lane: Lane,
-    (x, weights): (u64, u64),
+    x: u64,
     (rows, cols): (usize, usize),
     to: u64,
 ) -> Result<()> {
     let strips = rows.div_ceil(STRIP);
     let partials = cuda.floats(strips * cols)?;
-    let grid = Grid { blocks: (size(cols.div_ceil(32)), size(strips)), threads: (32, 8), shared: 0 };
-    let sizes = (size(rows), size(cols), size(STRIP));
-    cuda.launch_on(lane, "column_sums", grid, args![x, weights, partials.ptr(), sizes.0, sizes.1, sizes.2])?;
-    add_partials(cuda, lane, &partials, (strips, cols), to)
+    Settle { grad: x, partials: partials.ptr(), ..Settle::default() }.run(cuda, lane, (rows, cols))?;
+    add_partials(cuda, lane, &partials, (strips, cols), &[to])
 }
 
 /// The same for what products are made of.
@@ -60,20 +79,30 @@ pub(super) fn add_column_sums_elem(
     let partials = cuda.floats(strips * cols)?;
     let grid = Grid { blocks: (size(cols.div_ceil(4 * 32)), size(strips)), threads: (32, 8), shared: 0 };
     cuda.launch_on(lane, "column_sums_elem", grid, args![x, partials.ptr(), size(rows), size(cols), size(STRIP)])?;
-    add_partials(cuda, lane, &partials, (strips, cols), to)
+    add_partials(cuda, lane, &partials, (strips, cols), &[to])
 }
 
+/// Adds `n` partial sums to gradients of `cols` values that lie side by side in them; to 0 nothing. On the side stream
+/// this can wait for others.
 pub(super) fn add_partials(
-    cuda: &Context,
+    cuda: &Arc<Context>,
     lane: Lane,
     partials: &Arc<Buffer>,
     (n, cols): (usize, usize),
-    to: u64,
+    to: &[u64],
 ) -> Result<()> {
-    let grid = Grid { blocks: (size(cols.div_ceil(8)), 1), threads: (32, 8), shared: 0 };
-    cuda.launch_on(lane, "add_partials", grid, args![partials.ptr(), to, size(n), size(cols)])?;
+    let step = to.len() * cols;
+    let wanted = to.iter().enumerate().filter(|(_, to)| **to != 0);
+    let sums = wanted.map(|(kind, &to)| {
+        let partials = Arc::clone(partials);
+        PartialSums { partials, first: kind * cols, n, step, cols, to }
+    });
+    let sums: Vec<PartialSums> = sums.collect();
+    if sums.is_empty() {
+        return Ok(());
+    }
     cuda.hold(lane, [partials]);
-    Ok(())
+    if lane == Lane::Side { cuda.add_later(sums) } else { cuda.add_now(&sums) }
 }
 
 #[derive(Clone, Copy)]
@@ -131,12 +160,7 @@ impl Record<'_> {
                 self.cuda.each("bias_activate", count, arguments)?;
             }
         }
-        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
-            if let Some(slopes) = &slopes {
-                back.cuda().each("multiply", count, args![grad.ptr(), slopes.ptr(), count as u64])?;
-            }
-            layer.backward(&grad, back)
-        };
+        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| layer.backward(&grad, slopes.as_deref(), back);
         Ok(self.push(&operands, Shape::Matrix(m, n), out, backward))
     }
 
@@ -151,6 +175,8 @@ impl Record<'_> {
         let arguments = args![self.ptr(logits), targets.ptr(), loss.ptr(), grads.ptr(), size(n), count];
         self.cuda.launch("bce", grid, arguments)?;
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
+            // The first of a pass.
+            back.cuda().forget_sums();
             back.cuda().each("scale_by", n, args![grads.ptr(), grad.ptr(), n as u64])?;
             back.give(logits, grads)
         };
@@ -159,11 +185,13 @@ impl Record<'_> {
 }
 
 impl Layer {
-    fn backward(self, grad: &Arc<Buffer>, back: &mut Back<'_, '_>) -> Result<()> {
+    fn backward(self, grad: &Arc<Buffer>, slopes: Option<&Buffer>, back: &mut Back<'_, '_>) -> Result<()> {
         let Self { x, weight, m, k, n, .. } = self;
         let cuda = Arc::clone(back.cuda());
-        let dy = narrow(&cuda, grad.ptr(), m * n)?;
-        self.parameters(grad, &dy, back)?;
+        let is_factor = back.record.wants_gradient(x) || (k > 1 && back.record.wants_gradient(weight));
+        let copy = (is_factor && cuda.precision == Precision::Bf16).then(|| cuda.take(2 * m * n)).transpose()?;
+        let dy = Operand { ptr: copy.as_ref().map_or(grad.ptr(), |copy| copy.ptr()), keep: copy };
+        self.parameters(grad, slopes, &dy, back)?;
         if let Some(target) = back.target(x)? {
             let weight = back.record.operand(weight)?;
             cuda.multiply(&Product {
@@ -183,24 +211,50 @@ impl Layer {
         Ok(())
     }
 
-    /// The gradients of weight and bias, on a stream of their own.
-    fn parameters(self, grad: &Arc<Buffer>, dy: &Operand, back: &mut Back<'_, '_>) -> Result<()> {
+    /// Makes of `grad` what products read, at `dy`, then the gradients of weight and bias on a stream of their own.
+    fn parameters(
+        self,
+        grad: &Arc<Buffer>,
+        slopes: Option<&Buffer>,
+        dy: &Operand,
+        back: &mut Back<'_, '_>,
+    ) -> Result<()> {
         let Self { x, weight, bias, m, k, n } = self;
         let cuda = Arc::clone(back.cuda());
-        let factor = if k == 1 { Operand { ptr: back.record.ptr(x), keep: None } } else { back.record.operand(x)? };
+        let is_outer = k == 1;
+        let factor = if is_outer { Operand { ptr: back.record.ptr(x), keep: None } } else { back.record.operand(x)? };
         let vars: Vec<usize> = [weight].into_iter().chain(bias).collect();
-        let lane = back.lane(&vars)?;
-        if let Some(bias) = bias {
-            let to = back.sum_on(lane, bias)?;
-            if to != 0 {
-                add_column_sums(&cuda, lane, (grad.ptr(), 0), (m, n), to)?;
-            }
+        // Of what is summed: the gradient, and where there is one value a row, its products with that.
+        let summed = [bias, is_outer.then_some(weight)];
+        let has_sums = summed.into_iter().flatten().any(|var| back.record.wants_gradient(var));
+        let strips = m.div_ceil(STRIP);
+        let n_kinds = if is_outer { 2 } else { 1 };
+        let partials = has_sums.then(|| cuda.floats(strips * n_kinds * n)).transpose()?;
+        let settle = Settle {
+            grad: grad.ptr(),
+            slopes: slopes.map_or(0, Buffer::ptr),
+            copy: dy.keep.as_ref().map_or(0, |copy| copy.ptr()),
+            weights: if is_outer { factor.ptr } else { 0 },
+            partials: partials.as_ref().map_or(0, |partials| partials.ptr()),
+        };
+        // Sums alone can wait; what products read cannot.
+        let is_awaited = settle.slopes != 0 || settle.copy != 0;
+        if is_awaited {
+            settle.run(&cuda, Lane::Main, (m, n))?;
         }
-        if k == 1 {
-            let to = back.sum_on(lane, weight)?;
-            if to != 0 {
-                add_column_sums(&cuda, lane, (grad.ptr(), factor.ptr), (m, n), to)?;
+        let lane = back.lane(&vars)?;
+        if let Some(partials) = &partials {
+            if !is_awaited {
+                settle.run(&cuda, lane, (m, n))?;
             }
+            let mut to = [0; 2];
+            for (to, var) in to.iter_mut().zip(summed) {
+                *to = var.map_or(Ok(0), |var| back.sum_on(lane, var))?;
+            }
+            add_partials(&cuda, lane, partials, (strips, n), &to[..n_kinds])?;
+        }
+        if is_outer {
+            // Its weight's gradient is one of the sums.
         } else if let Some(target) = back.target_on(lane, weight)? {
             let product = Product {
                 a: dy.ptr,

@@ -100,7 +100,7 @@ impl Record<'_> {
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
             let to = back.sum_of(x)?;
             let cuda = Arc::clone(back.cuda());
-            if to == 0 { Ok(()) } else { add_column_sums(&cuda, Lane::Main, (grad.ptr(), 0), (n_rows, cols), to) }
+            if to == 0 { Ok(()) } else { add_column_sums(&cuda, Lane::Main, grad.ptr(), (n_rows, cols), to) }
         };
         Ok(self.push(&[x], Shape::Matrix(n_rows, cols), out, backward))
     }

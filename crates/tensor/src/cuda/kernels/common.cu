@@ -13,11 +13,13 @@ __device__ __forceinline__ void store(elem* p, float x) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     *p = bits;
 }
-__device__ __forceinline__ float4 load4(const elem* p) {
-    uint2 bits = *(const uint2*)p;
+// Four values as they lie in memory, for what is loaded long before it is used.
+typedef uint2 Packed;
+__device__ __forceinline__ float4 unpack(Packed bits) {
     return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xFFFF0000u),
                        __uint_as_float(bits.y << 16), __uint_as_float(bits.y & 0xFFFF0000u));
 }
+__device__ __forceinline__ float4 load4(const elem* p) { return unpack(*(const Packed*)p); }
 __device__ __forceinline__ void store4(elem* p, float4 x) {
     uint2 bits;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits.x) : "f"(x.y), "f"(x.x));
@@ -30,6 +32,8 @@ __device__ __forceinline__ float4 load4(const float* p) { return *(const float4*
 __device__ __forceinline__ void store4(float* p, float4 x) { *(float4*)p = x; }
 #else
 typedef float elem;
+typedef float4 Packed;
+__device__ __forceinline__ float4 unpack(Packed x) { return x; }
 __device__ __forceinline__ float load(const elem* p) { return *p; }
 __device__ __forceinline__ void store(elem* p, float x) { *p = x; }
 __device__ __forceinline__ float4 load4(const elem* p) { return *(const float4*)p; }
@@ -90,36 +94,69 @@ __device__ __forceinline__ void put_quad(T* row, int col, int cols, bool is_even
 
 __device__ __forceinline__ float sum_of(float4 x) { return (x.x + x.y) + (x.z + x.w); }
 
-__device__ __forceinline__ float4 masked(const Mask& mask, u64 at, float4 x) {
-    if (!mask.bound) return x;
+__device__ __forceinline__ float4 dropped(const Mask& mask, u64 at, float4 x) {
     return make_float4(x.x * mask_at(mask, at), x.y * mask_at(mask, at + 1), x.z * mask_at(mask, at + 2),
                        x.w * mask_at(mask, at + 3));
+}
+
+__device__ __forceinline__ float4 masked(const Mask& mask, u64 at, float4 x) {
+    return mask.bound ? dropped(mask, at, x) : x;
 }
 
 __device__ __forceinline__ void grow(float4& sum, float4 x) {
     sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
 }
 
-// The exact GELU and its slope, with the CPU's formula.
-__device__ __forceinline__ float2 gelu(float x) {
-    float bell = __expf(-0.5f * x * x);
-    float t;
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(t) : "f"(1.0f + 0.3275911f * 0.70710678f * fabsf(x)));
-    float p = 1.0614054f;
-    p = p * t - 1.453152f;
-    p = p * t + 1.4214137f;
-    p = p * t - 0.28449674f;
-    p = p * t + 0.2548296f;
-    float tail = 0.5f * p * t * bell;
-    float phi = x >= 0.0f ? 1.0f - tail : tail;
-    return make_float2(x * phi, phi + x * bell * 0.3989423f);
+// The sum over the 8 warps of a block, in order; for the first warp.
+__device__ __forceinline__ float4 block_sum(float4 sum) {
+    __shared__ float4 sums[8][32];
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0)
+        for (int warp = 1; warp < 8; warp++) grow(sum, sums[warp][threadIdx.x]);
+    return sum;
+}
+
+// The exact GELU with the CPU's formula: a polynomial in t = 1 / (1 + c |x|) for what is left of the bell's area beyond
+// |x|. Factors are folded into the constants, since these functions are what their kernels spend their time on: `a` is
+// |x| as a power of two wants it, so that the bell is 2^(-a a).
+struct Bell {
+    float a, t, height;
+};
+
+__device__ __forceinline__ Bell bell(float x) {
+    Bell b;
+    b.a = fabsf(x) * 0.84932180f;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(b.t) : "f"(fmaf(b.a, 0.27273748f, 1.0f)));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(b.height) : "f"(-b.a * b.a));
+    return b;
+}
+
+__device__ __forceinline__ float gelu_value(float x) {
+    Bell b = bell(x);
+    float p = fmaf(0.62485470f, b.t, -0.85547788f);
+    p = fmaf(p, b.t, 0.83679339f);
+    p = fmaf(p, b.t, -0.16748465f);
+    p = fmaf(p, b.t, 0.15001946f);
+    return fmaf(-p * b.t, b.a * b.height, fmaxf(x, 0.0f));
+}
+
+__device__ __forceinline__ float gelu_slope(float x) {
+    Bell b = bell(x);
+    float p = fmaf(0.53070271f, b.t, -0.72657601f);
+    p = fmaf(p, b.t, 0.71070687f);
+    p = fmaf(p, b.t, -0.14224837f);
+    p = fmaf(p, b.t, 0.12741480f);
+    // That at -|x|; the two sum to 1.
+    float below = fmaf(p, b.t, -0.46971864f * b.a) * b.height;
+    return x >= 0.0f ? 1.0f - below : below;
 }
 
 // A function of one value and its slope: 0 none, 1 ReLU, 2 GELU, 3 sigmoid, 4 tanh, 5 cos.
 __device__ __forceinline__ float2 activation(int kind, float x) {
     switch (kind) {
         case 1: return x <= 0.0f ? make_float2(0.0f, 0.0f) : make_float2(x, 1.0f);
-        case 2: return gelu(x);
+        case 2: return make_float2(gelu_value(x), gelu_slope(x));
         case 3: { float y = 1.0f / (1.0f + expf(-x)); return make_float2(y, y * (1.0f - y)); }
         case 4: { float y = tanhf(x); return make_float2(y, 1.0f - y * y); }
         case 5: { float s, c; sincosf(x, &s, &c); return make_float2(c, -s); }

@@ -52,8 +52,8 @@ __device__ __forceinline__ void residual_norm(const float* x, const elem* branch
 // Partial sums over the block's rows: of the scale's, the shift's and the branch's bias's gradient.
 template <int N>
 __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, const float2* stats, const float* scale,
-                                              float* dx, elem* branch, Mask mask, float* partials, int rows, int cols,
-                                              int strip) {
+                                              float* dx, elem* branch, Mask mask, float* partials, int rows,
+                                              int cols) {
     extern __shared__ float shared[];
     int lane = threadIdx.x, warp = threadIdx.y, n_warps = blockDim.y;
     bool is_even = cols % 4 == 0;
@@ -61,8 +61,8 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
     float4 d_scale[N / 4], d_shift[N / 4], d_bias[N / 4];
 #pragma unroll
     for (int q = 0; q < N / 4; q++) d_scale[q] = d_shift[q] = d_bias[q] = zero;
-    int end = min(rows, (int)(blockIdx.x + 1) * strip);
-    for (int row = blockIdx.x * strip + warp; row < end; row += n_warps) {
+    // In steps of the whole grid, so that no warp has more than one row more than another.
+    for (int row = blockIdx.x * n_warps + warp; row < rows; row += gridDim.x * n_warps) {
         float2 stat = stats[row];
         u64 first = (u64)row * cols;
         float4 g[N / 4], normal[N / 4], before[N / 4];
@@ -131,130 +131,151 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
     }                                                                                                                 \
     extern "C" __global__ void __launch_bounds__(256, N == 8 ? 3 : 1)                                                 \
     norm_backward_##N(const elem* dy, const float* x, const float2* stats, const float* scale, float* dx,             \
-                      elem* branch, Mask mask, float* partials, int rows, int cols, int strip) {                      \
-        norm_backward<N>(dy, x, stats, scale, dx, branch, mask, partials, rows, cols, strip);                         \
+                      elem* branch, Mask mask, float* partials, int rows, int cols) {                                 \
+        norm_backward<N>(dy, x, stats, scale, dx, branch, mask, partials, rows, cols);                                \
     }
 
 NORMS(8)
 NORMS(32)
 
-// to_k += the sum of partials[·, k · cols + ·], in order; one warp a column.
-extern "C" __global__ void add_three(const float* partials, float* to0, float* to1, float* to2, int n_partials,
-                                     int cols) {
-    int at = blockIdx.x * blockDim.y + threadIdx.y;
-    int kind = at / cols, col = at % cols;
-    float* to = kind == 0 ? to0 : kind == 1 ? to1 : to2;
-    if (kind > 2 || !to) return;
-    float sum = 0.0f;
-    for (int p = threadIdx.x; p < n_partials; p += 32) sum += partials[((u64)p * 3 + kind) * cols + col];
-    sum = warp_sum(sum);
-    if (threadIdx.x == 0) to[col] += sum;
-}
+// GELU's kernels: a lane four columns, the block's 8 warps share its rows. All widths are multiples of 4.
+//
+// FORWARD: to = drop(gelu(pre + bias)). MEANS: only its sum. BACKWARD: grads · slope(pre + bias), dropped, in their place
+// and summed. SHARED: the same with one gradient for all rows, in the place of pre.
+enum { FORWARD, MEANS, BACKWARD, SHARED };
 
-// hidden = drop(gelu(pre + bias)). All widths are multiples of 4.
-extern "C" __global__ void gelu_forward(const elem* pre, const float* bias, Mask mask, elem* hidden, int cols, u64 n) {
-    for (u64 i = 4 * (blockIdx.x * (u64)blockDim.x + threadIdx.x); i < n; i += 4 * (u64)gridDim.x * blockDim.x) {
-        float4 x = load4(pre + i), b = *(const float4*)(bias + column_of(i, cols));
-        float4 y = make_float4(gelu(x.x + b.x).x, gelu(x.y + b.y).x, gelu(x.z + b.z).x, gelu(x.w + b.w).x);
-        store4(hidden + i, masked(mask, i, y));
-    }
-}
-
-// grads = drop(grads · slope(pre + bias)) in their place, with partial sums over strips of rows.
-// Where there are pools instead, block y is a pool, every row of it has the gradient means / rows of the pool, and the
-// result takes the place of pre.
-template <bool MEANS>
-__device__ __forceinline__ void gelu_strip(elem* grads, const elem* means, elem* pre, const float* bias, Mask mask,
-                                           float* partials, int first, int end, int cols) {
-    int col = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
-    if (col >= cols) return;
-    float4 b = *(const float4*)(bias + col);
-    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f), mean = sum;
-    if (MEANS && first < end) {
-        float share = 1.0f / (end - first);
-        mean = load4(means + (u64)blockIdx.y * cols + col);
-        mean = make_float4(mean.x * share, mean.y * share, mean.z * share, mean.w * share);
-    }
-    for (int row = first; row < end; row += 4) {
-        float4 x[4], grad[4];
-        // All that is read, before anything is written.
-#pragma unroll
-        for (int r = 0; r < 4; r++) {
-            if (row + r >= end) break;
-            x[r] = load4(pre + (u64)(row + r) * cols + col);
-            grad[r] = MEANS ? mean : load4(grads + (u64)(row + r) * cols + col);
-        }
-#pragma unroll
-        for (int r = 0; r < 4; r++) {
-            if (row + r >= end) break;
-            u64 i = (u64)(row + r) * cols + col;
-            grad[r].x *= gelu(x[r].x + b.x).y;
-            grad[r].y *= gelu(x[r].y + b.y).y;
-            grad[r].z *= gelu(x[r].z + b.z).y;
-            grad[r].w *= gelu(x[r].w + b.w).y;
-            grad[r] = masked(mask, i, grad[r]);
-            grow(sum, grad[r]);
-            store4((MEANS ? pre : grads) + i, grad[r]);
-        }
-    }
-    *(float4*)(partials + (u64)blockIdx.y * cols + col) = sum;
-}
-
-extern "C" __global__ void gelu_backward(elem* grads, elem* pre, const float* bias, Mask mask, float* partials,
-                                         int rows, int cols, int strip) {
-    int first = blockIdx.y * strip;
-    gelu_strip<false>(grads, nullptr, pre, bias, mask, partials, first, min(rows, first + strip), cols);
-}
-
-extern "C" __global__ void gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask,
-                                               float* partials, const u32* pools, int cols) {
-    gelu_strip<true>(nullptr, means, pre, bias, mask, partials, pools[blockIdx.y], pools[blockIdx.y + 1], cols);
-}
-
-// The mean of drop(gelu(pre + bias)) over the rows of each pool.
-extern "C" __global__ void gelu_means(const elem* pre, const float* bias, Mask mask, const u32* pools, elem* means,
-                                      int cols) {
-    int col = 4 * (blockIdx.x * blockDim.x + threadIdx.x);
-    if (col >= cols) return;
-    int first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
-    float4 b = *(const float4*)(bias + col);
+template <int KIND, bool DROPS>
+__device__ __forceinline__ float4 gelu_rows(const elem* pre, const elem* grads, float4 shared_grad, elem* to, float4 b,
+                                            Mask mask, int first, int end, int cols, int col) {
+    constexpr bool IS_BACK = KIND == BACKWARD || KIND == SHARED;
+    // As many rows at once as registers are left for, with as many more on their way.
+    constexpr int N = DROPS || (sizeof(elem) == 4 && IS_BACK) ? 2 : 4;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-#pragma unroll 4
-    for (int row = first; row < end; row++) {
-        u64 i = (u64)row * cols + col;
-        float4 x = load4(pre + i);
-        float4 y = make_float4(gelu(x.x + b.x).x, gelu(x.y + b.y).x, gelu(x.z + b.z).x, gelu(x.w + b.w).x);
-        grow(sum, masked(mask, i, y));
+    int row = first + threadIdx.y;
+    if (row >= end) return sum;
+    Packed x[N], grad[N], next_x[N], next_grad[N];
+    // Behind the end the last row again, so that no read waits for a question.
+    auto load_rows = [&](int from, Packed(&xs)[N], Packed(&gs)[N]) {
+#pragma unroll
+        for (int r = 0; r < N; r++) {
+            u64 at = (u64)(u32)min(from + 8 * r, end - 1) * (u32)cols + col;
+            xs[r] = *(const Packed*)(pre + at);
+            if (KIND == BACKWARD) gs[r] = *(const Packed*)(grads + at);
+        }
+    };
+    load_rows(row, x, grad);
+#pragma unroll 1
+    while (true) {
+        int next = row + 8 * N;
+        // Rows that are written below are not among them, unless they are not used either.
+        if (next < end) load_rows(next, next_x, next_grad);
+#pragma unroll
+        for (int r = 0; r < N; r++) {
+            if (row + 8 * r >= end) break;
+            u64 at = (u64)(u32)(row + 8 * r) * (u32)cols + col;
+            float4 v = unpack(x[r]), g = KIND == BACKWARD ? unpack(grad[r]) : shared_grad, y;
+            grow(v, b);
+            if (IS_BACK)
+                y = make_float4(g.x * gelu_slope(v.x), g.y * gelu_slope(v.y), g.z * gelu_slope(v.z),
+                                g.w * gelu_slope(v.w));
+            else
+                y = make_float4(gelu_value(v.x), gelu_value(v.y), gelu_value(v.z), gelu_value(v.w));
+            if (DROPS) y = dropped(mask, at, y);
+            if (KIND != FORWARD) grow(sum, y);
+            if (KIND != MEANS) store4(to + at, y);
+        }
+        row = next;
+        if (row >= end) return sum;
+#pragma unroll
+        for (int r = 0; r < N; r++) x[r] = next_x[r], grad[r] = next_grad[r];
     }
-    float share = 1.0f / max(end - first, 1);
-    store4(means + (u64)blockIdx.y * cols + col,
-           make_float4(sum.x * share, sum.y * share, sum.z * share, sum.w * share));
 }
 
-// values = fed + bias (0 for an empty pool) + the mean row of x; one block a pool.
+// The same with or without dropout, which is no question to ask at every value.
+template <int KIND>
+__device__ __forceinline__ float4 gelu_strip(const elem* pre, const elem* grads, float4 shared_grad, elem* to,
+                                             const float* bias, const Mask& mask, int first, int end, int cols,
+                                             int col) {
+    if (col >= cols) return make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    float4 b = *(const float4*)(bias + col);
+    if (mask.bound) return gelu_rows<KIND, true>(pre, grads, shared_grad, to, b, mask, first, end, cols, col);
+    return gelu_rows<KIND, false>(pre, grads, shared_grad, to, b, mask, first, end, cols, col);
+}
+
+#define GELU_COLUMN (4 * (int)(blockIdx.x * 32 + threadIdx.x))
+
+extern "C" __global__ void __launch_bounds__(256, 4)
+gelu_forward(const elem* pre, const float* bias, Mask mask, elem* hidden, int rows, int cols, int strip) {
+    int first = blockIdx.y * strip;
+    float4 none = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    gelu_strip<FORWARD>(pre, nullptr, none, hidden, bias, mask, first, min(rows, first + strip), cols, GELU_COLUMN);
+}
+
+// The mean over the rows of each pool.
+extern "C" __global__ void __launch_bounds__(256, 4)
+gelu_means(const elem* pre, const float* bias, Mask mask, const u32* pools, elem* means, int cols) {
+    int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    sum = block_sum(gelu_strip<MEANS>(pre, nullptr, sum, nullptr, bias, mask, first, end, cols, col));
+    float share = 1.0f / max(end - first, 1);
+    if (threadIdx.y == 0 && col < cols)
+        store4(means + (u64)blockIdx.y * cols + col,
+               make_float4(sum.x * share, sum.y * share, sum.z * share, sum.w * share));
+}
+
+// With partial sums over strips of rows.
+extern "C" __global__ void __launch_bounds__(256, 4)
+gelu_backward(elem* grads, const elem* pre, const float* bias, Mask mask, float* partials, int rows, int cols,
+              int strip) {
+    int col = GELU_COLUMN, first = blockIdx.y * strip, end = min(rows, first + strip);
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    sum = block_sum(gelu_strip<BACKWARD>(pre, grads, sum, grads, bias, mask, first, end, cols, col));
+    if (threadIdx.y == 0 && col < cols) store4(partials + (u64)blockIdx.y * cols + col, sum);
+}
+
+// Every row of a pool has the gradient of its mean / rows of the pool; partial sums over pools.
+extern "C" __global__ void __launch_bounds__(256, 4)
+gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask, float* partials, const u32* pools,
+                    int cols) {
+    int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
+    float4 grad = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (col < cols) grad = load4(means + (u64)blockIdx.y * cols + col);
+    float share = 1.0f / max(end - first, 1);
+    grad = make_float4(grad.x * share, grad.y * share, grad.z * share, grad.w * share);
+    float4 sum = block_sum(gelu_strip<SHARED>(pre, nullptr, grad, pre, bias, mask, first, end, cols, col));
+    if (threadIdx.y == 0 && col < cols) store4(partials + (u64)blockIdx.y * cols + col, sum);
+}
+
+// values = fed + bias (0 for an empty pool) + the mean row of x; cut as GELU is.
 extern "C" __global__ void pool_means(const float* x, const elem* fed, const float* bias, const u32* pools,
                                       float* values, int cols) {
-    int first = pools[blockIdx.x], end = pools[blockIdx.x + 1];
+    int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
+    bool is_even = cols % 4 == 0;
+    float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+#pragma unroll 4
+    for (int row = first + threadIdx.y; row < end; row += 8) grow(sum, quad(x + (u64)row * cols, col, cols, is_even));
+    sum = block_sum(sum);
+    if (threadIdx.y > 0) return;
     float share = 1.0f / max(end - first, 1);
-    for (int col = threadIdx.x; col < cols; col += blockDim.x) {
-        float sum = 0.0f;
-#pragma unroll 8
-        for (int row = first; row < end; row++) sum += x[(u64)row * cols + col];
-        u64 at = (u64)blockIdx.x * cols + col;
-        float value = sum * share;
-        if (fed && first < end) value += load(fed + at) + bias[col];
-        values[at] = value;
+    u64 at = (u64)blockIdx.y * cols;
+    sum = make_float4(sum.x * share, sum.y * share, sum.z * share, sum.w * share);
+    if (fed && first < end) {
+        float4 value = quad(fed + at, col, cols, is_even);
+        grow(value, quad(bias, col, cols, is_even));
+        grow(sum, value);
     }
+    put_quad(values + at, col, cols, is_even, sum);
 }
 
 // dx = each row's share of its pool's gradient, and the gradients themselves as elem, zero for an empty pool.
 extern "C" __global__ void pool_means_backward(const float* grads, const u32* pools, float* dx, elem* copy, int cols) {
-    int first = pools[blockIdx.x], end = pools[blockIdx.x + 1];
+    int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
+    bool is_even = cols % 4 == 0;
+    u64 at = (u64)blockIdx.y * cols;
+    float4 grad = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    if (first < end) grad = quad(grads + at, col, cols, is_even);
+    if (threadIdx.y == 0) put_quad(copy + at, col, cols, is_even, grad);
     float share = 1.0f / max(end - first, 1);
-    for (int col = threadIdx.x; col < cols; col += blockDim.x) {
-        u64 at = (u64)blockIdx.x * cols + col;
-        float grad = first < end ? grads[at] : 0.0f;
-        store(copy + at, grad);
-        for (int row = first; row < end; row++) dx[(u64)row * cols + col] = grad * share;
-    }
+    grad = make_float4(grad.x * share, grad.y * share, grad.z * share, grad.w * share);
+    for (int row = first + threadIdx.y; row < end; row += 8) put_quad(dx + (u64)row * cols, col, cols, is_even, grad);
 }

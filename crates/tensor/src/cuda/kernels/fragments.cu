@@ -1,21 +1,20 @@
 // Products of 16 rows on the matrix units, which read TF32 or, with BF16, pairs of those. Lane 4 · g + t of a warp holds
 // rows g and g + 8, columns 2 t and 2 t + 1 of every block of 8 columns of a result.
-
 //
-// Tiles have as many rows as the block has warps · 16; behind them products read rows that are there, whose results
-// nobody keeps or whose weights are 0. So no product has a branch in it, and all its reads are under way at once.
+// Tiles have a multiple of 16 rows, of which `last` begins the last 16; behind them products read rows that are there,
+// whose results nobody keeps or whose weights are 0. So no product has a branch in it, and all its reads are under way
+// at once.
 
 #define TURNED_STEP (sizeof(elem) == 2 ? 72 : 68)
 
 // The first of 16 rows, or of the last 16 of the tile.
-__device__ __forceinline__ int row_block(int j) { return min(16 * j, (int)blockDim.x / 2 - 16); }
+__device__ __forceinline__ int row_block(int j, int last) { return min(16 * j, last); }
 
 #ifdef BF16
 
-// Tiles of the way there, and blocks that a processor should hold.
-#define SHORT_TILES 3
-#define SHORT_BLOCKS 5
-#define SHORT_BLOCKS_BACK 4
+// Blocks that a processor should hold, on the way there and back.
+#define SHORT_BLOCKS 7
+#define SHORT_BLOCKS_BACK 3
 
 __device__ __forceinline__ u32 pack2(float x, float y) {
     u32 bits;
@@ -23,6 +22,7 @@ __device__ __forceinline__ u32 pack2(float x, float y) {
     return bits;
 }
 __device__ __forceinline__ void store2(elem* p, float x, float y) { *(u32*)p = pack2(x, y); }
+__device__ __forceinline__ void store2_rounded(elem* p, float x, float y) { store2(p, x, y); }
 __device__ __forceinline__ void store_rounded(elem* p, float4 x) { store4(p, x); }
 
 __device__ __forceinline__ void mma16(float (&c)[4], const u32 (&a)[4], u32 b0, u32 b1) {
@@ -53,27 +53,29 @@ __device__ __forceinline__ void blocks4_turned(u32 (&x)[4], const elem* p) {
                  : "r"(at) : "memory");
 }
 
-// c += 16 rows of a · (64 rows of b)ᵀ.
-__device__ __forceinline__ void rows_by_rows(float (&c)[8][4], const elem* a, const elem* b, int step, int width) {
+// c += 16 rows of a · (16 N rows of b from block `begin` on)ᵀ.
+template <int N>
+__device__ __forceinline__ void rows_by_rows(float (&c)[2 * N][4], const elem* a, const elem* b, int step, int width,
+                                             int begin, int last) {
     int lane = threadIdx.x % 32;
     const elem* p = a + (lane / 8 % 2 * 8 + lane % 8) * step + lane / 16 * 8;
     const elem* q = b + (lane / 16 * 8 + lane % 8) * step + lane / 8 % 2 * 8;
-    u32 x[4], y[4][4];
+    u32 x[4], y[N][4];
     int k = 0;
 #pragma unroll 1
     for (; k + 8 < width; k += 16) {
         blocks4(x, p + k);
 #pragma unroll
-        for (int j = 0; j < 4; j++) blocks4(y[j], q + row_block(j) * step + k);
+        for (int j = 0; j < N; j++) blocks4(y[j], q + row_block(begin + j, last) * step + k);
 #pragma unroll
-        for (int j = 0; j < 4; j++) mma16(c[2 * j], x, y[j][0], y[j][1]), mma16(c[2 * j + 1], x, y[j][2], y[j][3]);
+        for (int j = 0; j < N; j++) mma16(c[2 * j], x, y[j][0], y[j][1]), mma16(c[2 * j + 1], x, y[j][2], y[j][3]);
     }
     if (k >= width) return;
     // One block of 8 columns is left: what stands behind it is another row's.
     blocks4(x, p + k);
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-        blocks4(y[0], q + row_block(j) * step + k);
+    for (int j = 0; j < N; j++) {
+        blocks4(y[0], q + row_block(begin + j, last) * step + k);
         mma8(c[2 * j], x[0], x[1], y[0][0]), mma8(c[2 * j + 1], x[0], x[1], y[0][2]);
     }
 }
@@ -89,7 +91,15 @@ struct Weights {
             for (int i = 0; i < 4; i++) x[j][i] = pack2(s[2 * j + i / 2][i % 2 * 2], s[2 * j + i / 2][i % 2 * 2 + 1]);
     }
 
-    // Columns first.. of what `leave` has left, as rows.
+    // Rows first.. of what `leave_weights` has left.
+    __device__ __forceinline__ void take(const elem* from, int first) {
+        int lane = threadIdx.x % 32;
+        const elem* p = from + (first + lane / 8 % 2 * 8 + lane % 8) * TURNED_STEP + lane / 16 * 8;
+#pragma unroll
+        for (int j = 0; j < 4; j++) blocks4(x[j], p + 16 * j);
+    }
+
+    // Its columns first.., as rows.
     __device__ __forceinline__ void take_turned(const elem* turned, int first, int n_rows) {
         int lane = threadIdx.x % 32;
         const elem* p = turned + (lane / 16 * 8 + lane % 8) * TURNED_STEP + first + lane / 8 % 2 * 8;
@@ -100,22 +110,13 @@ struct Weights {
         }
     }
 
-    __device__ __forceinline__ void leave(elem* turned, int first) const {
-        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-        for (int j = 0; j < 4; j++)
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                *(u32*)(turned + (first + g + i % 2 * 8) * TURNED_STEP + 16 * j + i / 2 * 8 + 2 * t) = x[j][i];
-    }
-
     // c = weights · 16 columns of the tile.
-    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step) const {
+    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step, int last) const {
         int lane = threadIdx.x % 32;
         const elem* p = tile + (lane / 8 % 2 * 8 + lane % 8) * step + lane / 16 * 8;
         u32 y[4][4];
 #pragma unroll
-        for (int j = 0; j < 4; j++) blocks4_turned(y[j], p + row_block(j) * step);
+        for (int j = 0; j < 4; j++) blocks4_turned(y[j], p + row_block(j, last) * step);
 #pragma unroll
         for (int j = 0; j < 4; j++) mma16(c[0], x[j], y[j][0], y[j][1]), mma16(c[1], x[j], y[j][2], y[j][3]);
     }
@@ -123,29 +124,31 @@ struct Weights {
 
 #else
 
-#define SHORT_TILES 2
 #define SHORT_BLOCKS 4
 #define SHORT_BLOCKS_BACK 2
 
 __device__ __forceinline__ void store2(elem* p, float x, float y) { *(float2*)p = make_float2(x, y); }
+__device__ __forceinline__ void store2_rounded(elem* p, float x, float y) { store2(p, tf32(x), tf32(y)); }
 __device__ __forceinline__ void store_rounded(elem* p, float4 x) {
     *(float4*)p = make_float4(tf32(x.x), tf32(x.y), tf32(x.z), tf32(x.w));
 }
 
-// c += 16 rows of a · (64 rows of b)ᵀ.
-__device__ __forceinline__ void rows_by_rows(float (&c)[8][4], const elem* a, const elem* b, int step, int width) {
+// c += 16 rows of a · (16 N rows of b from block `begin` on)ᵀ.
+template <int N>
+__device__ __forceinline__ void rows_by_rows(float (&c)[2 * N][4], const elem* a, const elem* b, int step, int width,
+                                             int begin, int last) {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     const elem *p = a + g * step + t, *q = b + g * step + t;
 #pragma unroll 1
     for (int k = 0; k < width; k += 8) {
-        float x[4] = {p[k], p[8 * step + k], p[k + 4], p[8 * step + k + 4]}, y[8][2];
+        float x[4] = {p[k], p[8 * step + k], p[k + 4], p[8 * step + k + 4]}, y[2 * N][2];
 #pragma unroll
-        for (int j = 0; j < 8; j++) {
-            const elem* row = q + (row_block(j / 2) + j % 2 * 8) * step + k;
+        for (int j = 0; j < 2 * N; j++) {
+            const elem* row = q + (row_block(begin + j / 2, last) + j % 2 * 8) * step + k;
             y[j][0] = row[0], y[j][1] = row[4];
         }
 #pragma unroll
-        for (int j = 0; j < 8; j++) mma(c[j], x, y[j][0], y[j][1]);
+        for (int j = 0; j < 2 * N; j++) mma(c[j], x, y[j][0], y[j][1]);
     }
 }
 
@@ -160,7 +163,18 @@ struct Weights {
             x[j][0] = tf32(s[j][0]), x[j][1] = tf32(s[j][2]), x[j][2] = tf32(s[j][1]), x[j][3] = tf32(s[j][3]);
     }
 
-    // Columns first.. of what `leave` has left, as rows.
+    // Rows first.. of what `leave_weights` has left.
+    __device__ __forceinline__ void take(const elem* from, int first) {
+        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+        const elem* p = from + (first + g) * TURNED_STEP + 2 * t;
+#pragma unroll
+        for (int j = 0; j < 8; j++) {
+            float2 low = *(const float2*)(p + 8 * j), high = *(const float2*)(p + 8 * TURNED_STEP + 8 * j);
+            x[j][0] = low.x, x[j][1] = high.x, x[j][2] = low.y, x[j][3] = high.y;
+        }
+    }
+
+    // Its columns first.., as rows.
     __device__ __forceinline__ void take_turned(const elem* turned, int first, int n_rows) {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const elem* p = turned + 2 * t * TURNED_STEP + first + g;
@@ -173,24 +187,14 @@ struct Weights {
         }
     }
 
-    __device__ __forceinline__ void leave(elem* turned, int first) const {
-        int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-        elem* p = turned + (first + g) * TURNED_STEP + 2 * t;
-#pragma unroll
-        for (int j = 0; j < 8; j++) {
-            store2(p + 8 * j, x[j][0], x[j][2]);
-            store2(p + 8 * TURNED_STEP + 8 * j, x[j][1], x[j][3]);
-        }
-    }
-
     // c = weights · 16 columns of the tile.
-    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step) const {
+    __device__ __forceinline__ void times(float (&c)[2][4], const elem* tile, int step, int last) const {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
         const elem* p = tile + 2 * t * step + g;
         float y[8][4];
 #pragma unroll
         for (int j = 0; j < 8; j++) {
-            const elem* q = p + (row_block(j / 2) + j % 2 * 8) * step;
+            const elem* q = p + (row_block(j / 2, last) + j % 2 * 8) * step;
             y[j][0] = q[0], y[j][1] = q[step], y[j][2] = q[8], y[j][3] = q[step + 8];
         }
 #pragma unroll
@@ -199,3 +203,14 @@ struct Weights {
 };
 
 #endif
+
+// 16 rows and 32 columns of weights, for others of the block to take as a factor.
+__device__ __forceinline__ void leave_weights(elem* to, int first, int col, const float (&s)[4][4]) {
+    int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+    elem* p = to + (first + g) * TURNED_STEP + col + 2 * t;
+#pragma unroll
+    for (int b = 0; b < 4; b++) {
+        store2_rounded(p + 8 * b, s[b][0], s[b][1]);
+        store2_rounded(p + 8 * TURNED_STEP + 8 * b, s[b][2], s[b][3]);
+    }
+}

@@ -44,36 +44,75 @@ struct Ends {
     int end[4];
 };
 
-// The parts side by side in rows of `width`, from column `first` on; one warp a row.
+// Whether rows and all their parts may be moved two values at a time.
+__device__ __forceinline__ bool has_pairs(const Ends& ends, int first, int width, const float* const (&places)[5]) {
+    u64 bits = first | ends.end[0] | ends.end[1] | ends.end[2] | ends.end[3] | width;
+    u64 at = (u64)places[0] | (u64)places[1] | (u64)places[2] | (u64)places[3] | (u64)places[4];
+    return bits % 2 == 0 && at % 8 == 0;
+}
+
+// The parts side by side in rows of `width`, from column `first` on; one warp a row. All parts are read before any is
+// written, as far as one step goes.
 extern "C" __global__ void columns_in(const float* part0, const float* part1, const float* part2, const float* part3,
                                       Ends ends, float* whole, int first, int width, int rows) {
-    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     const float* parts[4] = {part0, part1, part2, part3};
+    int begins[4] = {first, ends.end[0], ends.end[1], ends.end[2]};
+    float* to = whole + (u64)row * width;
+    int begin = 0;
+    if (has_pairs(ends, first, width, {part0, part1, part2, part3, whole})) {
+        float2 pairs[4];
+        begin = 64;
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int cols = ends.end[i] - begins[i];
+            if (2 * lane < cols) pairs[i] = *(const float2*)(parts[i] + (u64)row * cols + 2 * lane);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (2 * lane < ends.end[i] - begins[i]) *(float2*)(to + begins[i] + 2 * lane) = pairs[i];
+    }
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        int cols = ends.end[i] - first;
-        for (int col = threadIdx.x; col < cols; col += 32)
-            whole[(u64)row * width + first + col] = parts[i][(u64)row * cols + col];
-        first += cols;
+        int cols = ends.end[i] - begins[i];
+        for (int col = begin + lane; col < cols; col += 32) to[begins[i] + col] = parts[i][(u64)row * cols + col];
     }
 }
 
 // And back; bit i of `add` says that part i has a sum already, and a part that is nowhere is left out.
 extern "C" __global__ void columns_out(const float* whole, float* part0, float* part1, float* part2, float* part3,
                                        Ends ends, int first, int width, int add, int rows) {
-    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     float* parts[4] = {part0, part1, part2, part3};
+    int begins[4] = {first, ends.end[0], ends.end[1], ends.end[2]};
+    const float* from = whole + (u64)row * width;
+    int begin = 0;
+    if (has_pairs(ends, first, width, {part0, part1, part2, part3, whole})) {
+        float2 pairs[4];
+        begin = 64;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (parts[i] && 2 * lane < ends.end[i] - begins[i])
+                pairs[i] = *(const float2*)(from + begins[i] + 2 * lane);
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            int cols = ends.end[i] - begins[i];
+            if (!parts[i] || 2 * lane >= cols) continue;
+            float2* to = (float2*)(parts[i] + (u64)row * cols + 2 * lane);
+            float2 before = add >> i & 1 ? *to : make_float2(0.0f, 0.0f);
+            *to = make_float2(before.x + pairs[i].x, before.y + pairs[i].y);
+        }
+    }
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        int cols = ends.end[i] - first;
-        if (parts[i])
-            for (int col = threadIdx.x; col < cols; col += 32) {
-                float* to = parts[i] + (u64)row * cols + col;
-                *to = (add >> i & 1 ? *to : 0.0f) + whole[(u64)row * width + first + col];
-            }
-        first += cols;
+        int cols = ends.end[i] - begins[i];
+        if (!parts[i]) continue;
+        for (int col = begin + lane; col < cols; col += 32) {
+            float* to = parts[i] + (u64)row * cols + col;
+            *to = (add >> i & 1 ? *to : 0.0f) + from[begins[i] + col];
+        }
     }
 }
 
@@ -98,62 +137,87 @@ extern "C" __global__ void outer(const float* x, const float* w, const float* bi
     }
 }
 
-extern "C" __global__ void multiply(float* x, const float* by, u64 n) {
-    FOR(i, n / 4) {
-        float4 a = load4(x + 4 * i), b = load4(by + 4 * i);
-        store4(x + 4 * i, make_float4(a.x * b.x, a.y * b.y, a.z * b.z, a.w * b.w));
-    }
-    FOR(i, n % 4) x[n - 1 - i] *= by[n - 1 - i];
-}
-
 // Partial sums over strips of rows: a warp's lanes are columns, the block's 8 warps share the rows.
-__device__ __forceinline__ void strip_sum(float sum, float* partials, int cols) {
+__device__ __forceinline__ void strip_sum(float sum, float* partials, int col, int cols) {
     __shared__ float sums[8][32];
-    int col = blockIdx.x * 32 + threadIdx.x;
+    __syncthreads();
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y > 0 || col >= cols) return;
     for (int warp = 1; warp < 8; warp++) sum += sums[warp][threadIdx.x];
-    partials[(u64)blockIdx.y * cols + col] = sum;
+    partials[col] = sum;
 }
 
-// Of x, and of x · weights[row] if there are weights.
-extern "C" __global__ void column_sums(const float* x, const float* weights, float* partials, int rows, int cols,
-                                       int strip) {
+// All that a layer's gradient needs before products read it, in one pass: times the slopes if there are some, in its
+// place; as elem if there is a place for that; its partial sums, and those of x · weights[row] if there are weights.
+extern "C" __global__ void settle(float* x, const float* slopes, elem* copy, const float* weights, float* partials,
+                                  int rows, int cols, int strip) {
     int col = blockIdx.x * 32 + threadIdx.x, end = min(rows, (int)(blockIdx.y + 1) * strip);
-    float sum = 0.0f;
+    float sum = 0.0f, weighted = 0.0f;
     if (col < cols) {
-#pragma unroll 4
-        for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 8)
-            sum += x[(u64)row * cols + col] * (weights ? weights[row] : 1.0f);
+#pragma unroll 1
+        for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 64) {
+            float values[8], factors[8], shares[8];
+            // All that is read, before anything is written; behind the end the last row again.
+#pragma unroll
+            for (int r = 0; r < 8; r++) {
+                int at = min(row + 8 * r, end - 1);
+                u64 i = (u64)(u32)at * (u32)cols + col;
+                values[r] = x[i];
+                factors[r] = slopes ? slopes[i] : 1.0f;
+                shares[r] = weights ? weights[at] : 0.0f;
+            }
+#pragma unroll
+            for (int r = 0; r < 8; r++) {
+                if (row + 8 * r >= end) break;
+                u64 i = (u64)(u32)(row + 8 * r) * (u32)cols + col;
+                float value = values[r] * factors[r];
+                if (slopes) x[i] = value;
+                if (copy) store(copy + i, value);
+                sum += value;
+                weighted += value * shares[r];
+            }
+        }
     }
-    strip_sum(sum, partials, cols);
+    if (!partials) return;
+    float* to = partials + (u64)blockIdx.y * (weights ? 2 : 1) * cols;
+    strip_sum(sum, to, col, cols);
+    if (weights) strip_sum(weighted, to + cols, col, cols);
 }
 
 // Of elem, a lane four columns.
 extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int rows, int cols, int strip) {
-    __shared__ float4 sums[8][32];
     int col = 4 * (blockIdx.x * 32 + threadIdx.x), end = min(rows, (int)(blockIdx.y + 1) * strip);
     bool is_even = cols % 4 == 0;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 8
     for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 8)
         grow(sum, quad(x + (u64)row * cols, col, cols, is_even));
-    sums[threadIdx.y][threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.y > 0) return;
-    for (int warp = 1; warp < 8; warp++) grow(sum, sums[warp][threadIdx.x]);
-    put_quad(partials + (u64)blockIdx.y * cols, col, cols, is_even, sum);
+    sum = block_sum(sum);
+    if (threadIdx.y == 0) put_quad(partials + (u64)blockIdx.y * cols, col, cols, is_even, sum);
 }
 
-// to += the partial sums, in order: one warp a column.
-extern "C" __global__ void add_partials(const float* partials, float* to, int n_partials, int cols) {
-    int col = blockIdx.x * blockDim.y + threadIdx.y;
-    if (col >= cols) return;
+// Partial sums of a gradient: rows `step` apart, whose columns stand behind `first` columns of others.
+struct PartialSums {
+    const float* partials;
+    float* to;
+    int n_partials, step, cols, first;
+};
+
+// to += the sum of the partials, in order, for each of many; one warp a column.
+extern "C" __global__ void add_partials(const PartialSums* all, int n_all, int n_cols) {
+    int at = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x, which = -1;
+    if (at >= n_cols) return;
+    // The last that begins at this column or before it.
+    for (int begin = 0; begin < n_all; begin += 32)
+        which += __popc(__ballot_sync(0xFFFFFFFFu, begin + lane < n_all && all[begin + lane].first <= at));
+    PartialSums own = all[which];
+    const float* from = own.partials + (at - own.first);
     float sum = 0.0f;
-    for (int at = threadIdx.x; at < n_partials; at += 32) sum += partials[(u64)at * cols + col];
+#pragma unroll 4
+    for (int p = lane; p < own.n_partials; p += 32) sum += from[(u64)p * own.step];
     sum = warp_sum(sum);
-    if (threadIdx.x == 0) to[col] += sum;
+    if (lane == 0) own.to[at - own.first] += sum;
 }
 
 // The mean binary cross-entropy, summed in double by one block; gradients of its logits beside it.
