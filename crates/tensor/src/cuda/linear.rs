@@ -175,8 +175,6 @@ impl Record<'_> {
         let arguments = args![self.ptr(logits), targets.ptr(), loss.ptr(), grads.ptr(), size(n), count];
         self.cuda.launch("bce", grid, arguments)?;
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
-            // The first of a pass.
-            back.cuda().forget_sums();
             back.cuda().each("scale_by", n, args![grads.ptr(), grad.ptr(), n as u64])?;
             back.give(logits, grads)
         };

@@ -166,6 +166,7 @@ impl Teacher {
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E>,
     ) -> Result<Vec<Arc<Buffer>>, E> {
         self.cuda.enter()?;
+        self.cuda.forget_sums();
         self.cuda.fill_zero(self.gradients.ptr(), 4 * self.total)?;
         let mut losses = Vec::with_capacity(chunks.len());
         for chunk in chunks {
