@@ -49,6 +49,12 @@ pub trait Scorer {
     /// pads, every `group` consecutive queries are padded together.
     fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>>;
 
+    /// How many batches of so many queries it is best asked for at once.
+    fn at_once(&self, n_queries: usize) -> usize {
+        let _ = n_queries;
+        1
+    }
+
     /// Scores several batches one after another: `queries` holds those of each batch, twice as many as its events.
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
         let mut scores = Vec::with_capacity(queries.len());
@@ -74,6 +80,13 @@ impl Scorer for ModelScorer<'_> {
         self.scorer.logits(self.weights, queries, group)
     }
 
+    fn at_once(&self, n_queries: usize) -> usize {
+        /// Enough for the helpers of a card, few enough for memory and to stop soon.
+        const MOST: usize = 8192;
+        let is_card = self.weights.device().workers_beside().is_some();
+        if is_card { (MOST / n_queries.max(1)).clamp(1, 8) } else { 1 }
+    }
+
     /// Pairs do not see one another: the batches are one. They are equally large, so that groups stay whole.
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
         self.scorer.logits(self.weights, queries, batches.first().map_or(1, |batch| batch.len()))
@@ -89,6 +102,10 @@ impl Scorer for Box<dyn Heuristic + Send + '_> {
 impl Scorer for Box<dyn Scorer + '_> {
     fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
         self.as_mut().score(batch, queries, group)
+    }
+
+    fn at_once(&self, n_queries: usize) -> usize {
+        self.as_ref().at_once(n_queries)
     }
 
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
@@ -126,9 +143,6 @@ impl<'t> Sampler<'t> {
     }
 }
 
-/// Batches scored together: enough for a card's helpers, few enough to stop soon.
-const AT_ONCE: usize = 8;
-
 /// Runs one pass with each of `scorers`; nothing where it has no events, or no negatives to set against them.
 pub fn evaluate<S: Scorer>(
     task: &Task<'_>,
@@ -146,6 +160,7 @@ pub fn evaluate<S: Scorer>(
     let mut sums = vec![(BatchMean::new(), WholeSplit::new()); scorers.len()];
     let batches: Vec<&[EventId]> = events.chunks(batch_size).collect();
     let total = batches.len();
+    let at_once = scorers.iter().map(|scorer| scorer.at_once(2 * batch_size)).max().unwrap_or(1);
     let mut done = 0;
     while done < total {
         observer.progress(Stage::Evaluate, done, total);
@@ -154,7 +169,7 @@ pub fn evaluate<S: Scorer>(
         }
         // Only the last batch may be smaller, and is by itself.
         let whole = batches[done..].iter().take_while(|batch| batch.len() == batch_size).count();
-        let window = &batches[done..done + whole.clamp(1, AT_ONCE)];
+        let window = &batches[done..done + whole.clamp(1, at_once)];
         let mut queries = Vec::new();
         for (index, batch) in (done as u64..).zip(window) {
             let positives = task.queries(batch);

@@ -39,4 +39,4 @@ pub mod tensorboard;
 pub mod train;
 
 pub use error::{Error, Result};
-pub use hopedgn_tensor::{CudaOptions, Device, Error as TensorError, Precision, Weights};
+pub use hopedgn_tensor::{CudaOptions, Device, Error as TensorError, Heads, Precision, Weights};

@@ -74,6 +74,9 @@ pub struct Summary {
     pub seconds_per_epoch: f64,
     /// `cpu` or a GPU's name.
     pub device: String,
+    /// What products are made of there: `f32`, `tf32` or `bf16`.
+    #[serde(default)]
+    pub precision: Option<String>,
     /// Number of weights.
     pub parameters: usize,
     /// Most memory the program held, in bytes, where the system says.

@@ -187,6 +187,10 @@ fn input(model: &HopeDgn, tables: &FeatureTables, tokens: &PairTokens, chunk: &C
     Encode { config: model.config(), tables, tokens, pairs, padded_to }.run()
 }
 
+/// What a card's kernels are certain to count: blocks of its grids.
+const MOST_PAIRS: usize = 1 << 14;
+const MOST_TOKENS: usize = 1 << 22;
+
 /// Divides the pairs of `tokens` into chunks of at most so many rows, or one pair. The plan depends on the tokens alone.
 fn plan(model: &HopeDgn, n_rows: usize, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
     let patch = model.config().patch;
@@ -203,7 +207,9 @@ fn plan(model: &HopeDgn, n_rows: usize, tokens: &PairTokens, group: usize) -> Ve
         let mut start = in_group.start;
         while start < in_group.end {
             let (mut end, mut rows) = (start, 0);
-            while end < in_group.end && (end == start || rows + n_patches(end) <= n_rows) {
+            let room = n_rows.min(MOST_TOKENS / patch.max(1));
+            let last = in_group.end.min(start + MOST_PAIRS);
+            while end < last && (end == start || rows + n_patches(end) <= room) {
                 rows += n_patches(end);
                 end += 1;
             }

@@ -57,7 +57,7 @@ fn operations(device: &Device) -> Result<Vec<Check>> {
         let compare::Difference { name, value, gradient, repeats } = difference;
         let again = if repeats { "the same bits again" } else { "OTHER BITS AGAIN" };
         let detail = format!("off the CPU by {value:.1e}, gradients by {gradient:.1e}; {again}");
-        Check { name, ok: value.max(gradient) <= tolerance && repeats, detail }
+        Check { name, ok: value <= tolerance && gradient <= tolerance && repeats, detail }
     };
     Ok(differences.into_iter().map(check).collect())
 }
@@ -162,7 +162,8 @@ impl Bench<'_> {
         if self.device.name() != "cpu" {
             let detail = format!("scores alone and in a batch differ by at most {furthest:.1e}");
             let tolerance = compare::tolerance(self.device.precision());
-            return Ok(Check { name: "batches", ok: f64::from(furthest) <= tolerance, detail });
+            let ok = f64::from(furthest) <= tolerance && together.iter().all(|logit| logit.is_finite());
+            return Ok(Check { name: "batches", ok, detail });
         }
         let detail = format!("{differing} of {} scores differ between alone and in a batch", queries.len());
         Ok(Check { name: "batches", ok: differing == 0, detail })
@@ -198,7 +199,7 @@ impl Bench<'_> {
         let detail = format!("off the CPU: loss {loss:.1e}, gradients {gradient:.1e}, weights after it {weight:.1e}");
         // A step is many operations deep.
         let tolerance = 2.0 * compare::tolerance(self.device.precision());
-        Ok(Check { name: "step", ok: loss.max(gradient) <= tolerance, detail })
+        Ok(Check { name: "step", ok: loss <= tolerance && gradient <= tolerance, detail })
     }
 
     fn threads(&self) -> Result<Check> {

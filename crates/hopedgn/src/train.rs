@@ -130,6 +130,7 @@ impl<'a> Trainer<'a> {
         let progress: Progress = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
         self.learner.replace(parameters, adam)?;
         self.negatives.advance_to(progress.negatives);
+        self.asked.clear();
         self.progress = progress;
         Ok(())
     }
@@ -240,7 +241,11 @@ impl<'a> Trainer<'a> {
             self.settle(BEHIND)?;
             after(self)
         });
-        self.settle(0).and(trained)
+        let settled = self.settle(0);
+        match trained {
+            Ok(()) | Err(Error::Interrupted) => settled.and(trained),
+            failed => failed,
+        }
     }
 
     /// Takes in how the steps went that are over, waiting for all but the newest `behind`.

@@ -17,7 +17,7 @@ mod rows;
 mod side;
 
 pub(crate) use context::Context;
-pub(crate) use encoder::{Block, Stack};
+pub(crate) use encoder::{Block, Stack, WIDEST, WIDEST_HEAD};
 pub(crate) use memory::Staged;
 pub(crate) use record::Copies;
 pub(crate) use record::Record;

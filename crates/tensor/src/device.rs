@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cuda::Context;
-use crate::{Result, Tensor, chunks};
+use crate::cuda::{Context, WIDEST, WIDEST_HEAD};
+use crate::{Error, Heads, Result, Tensor, chunks};
 
 /// The numbers that products on a GPU are made of; sums are always `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -89,6 +89,14 @@ impl Device {
         /// Enough for a card, and many of them in what is scored at once.
         const ON_A_CARD: usize = 1 << 13;
         if self.cuda.is_some() { ON_A_CARD } else { chunks::ROWS }
+    }
+
+    /// Whether an encoder of this width with so many heads runs here.
+    pub fn can_encode(&self, d_model: usize, heads: Heads) -> Result<()> {
+        if self.cuda.is_some() && (d_model > WIDEST || d_model / heads.0.max(1) > WIDEST_HEAD) {
+            return Err(Error::NotOnGpu { operation: "a model wider than 1024, or with heads wider than 128" });
+        }
+        Ok(())
     }
 
     /// How many threads should make batches ready while the device computes; nothing where it is those threads itself.

@@ -139,3 +139,11 @@ impl From<safetensors::SafeTensorError> for Error {
         Self::Safetensors { detail: error.to_string() }
     }
 }
+
+impl Error {
+    /// Whether the GPU, rather than what it was given, is the reason.
+    #[must_use]
+    pub fn is_of_gpu(&self) -> bool {
+        matches!(self, Self::NoGpu { .. } | Self::Cuda { .. } | Self::GpuMemory { .. } | Self::NotOnGpu { .. })
+    }
+}

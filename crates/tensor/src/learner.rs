@@ -120,10 +120,12 @@ impl Learner {
     /// If they are of another model.
     pub fn replace(&mut self, parameters: Parameters, adam: Adam) -> Result<()> {
         assert_eq!(parameters.len(), self.weights.parameters.len(), "weights of the same model");
-        if let Home::Cuda(teacher) = &mut self.home {
-            teacher.upload(&adam)?;
+        let weights = Weights::new(&self.weights.device, parameters)?;
+        match &mut self.home {
+            Home::Cpu { results, .. } => results.clear(),
+            Home::Cuda(teacher) => teacher.upload(&adam)?,
         }
-        self.weights = Weights::new(&self.weights.device, parameters)?;
+        self.weights = weights;
         self.adam = adam;
         Ok(())
     }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use hopedgn::{CudaOptions, Device, Precision, TensorError as Error};
+use hopedgn::config::ModelConfig;
+use hopedgn::{CudaOptions, Device, Heads, Precision, TensorError as Error};
 
 use crate::output::Output;
 
@@ -35,6 +36,27 @@ enum PrecisionArg {
 }
 
 impl DeviceArgs {
+    /// The device for a model: the CPU where the choice is ours and the GPU cannot run it.
+    pub(crate) fn open_for(self, model: &ModelConfig, output: &Output) -> anyhow::Result<Device> {
+        let device = self.open(output)?;
+        match (device.can_encode(model.d_model(), Heads(model.n_heads)), self.device) {
+            (Err(error), DeviceArg::Auto) if self.precision.is_none() => {
+                output.remark(format_args!("on the CPU: {error}"));
+                Ok(Device::cpu())
+            }
+            (fits, _) => Ok(fits.map(|()| device)?),
+        }
+    }
+
+    /// What was typed of it, to be typed again when a run goes on.
+    pub(crate) fn typed(self) -> String {
+        let name = |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
+        let device = (self.device != DeviceArg::Auto).then(|| name(self.device.to_possible_value())).flatten();
+        let precision = self.precision.and_then(|precision| name(precision.to_possible_value()));
+        let flag = |(flag, value): (&str, Option<String>)| value.map(|value| format!(" {flag} {value}"));
+        [("--device", device), ("--precision", precision)].into_iter().filter_map(flag).collect()
+    }
+
     /// The device; a person who leaves the choice to us learns why it is not the GPU.
     pub(crate) fn open(self, output: &Output) -> anyhow::Result<Device> {
         let precision = self.precision.map_or(Precision::default(), |precision| match precision {

@@ -86,8 +86,8 @@ struct RankingAnswer {
 }
 
 pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.of.device.open(output)?;
     let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
+    let device = args.of.device.open_for(&config.model, output)?;
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
     let (model, parameters) = folder.model(&config, task.tables.widths())?;

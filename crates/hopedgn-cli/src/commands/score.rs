@@ -67,11 +67,11 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.of.device.open(output)?;
     if let Some(at) = args.at.filter(|at| !at.is_finite()) {
         anyhow::bail!("found --at {at}, expected a finite time");
     }
     let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
+    let device = args.of.device.open_for(&config.model, output)?;
     let stream = &loaded.stream;
     match (manifest.data.check(stream), &args.of.data) {
         (Err(_), Some(data)) => {

@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);
     }
-    let device = args.device.open(output)?;
+    let device = args.device.open_for(&config.model, output)?;
     let loaded = args.from.load(&config.data, output)?;
     let task = Task::new(&loaded.stream, config.split)?;
     let manifest = manifest(&loaded, &task);
@@ -94,11 +94,10 @@ pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
         config.seed,
         path.display()
     ));
-    train(&Session { folder: &folder, config: &config, task: &task, device: &device }, output)
+    train(&Session { folder: &folder, config: &config, task: &task, device: &device }, args, output)
 }
 
 fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome> {
-    let device = args.device.open(output)?;
     let folder = RunFolder::open(path)?;
     let mut config = folder.config()?;
     if let Some(epochs) = args.epochs {
@@ -109,15 +108,17 @@ fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome>
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);
     }
+    let device = args.device.open_for(&config.model, output)?;
     let manifest = folder.manifest()?;
     let loaded = trained::load(&manifest, args.data.as_deref(), &args.from, output)?;
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
     output.remark(format_args!("going on with {}", path.display()));
-    train(&Session { folder: &folder, config: &config, task: &task, device: &device }, output)
+    train(&Session { folder: &folder, config: &config, task: &task, device: &device }, args, output)
 }
 
-fn train(session: &Session<'_>, output: &Output) -> anyhow::Result<Outcome> {
+fn train(session: &Session<'_>, args: &Train, output: &Output) -> anyhow::Result<Outcome> {
+    let go_on = format!("hopedgn train --resume {}{}", session.folder.path().display(), args.device.typed());
     let mut watch = Watch::new(output)?;
     match session.train(&mut watch) {
         Ok(summary) => {
@@ -132,8 +133,7 @@ fn train(session: &Session<'_>, output: &Output) -> anyhow::Result<Outcome> {
             Ok(Outcome::Done)
         }
         Err(Error::Interrupted) => {
-            let folder = session.folder.path().display();
-            output.remark(format_args!("stopped; everything is saved. Go on with: hopedgn train --resume {folder}"));
+            output.remark(format_args!("stopped; everything is saved. Go on with: {go_on}"));
             output.answer("", &json!({ "interrupted": true, "run": session.folder.path() }))?;
             Ok(Outcome::FellShort)
         }
@@ -141,10 +141,8 @@ fn train(session: &Session<'_>, output: &Output) -> anyhow::Result<Outcome> {
             let lost = matches!(error, Error::Tensor(_));
             let error = anyhow::Error::from(error);
             if lost && session.folder.has_state() {
-                let folder = session.folder.path().display();
                 return Err(error.context(format!(
-                    "training stopped; the last saved state is whole. Go on with: hopedgn train --resume {folder}, \
-                     or on the CPU with --device cpu"
+                    "training stopped; the last saved state is whole. Go on with: {go_on} (on the CPU: --device cpu)"
                 )));
             }
             Err(error)

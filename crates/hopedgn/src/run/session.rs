@@ -43,7 +43,7 @@ impl Session<'_> {
         if let Some(state) = self.folder.state()? {
             let file = self.folder.path().join(STATE);
             trainer.restore(&state).map_err(|error| match error {
-                Error::Tensor(problem) => Error::Checkpoint { file, problem },
+                Error::Tensor(problem) if !problem.is_of_gpu() => Error::Checkpoint { file, problem },
                 error => error,
             })?;
         }
@@ -127,6 +127,7 @@ impl Session<'_> {
             heuristics,
             seconds_per_epoch: seconds / history.len().max(1) as f64,
             device: self.device.name().to_owned(),
+            precision: Some(self.device.precision().as_str().to_owned()),
             parameters: n_values,
             peak_memory: observer.peak_memory(),
         })

@@ -86,6 +86,13 @@ pub(super) fn binary(arch: i32, options: &CudaOptions, has_compiler: bool) -> Re
     Ok(binary)
 }
 
+/// Removes what was kept of that, so that it is compiled anew.
+pub(super) fn forget(arch: i32, options: &CudaOptions) {
+    if let Some(folder) = &options.cache {
+        let _ = fs::remove_file(folder.join(file_name(&flags(arch, options.precision))));
+    }
+}
+
 fn flags(arch: i32, precision: Precision) -> Vec<String> {
     let mut flags = vec![format!("--gpu-architecture=sm_{arch}"), "--std=c++17".to_owned()];
     if precision == Precision::Bf16 {

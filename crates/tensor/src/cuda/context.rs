@@ -25,6 +25,8 @@ pub(crate) struct Context {
     pub(super) side: Side,
     functions: BTreeMap<&'static str, sys::CUfunction>,
     n_processors: u32,
+    /// Bytes of shared memory that a block of attention can have.
+    pub(super) most_shared: u32,
     pool: Mutex<Pool>,
     staging: Mutex<Staging>,
     /// Pinned memory that nobody has, with the place behind which the card has read it.
@@ -139,15 +141,16 @@ impl Context {
         let device = result::device::get(0).map_err(driver("open"))?;
         let card = result::device::get_name(device).map_err(driver("name"))?;
         // SAFETY: the device is one the driver has just given; a context of it is kept for as long as the program runs.
-        let (handle, arch, n_processors) = unsafe {
+        let (handle, arch, n_processors, most_shared) = unsafe {
             use sys::CUdevice_attribute_enum as Attribute;
             let attribute = |which| result::device::get_attribute(device, which).map_err(driver("ask the card"));
             let arch = attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)? * 10
                 + attribute(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
             let n_processors = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+            let most_shared = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
             let handle = result::primary_ctx::retain(device).map_err(driver("open"))?;
             result::ctx::set_current(handle).map_err(driver("open"))?;
-            (handle, arch, n_processors)
+            (handle, arch, n_processors, most_shared.min(compile::ATTENTION_SHARED))
         };
         if arch < 80 {
             return Err(no_gpu(format!("{card} has compute capability {arch}; at least 80 (Ampere) is needed")));
@@ -160,7 +163,11 @@ impl Context {
         }
         let binary = compile::binary(arch, options, has_compiler)?;
         let (stream, side) = side::streams()?;
-        let functions = load(&binary)?;
+        let functions = load(&binary, most_shared).or_else(|_| {
+            // What was kept may have been damaged since.
+            compile::forget(arch, options);
+            load(&compile::binary(arch, options, has_compiler)?, most_shared)
+        })?;
         let context = Self {
             precision: options.precision,
             card,
@@ -169,6 +176,7 @@ impl Context {
             side,
             functions,
             n_processors: u32::try_from(n_processors).unwrap_or(1),
+            most_shared: u32::try_from(most_shared).unwrap_or(0),
             pool: Mutex::default(),
             staging: Mutex::default(),
             spare: Mutex::default(),
@@ -207,7 +215,7 @@ impl Context {
         let mut places: Vec<*mut c_void> = args.iter().map(|arg| std::ptr::from_ref(arg) as *mut c_void).collect();
         let (blocks, threads) = ((grid.blocks.0, grid.blocks.1, 1), (grid.threads.0, grid.threads.1, 1));
         // SAFETY: the driver copies as many bytes of each argument as the kernel declares, at most the 32 of an `Arg`;
-        // each call stands beside the kernel's declaration in this folder, and `selftest` runs all of them.
+        // each call stands beside the kernel's declaration in this folder.
         unsafe { result::launch_kernel(function, blocks, threads, grid.shared, self.stream_of(lane), &mut places) }
             .map_err(driver(name))
     }
@@ -237,7 +245,7 @@ impl Context {
 
 /// All kernels of a compiled module.
 #[expect(unsafe_code, reason = "calls of the driver")]
-fn load(binary: &[u8]) -> Result<BTreeMap<&'static str, sys::CUfunction>> {
+fn load(binary: &[u8], most_shared: i32) -> Result<BTreeMap<&'static str, sys::CUfunction>> {
     use sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as SHARED;
     // SAFETY: the binary is one that NVRTC made for this card; the module is never unloaded.
     let module = unsafe { result::module::load_data(binary.as_ptr().cast()) }.map_err(driver("load the kernels"))?;
@@ -247,9 +255,8 @@ fn load(binary: &[u8]) -> Result<BTreeMap<&'static str, sys::CUfunction>> {
         // SAFETY: the module is loaded.
         let function = unsafe { result::module::get_function(module, c_name) }.map_err(driver(name))?;
         if name.starts_with("attention") {
-            // SAFETY: the function exists. A card with less shared memory refuses here, with a reason.
-            unsafe { result::function::set_function_attribute(function, SHARED, compile::ATTENTION_SHARED) }
-                .map_err(driver(name))?;
+            // SAFETY: the function exists, and the card has as much shared memory.
+            unsafe { result::function::set_function_attribute(function, SHARED, most_shared) }.map_err(driver(name))?;
         }
         functions.insert(name, function);
     }

@@ -83,6 +83,10 @@ struct Branch {
     drop: Dropout,
 }
 
+/// The widest model and head that the kernels are made for.
+pub(crate) const WIDEST: usize = 1024;
+pub(crate) const WIDEST_HEAD: usize = 128;
+
 const NO_MASK: [u32; 4] = [0; 4];
 
 impl Record<'_> {
@@ -92,9 +96,14 @@ impl Record<'_> {
         check_rows("an encoder over more than 2³¹ rows", stack.batch.total())?;
         let d_head = stack.d_model / stack.n_heads;
         let hidden_fits = stack.blocks.iter().all(|block| block.d_hidden.is_multiple_of(4));
-        if d_head > 128 || stack.d_model > 1024 || !hidden_fits {
+        if d_head > WIDEST_HEAD || stack.d_model > WIDEST || !hidden_fits {
             let operation =
                 "an encoder wider than 1024, with heads wider than 128, or of a hidden width not divisible by 4";
+            return Err(Error::NotOnGpu { operation });
+        }
+        if stack.cut(self.cuda.precision, true).1.shared > self.cuda.most_shared {
+            let operation = "attention over heads this wide, for which this card has too little shared memory (less \
+                             is needed with --precision bf16)";
             return Err(Error::NotOnGpu { operation });
         }
         let mut operands = vec![stack.x];

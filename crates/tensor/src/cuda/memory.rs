@@ -201,7 +201,9 @@ impl Context {
     pub(super) fn upload<T: Copy>(self: &Arc<Self>, values: &[T]) -> Result<Arc<Buffer>> {
         let bytes = size_of_val(values);
         let buffer = self.take(bytes)?;
-        let place = self.staging().room(self, bytes)?;
+        // Held until the copy is asked for: only then does a segment's event stand behind it.
+        let mut staging = self.staging();
+        let place = staging.room(self, bytes.max(1))?;
         // SAFETY: the place has room for the bytes, nobody reads them any more, and the buffer is at least as large.
         unsafe {
             let to = place as *mut u8;

@@ -151,8 +151,10 @@ impl Teacher {
     /// Takes up Adam's state.
     pub(crate) fn upload(&mut self, adam: &Adam) -> Result<()> {
         self.cuda.enter()?;
-        self.means = self.cuda.upload(&flat(adam.means.iter(), &self.offsets, self.total))?;
-        self.squares = self.cuda.upload(&flat(adam.squares.iter(), &self.offsets, self.total))?;
+        let means = self.cuda.upload(&flat(adam.means.iter(), &self.offsets, self.total))?;
+        let squares = self.cuda.upload(&flat(adam.squares.iter(), &self.offsets, self.total))?;
+        (self.means, self.squares) = (means, squares);
+        self.asked.clear();
         self.cuda.fill_zero(self.flag.ptr(), 4)?;
         Ok(())
     }
@@ -166,7 +168,9 @@ impl Teacher {
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E>,
     ) -> Result<Vec<Arc<Buffer>>, E> {
         self.cuda.enter()?;
+        // Should the pass before have failed, its work on the other stream is still to end.
         self.cuda.forget_sums();
+        self.cuda.join()?;
         self.cuda.fill_zero(self.gradients.ptr(), 4 * self.total)?;
         let mut losses = Vec::with_capacity(chunks.len());
         for chunk in chunks {
