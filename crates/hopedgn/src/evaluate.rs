@@ -83,7 +83,7 @@ impl Scorer for ModelScorer<'_> {
     fn at_once(&self, n_queries: usize) -> usize {
         /// Enough for the helpers of a card, few enough for memory and to stop soon.
         const MOST: usize = 8192;
-        let is_card = self.weights.device().workers_beside().is_some();
+        let is_card = self.weights.device().is_gpu();
         if is_card { (MOST / n_queries.max(1)).clamp(1, 8) } else { 1 }
     }
 

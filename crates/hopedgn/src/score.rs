@@ -163,7 +163,7 @@ fn score(
         let logits = model.logits(tape, input, Dropout::NONE)?;
         Ok(tape.read(logits)?)
     };
-    let scores = if device.workers_beside().is_some() {
+    let scores = if device.is_gpu() {
         // All threads lay out what the card then reads.
         let ready = |chunk: &Chunk| staged(device, input(model, tables, tokens, chunk)?);
         let inputs: Vec<PairInput> = plan.par_iter().with_max_len(1).map(ready).collect::<Result<_>>()?;

@@ -41,7 +41,7 @@ pub fn run(device: &Device) -> Result<Vec<Check>> {
         // Of coarser numbers the difference of two losses says nothing; there gradients stand beside the CPU's.
         checks.insert(0, bench.gradients()?);
     }
-    if device.name() != "cpu" {
+    if device.is_gpu() {
         checks.extend(operations(device)?);
         checks.extend([bench.step()?, bench.checkpoint()?]);
     }
@@ -159,7 +159,7 @@ impl Bench<'_> {
             differing += usize::from(alone[0].to_bits() != logit.to_bits());
             furthest = furthest.max((alone[0] - logit).abs());
         }
-        if self.device.name() != "cpu" {
+        if self.device.is_gpu() {
             let detail = format!("scores alone and in a batch differ by at most {furthest:.1e}");
             let tolerance = compare::tolerance(self.device.precision());
             let ok = f64::from(furthest) <= tolerance && together.iter().all(|logit| logit.is_finite());

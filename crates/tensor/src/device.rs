@@ -60,7 +60,13 @@ impl Device {
     /// `cpu` or `cuda`.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        if self.cuda.is_some() { "cuda" } else { "cpu" }
+        if self.is_gpu() { "cuda" } else { "cpu" }
+    }
+
+    /// Whether it computes beside the threads of the host.
+    #[must_use]
+    pub fn is_gpu(&self) -> bool {
+        self.cuda.is_some()
     }
 
     /// What products are made of.

@@ -77,7 +77,7 @@ impl DeviceArgs {
             }),
         };
         anyhow::ensure!(
-            device.name() != "cpu" || self.precision.is_none_or(|precision| precision == PrecisionArg::F32),
+            device.is_gpu() || self.precision.is_none_or(|precision| precision == PrecisionArg::F32),
             "found another --precision than f32, which is all the CPU knows"
         );
         Ok(device)

@@ -116,11 +116,6 @@ impl Record<'_> {
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| stack.backward(kept, &places, &grad, back);
         Ok(self.push(&operands, shape, values, backward))
     }
-
-    /// A weight as products read it.
-    fn factor(&self, var: usize) -> Result<super::record::Operand> {
-        self.operand(var)
-    }
 }
 
 impl Stack {
@@ -148,29 +143,23 @@ impl Stack {
         let (cuda, t, d) = (&record.cuda, self.rows(), self.d_model);
         let run = Run { cuda };
         let mut kept = Vec::new();
-        let mut x = if let Some(buffer) = record.buffer(self.x) {
-            Arc::clone(buffer)
-        } else {
-            let copy = cuda.floats(t * d)?;
-            cuda.copy(record.ptr(self.x), copy.ptr(), 4 * t * d)?;
-            copy
-        };
+        let mut x = record.held(self.x)?;
         let mut branch: Option<Branch> = None;
         let mut fed: Option<(Arc<Buffer>, u64)> = None;
         for (index, block) in self.blocks.iter().enumerate() {
             let f = block.d_hidden;
             let (x0, y1, stats1) = run.norm((&x, branch.take()), block.norm1.map(|var| record.ptr(var)), t, d)?;
             let qkv = run.elems(t * 3 * d)?;
-            run.layer(&y1, record.factor(block.qkv[0])?.ptr, &qkv, (t, d, 3 * d))?;
+            run.layer(&y1, record.operand(block.qkv[0])?.ptr, &qkv, (t, d, 3 * d))?;
             let (attended, logs) = self.attend(&run, record.ptr(block.qkv[1]), places, &qkv, block.drops[0])?;
             let out = run.elems(t * d)?;
-            run.layer(&attended, record.factor(block.out[0])?.ptr, &out, (t, d, d))?;
+            run.layer(&attended, record.operand(block.out[0])?.ptr, &out, (t, d, d))?;
             let out = Branch { rows: out, bias: record.ptr(block.out[1]), drop: block.drops[1] };
             let (x1, y2, stats2) = run.norm((&x0, Some(out)), block.norm2.map(|var| record.ptr(var)), t, d)?;
             let pre = run.elems(t * f)?;
-            run.layer(&y2, record.factor(block.up[0])?.ptr, &pre, (t, d, f))?;
+            run.layer(&y2, record.operand(block.up[0])?.ptr, &pre, (t, d, f))?;
             let (up_bias, mask) = (record.ptr(block.up[1]), block.drops[2].words());
-            let down = record.factor(block.down[0])?;
+            let down = record.operand(block.down[0])?;
             let hidden;
             if index + 1 < self.blocks.len() {
                 hidden = run.elems(t * f)?;
@@ -272,12 +261,12 @@ impl Stack {
             let bias = is_last.then_some(block.down[1]);
             run.parameters(&branch, &kept.hidden, (rows, d, f), (block.down[0], bias), back)?;
             let d_hidden = run.elems(rows * f)?;
-            run.input(&branch, back.record.factor(block.down[0])?.ptr, &d_hidden, (rows, d, f))?;
+            run.input(&branch, back.record.operand(block.down[0])?.ptr, &d_hidden, (rows, d, f))?;
             let d_pre = self.gelu_backward(block, &kept, (d_hidden, is_last), places, back)?;
 
             run.parameters(&d_pre, &kept.y2, (t, f, d), (block.up[0], None), back)?;
             let dy = run.elems(t * d)?;
-            run.input(&d_pre, back.record.factor(block.up[0])?.ptr, &dy, (t, f, d))?;
+            run.input(&d_pre, back.record.operand(block.up[0])?.ptr, &dy, (t, f, d))?;
             drop(d_pre);
             branch = run.elems(t * d)?;
             let norm = (&*kept.x1, &*kept.stats2, block.norm2);
@@ -286,10 +275,10 @@ impl Stack {
 
             run.parameters(&branch, &kept.attended, (t, d, d), (block.out[0], None), back)?;
             let d_attended = run.elems(t * d)?;
-            run.input(&branch, back.record.factor(block.out[0])?.ptr, &d_attended, (t, d, d))?;
+            run.input(&branch, back.record.operand(block.out[0])?.ptr, &d_attended, (t, d, d))?;
             let d_qkv = self.attend_backward(block, &kept, &d_attended, places, back)?;
             run.parameters(&d_qkv, &kept.y1, (t, 3 * d, d), (block.qkv[0], Some(block.qkv[1])), back)?;
-            run.input(&d_qkv, back.record.factor(block.qkv[0])?.ptr, &dy, (t, 3 * d, d))?;
+            run.input(&d_qkv, back.record.operand(block.qkv[0])?.ptr, &dy, (t, 3 * d, d))?;
             let before = index.checked_sub(1).map(|before| self.blocks[before]);
             // Not in its old place, which the gradient of a weight may still be reading.
             branch = run.elems(if before.is_some() { t * d } else { 0 })?;

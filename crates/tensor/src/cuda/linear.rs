@@ -61,10 +61,9 @@ pub(super) fn add_column_sums(
     (rows, cols): (usize, usize),
     to: u64,
 ) -> Result<()> {
-    let strips = rows.div_ceil(STRIP);
-    let partials = cuda.floats(strips * cols)?;
-    Settle { grad: x, partials: partials.ptr(), ..Settle::default() }.run(cuda, lane, (rows, cols))?;
-    add_partials(cuda, lane, &partials, (strips, cols), &[to])
+    add_sums(cuda, lane, (rows, cols), to, |partials| {
+        Settle { grad: x, partials, ..Settle::default() }.run(cuda, lane, (rows, cols))
+    })
 }
 
 /// The same for what products are made of.
@@ -75,10 +74,24 @@ pub(super) fn add_column_sums_elem(
     (rows, cols): (usize, usize),
     to: u64,
 ) -> Result<()> {
+    add_sums(cuda, lane, (rows, cols), to, |partials| {
+        let blocks = (size(cols.div_ceil(4 * 32)), size(rows.div_ceil(STRIP)));
+        let grid = Grid { blocks, threads: (32, 8), shared: 0 };
+        cuda.launch_on(lane, "column_sums_elem", grid, args![x, partials, size(rows), size(cols), size(STRIP)])
+    })
+}
+
+/// Adds what `sum` leaves for each strip of rows.
+fn add_sums(
+    cuda: &Arc<Context>,
+    lane: Lane,
+    (rows, cols): (usize, usize),
+    to: u64,
+    sum: impl FnOnce(u64) -> Result<()>,
+) -> Result<()> {
     let strips = rows.div_ceil(STRIP);
     let partials = cuda.floats(strips * cols)?;
-    let grid = Grid { blocks: (size(cols.div_ceil(4 * 32)), size(strips)), threads: (32, 8), shared: 0 };
-    cuda.launch_on(lane, "column_sums_elem", grid, args![x, partials.ptr(), size(rows), size(cols), size(STRIP)])?;
+    sum(partials.ptr())?;
     add_partials(cuda, lane, &partials, (strips, cols), &[to])
 }
 

@@ -79,10 +79,15 @@ impl Pinned {
         Ok(Self { ptr, size })
     }
 
+    /// Whether there is room for so many values.
+    pub(super) fn has_room(&self, count: usize) -> bool {
+        4 * count <= self.size
+    }
+
     /// The first values, which the card has written.
     #[expect(unsafe_code, reason = "plain numbers as bytes")]
     pub(super) fn floats(&self, count: usize) -> &[f32] {
-        assert!(4 * count <= self.size, "as much as there is");
+        assert!(self.has_room(count), "as much as there is");
         // SAFETY: the memory is large enough, aligned to pages, and any bits are a float.
         unsafe { std::slice::from_raw_parts(self.ptr as *const f32, count) }
     }
@@ -114,7 +119,7 @@ impl Drop for Staged {
     fn drop(&mut self) {
         let Some((memory, read)) = self.memory.take() else { return };
         // Behind every copy that was asked for: who takes the memory next waits until then.
-        if self.cuda.enter().and_then(|()| self.cuda.mark(&read)).is_ok() {
+        if self.cuda.enter().and_then(|()| read.record(self.cuda.stream)).is_ok() {
             self.cuda.spare().push((memory, read));
         }
     }
@@ -135,6 +140,21 @@ impl Event {
     pub(super) fn new() -> Result<Self> {
         let flags = sys::CUevent_flags::CU_EVENT_DISABLE_TIMING;
         Ok(Self(result::event::create(flags).map_err(driver("make an event"))?))
+    }
+
+    /// Lets the card come here behind all that was asked of `stream` so far.
+    #[expect(unsafe_code, reason = "a call of the driver")]
+    pub(super) fn record(&self, stream: sys::CUstream) -> Result<()> {
+        // SAFETY: event and stream are alive.
+        unsafe { result::event::record(self.0, stream) }.map_err(driver("note a moment"))
+    }
+
+    /// Lets `stream` go on only after the card has come here.
+    #[expect(unsafe_code, reason = "a call of the driver")]
+    pub(super) fn hold_back(&self, stream: sys::CUstream) -> Result<()> {
+        let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
+        // SAFETY: as above.
+        unsafe { result::stream::wait_event(stream, self.0, flags) }.map_err(driver("wait for the other stream"))
     }
 
     /// Waits until the card has come here; at once if it was never sent.
@@ -248,17 +268,10 @@ impl Context {
         Ok(buffer)
     }
 
-    /// Lets the card come by `event` behind all that was asked for so far.
-    #[expect(unsafe_code, reason = "a call of the driver")]
-    pub(super) fn mark(&self, event: &Event) -> Result<()> {
-        // SAFETY: event and stream are alive.
-        unsafe { result::event::record(event.0, self.stream) }.map_err(driver("mark"))
-    }
-
     /// Brings `count` values to pinned memory. The host may go on at once; it reads them behind an event.
     #[expect(unsafe_code, reason = "calls of the driver")]
     pub(super) fn report(&self, from: u64, to: &mut Pinned, count: usize) -> Result<()> {
-        assert!(4 * count <= to.size, "as much as there is room for");
+        assert!(to.has_room(count), "as much as there is room for");
         // SAFETY: there is room, and the caller has as many values on the card.
         unsafe {
             let to = std::slice::from_raw_parts_mut(to.ptr as *mut f32, count);
@@ -287,7 +300,7 @@ impl Staging {
         let end = self.segments.get(self.current).map_or(0, |segment| segment.memory.size);
         if self.used + bytes > end {
             if let Some(full) = self.segments.get(self.current) {
-                cuda.mark(&full.read)?;
+                full.read.record(cuda.stream)?;
                 self.current = (self.current + 1) % N_SEGMENTS;
             }
             self.used = 0;

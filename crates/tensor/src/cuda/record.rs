@@ -89,6 +89,17 @@ impl<'p> Record<'p> {
         self.nodes[var].buffer.as_ref()
     }
 
+    /// The value in memory that lives as long as somebody has it; of a parameter that is a copy.
+    pub(super) fn held(&self, var: usize) -> Result<Arc<Buffer>> {
+        if let Some(buffer) = self.buffer(var) {
+            return Ok(Arc::clone(buffer));
+        }
+        let count = self.shape(var).len();
+        let copy = self.cuda.floats(count)?;
+        self.cuda.copy(self.ptr(var), copy.ptr(), 4 * count)?;
+        Ok(copy)
+    }
+
     /// A value that gets no gradient. Should it not reach the card, the next operation says so.
     pub(crate) fn input(&mut self, tensor: &Tensor) -> usize {
         let placed = if let Some(copies) = tensor.placed().filter(|copies| copies.is_on(&self.cuda)) {

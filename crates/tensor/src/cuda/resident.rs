@@ -200,12 +200,12 @@ impl Teacher {
         for (place, from) in (0_u64..).zip(losses.iter().map(|loss| loss.ptr()).chain([flag])) {
             cuda.copy(from, side_by_side.ptr() + 4 * place, 4)?;
         }
-        let mut report = match self.spare.pop().filter(|report| report.room >= count) {
+        let mut report = match self.spare.pop().filter(|report| report.memory.has_room(count)) {
             Some(report) => report,
             None => Report::new(count.next_multiple_of(64))?,
         };
         cuda.report(side_by_side.ptr(), &mut report.memory, count)?;
-        cuda.mark(&report.written)?;
+        report.written.record(cuda.stream)?;
         self.asked.push_back(Asked { report, count });
         Ok(())
     }
@@ -261,13 +261,12 @@ struct Asked {
 #[derive(Debug)]
 struct Report {
     memory: Pinned,
-    room: usize,
     written: Event,
 }
 
 impl Report {
     fn new(room: usize) -> Result<Self> {
-        Ok(Self { memory: Pinned::new(4 * room)?, room, written: Event::new()? })
+        Ok(Self { memory: Pinned::new(4 * room)?, written: Event::new()? })
     }
 }
 

@@ -81,13 +81,7 @@ impl Record<'_> {
     /// The same memory under another shape.
     pub(crate) fn reshape(&mut self, x: usize, shape: Shape) -> Result<usize> {
         self.check()?;
-        let buffer = if let Some(buffer) = self.buffer(x) {
-            Arc::clone(buffer)
-        } else {
-            let copy = self.cuda.floats(shape.len())?;
-            self.cuda.copy(self.ptr(x), copy.ptr(), 4 * shape.len())?;
-            copy
-        };
+        let buffer = self.held(x)?;
         Ok(self.push(&[x], shape, buffer, move |grad, back| back.give(x, grad)))
     }
 

@@ -10,7 +10,7 @@ use cudarc::driver::sys;
 
 use super::context::{Context, Grid, args, driver};
 use super::linear::size;
-use super::memory::Buffer;
+use super::memory::{Buffer, Event};
 use crate::Result;
 
 /// The stream that work goes to.
@@ -22,8 +22,8 @@ pub(super) enum Lane {
 
 pub(super) struct Side {
     stream: sys::CUstream,
-    forked: sys::CUevent,
-    done: sys::CUevent,
+    forked: Event,
+    done: Event,
     held: Mutex<Vec<Arc<Buffer>>>,
     sums: Mutex<Vec<PartialSums>>,
 }
@@ -44,19 +44,14 @@ pub(super) fn streams() -> Result<(sys::CUstream, Side)> {
     let (lowest, highest) = result::stream::get_priority_range().map_err(&failed)?;
     let main = result::stream::create_with_priority(StreamKind::NonBlocking, highest).map_err(&failed)?;
     let stream = result::stream::create_with_priority(StreamKind::NonBlocking, lowest).map_err(&failed)?;
-    let event = || result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(&failed);
-    Ok((main, Side { stream, forked: event()?, done: event()?, held: Mutex::default(), sums: Mutex::default() }))
+    let (forked, done) = (Event::new()?, Event::new()?);
+    Ok((main, Side { stream, forked, done, held: Mutex::default(), sums: Mutex::default() }))
 }
 
 /// Makes `waiting` wait for all that was asked of `first`.
-#[expect(unsafe_code, reason = "calls of the driver")]
-fn order(event: sys::CUevent, first: sys::CUstream, waiting: sys::CUstream) -> Result<()> {
-    // SAFETY: streams and events live as long as the context.
-    unsafe {
-        result::event::record(event, first).map_err(driver("note a moment"))?;
-        result::stream::wait_event(waiting, event, sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT)
-            .map_err(driver("wait for the other stream"))
-    }
+fn order(event: &Event, first: sys::CUstream, waiting: sys::CUstream) -> Result<()> {
+    event.record(first)?;
+    event.hold_back(waiting)
 }
 
 impl Context {
@@ -69,7 +64,7 @@ impl Context {
 
     /// Lets the side stream begin behind all that was asked for so far.
     pub(super) fn fork(&self) -> Result<Lane> {
-        order(self.side.forked, self.stream, self.side.stream)?;
+        order(&self.side.forked, self.stream, self.side.stream)?;
         Ok(Lane::Side)
     }
 
@@ -87,7 +82,7 @@ impl Context {
         // On its way while the side stream is waited for.
         let table = (!sums.is_empty()).then(|| self.table(&sums)).transpose()?;
         if !held.is_empty() {
-            order(self.side.done, self.side.stream, self.stream)?;
+            order(&self.side.done, self.side.stream, self.stream)?;
         }
         table.map_or(Ok(()), |table| self.add(&sums, &table))
     }

@@ -29,7 +29,7 @@ pub(crate) struct Epoch {
     data: String,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Steps to time, spread over the epoch [default: all]
+    /// Steps to time, spread over the epoch; on a GPU in a row from its middle [default: all]
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
     /// Change one setting; may be given many times
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let n_batches = make()?.n_batches();
     let n_steps = args.steps.unwrap_or(n_batches);
     super::within("--steps", n_steps, n_batches)?;
-    let is_card = device.workers_beside().is_some();
+    let is_card = device.is_gpu();
     if is_card {
         // The first epoch chooses algorithms and takes memory.
         make()?.steps(n_batches, &mut || {})?;

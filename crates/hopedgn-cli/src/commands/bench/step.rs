@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
     let bar = progress::steps(output, "step", args.repeats as u64 + 2);
     let mut seconds = Vec::with_capacity(args.repeats);
     // A card gets the next step while it is busy with the last: timed one by one, the host's part would count as well.
-    let at_once = if device.workers_beside().is_some() { 20 } else { 1 };
+    let at_once = if device.is_gpu() { 20 } else { 1 };
     for repeat in 0..args.repeats + 2 {
         let start = Instant::now();
         bench.steps(at_once)?;
