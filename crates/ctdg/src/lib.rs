@@ -27,6 +27,7 @@
 //! | [`summary`] | what a data set looks like |
 //! | [`store`] | the past of nodes and pairs |
 //! | [`sample`], [`mite`] | bounded histories of nodes; tokens of pairs with their intervals |
+//! | [`positions`] | how many walks lead from node to node |
 //! | [`split`], [`negative`], [`metric`] | the protocol: parts, pairs that did not happen, scores |
 //! | [`heuristic`] | untrained scores to print beside every model |
 //! | [`wl`] | k-dimensional dynamic Weisfeiler-Lehman tests |
@@ -42,6 +43,7 @@ pub mod heuristic;
 pub mod metric;
 pub mod mite;
 pub mod negative;
+pub mod positions;
 pub mod python;
 pub mod random;
 pub mod sample;

@@ -1,20 +1,28 @@
 //! The joint past of a pair as tokens, with the multi-interacted times of each (MITE).
 //!
-//! For a query `(u, v, t)` each side's tokens are the node itself and then its newest events before `t`, oldest first.
-//! Each token stands for a node `w`; its MITE is the list of the last `K` intervals `t − t'` at which `w` met `u`, and
-//! the same for `v`, newest first. Tokens of the same `w` share one row, so a batch holds each distinct row once: that,
-//! and not padding every row to `2K` slots, is what makes encoding fast. Beside the intervals stand the plain counts
-//! that DyGLib's neighbour co-occurrence encoding (NCOE) uses.
+//! For a query `(u, v, t)` each side's tokens are the node itself and then its newest events before `t`, or events drawn
+//! from all of them, oldest first. Each token stands for a node `w`; its MITE is the list of the last `K` intervals
+//! `t − t'` at which `w` met `u`, and the same for `v`, newest first. Tokens of the same `w` share one row, so a batch
+//! holds each distinct row once: that, and not padding every row to `2K` slots, is what makes encoding fast. Beside the
+//! intervals stand the plain counts that DyGLib's neighbour co-occurrence encoding (NCOE) uses.
+//!
+//! A [`Second`] hop adds what the node of each token did before.
 
 mod leave_out;
+mod push;
 mod table;
+mod tokens;
 
 use rayon::prelude::*;
 
-use crate::event::{Cut, EventId, NodeId};
-use crate::store::{History, Store};
+use crate::event::{EventId, EventStream, NodeId};
+use crate::random::Stream;
+use crate::sample::{Drawn, Draws, Sampling};
+use crate::store::Store;
 pub use leave_out::LeaveOneOut;
+use push::{Hop, PairPush};
 use table::RowTable;
+pub use tokens::{NO_ROW, PairTokens};
 
 /// A pair and the time at which it is asked about.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,6 +33,18 @@ pub struct PairQuery {
     pub dst: NodeId,
     /// Query time; only events strictly before it are seen.
     pub time: f64,
+}
+
+impl PairQuery {
+    /// The pairs of `events`, at their own times.
+    #[must_use]
+    pub fn of(stream: &EventStream, events: &[EventId]) -> Vec<Self> {
+        let query = |&id: &EventId| {
+            let event = stream.event(id);
+            Self { src: event.src, dst: event.dst, time: event.time }
+        };
+        events.iter().map(query).collect()
+    }
 }
 
 /// Which meetings of `w` and `u` count.
@@ -47,8 +67,28 @@ pub enum TimePrecision {
     F32,
 }
 
-/// How a pair's past becomes tokens.
+/// What a second hop goes back from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecondTime {
+    /// The token's own event: only what was strictly before it is seen, and ages are counted from it, as in TGAT.
+    ///
+    /// With [`TimePrecision::F32`] both times are rounded before subtracting; what is seen is never rounded.
+    Event,
+    /// The query: all before it is seen, and ages are counted from it, as in PINT.
+    Query,
+}
+
+/// What the nodes of the tokens did: for each token but the roots, some events of its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Second {
+    /// Events a token at most.
+    pub length: usize,
+    /// Before what.
+    pub time: SecondTime,
+}
+
+/// How a pair's past becomes tokens.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairEncoding {
     /// Tokens a side at most, the node itself included; at least 1.
     pub length: usize,
@@ -58,12 +98,26 @@ pub struct PairEncoding {
     pub scope: Scope,
     /// How times are rounded.
     pub precision: TimePrecision,
+    /// Which events become tokens, in both hops. An event drawn twice is two tokens.
+    ///
+    /// What is drawn depends on the pair, the node, the time and the hop alone, so that a pair is the same in every batch,
+    /// until the encoder is told to [draw anew](PairEncoder::draw_anew).
+    pub sampling: Sampling,
+    /// The second hop, if there is one.
+    pub second: Option<Second>,
 }
 
 impl Default for PairEncoding {
     /// The paper's sizes: 32 tokens, 32 intervals.
     fn default() -> Self {
-        Self { length: 32, k: 32, scope: Scope::Truncated, precision: TimePrecision::F64 }
+        Self {
+            length: 32,
+            k: 32,
+            scope: Scope::Truncated,
+            precision: TimePrecision::F64,
+            sampling: Sampling::Recent,
+            second: None,
+        }
     }
 }
 
@@ -76,162 +130,31 @@ pub enum Side {
     Dst = 1,
 }
 
-/// Tokens of many pairs, ragged. Made by [`PairEncoder`]; reused between batches.
-///
-/// Shapes: `B` pairs, `T` tokens of all sides, `R` rows (distinct nodes within a pair).
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct PairTokens {
-    /// `[2B + 1]`: where the tokens of each side start; sides in the order source, destination, next pair's source, … .
-    sides: Vec<u32>,
-    /// `[T]`
-    nodes: Vec<NodeId>,
-    /// `[T]`, 0 for the node itself.
-    ages: Vec<f32>,
-    /// `[T − 2B]`: a side's first token is the node itself and has no event.
-    events: Vec<EventId>,
-    /// `[T]`
-    rows: Vec<u32>,
-    /// `[B + 1]`: where the rows of each pair start.
-    pair_rows: Vec<u32>,
-    /// `[R, 2]`
-    counts: Vec<[u32; 2]>,
-    /// `[2R + 1]`: where the intervals of each row and side start.
-    row_starts: Vec<u32>,
-    /// Intervals of all rows.
-    intervals: Vec<f32>,
-}
-
-impl PairTokens {
-    /// Number of pairs.
-    #[must_use]
-    pub fn n_pairs(&self) -> usize {
-        self.pair_rows.len().saturating_sub(1)
-    }
-
-    /// Number of tokens.
-    #[must_use]
-    pub fn n_tokens(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Number of rows.
-    #[must_use]
-    pub fn n_rows(&self) -> usize {
-        self.counts.len()
-    }
-
-    /// Where the tokens of one side of pair `pair` lie in [`PairTokens::nodes`] and its like.
-    ///
-    /// # Panics
-    /// When there is no such pair.
-    #[must_use]
-    pub fn tokens(&self, pair: usize, side: Side) -> std::ops::Range<usize> {
-        let index = 2 * pair + side as usize;
-        self.sides[index] as usize..self.sides[index + 1] as usize
-    }
-
-    /// Where the rows of pair `pair` lie.
-    ///
-    /// # Panics
-    /// When there is no such pair.
-    #[must_use]
-    pub fn rows_of_pair(&self, pair: usize) -> std::ops::Range<usize> {
-        self.pair_rows[pair] as usize..self.pair_rows[pair + 1] as usize
-    }
-
-    /// The node of each token.
-    #[must_use]
-    pub fn nodes(&self) -> &[NodeId] {
-        &self.nodes
-    }
-
-    /// Query time minus the time of each token's event; 0 for the node itself.
-    #[must_use]
-    pub fn ages(&self) -> &[f32] {
-        &self.ages
-    }
-
-    /// The MITE row of each token.
-    #[must_use]
-    pub fn rows(&self) -> &[u32] {
-        &self.rows
-    }
-
-    /// The events of a side's tokens from the second on; the first is the node itself.
-    ///
-    /// # Panics
-    /// When there is no such pair.
-    #[must_use]
-    pub fn events(&self, pair: usize, side: Side) -> &[EventId] {
-        let tokens = self.tokens(pair, side);
-        let earlier_sides = 2 * pair + side as usize;
-        &self.events[tokens.start - earlier_sides..tokens.end - earlier_sides - 1]
-    }
-
-    /// Intervals at which the node of `row` met that side of its pair, newest first.
-    ///
-    /// # Panics
-    /// When there is no such row.
-    #[must_use]
-    pub fn intervals(&self, row: usize, side: Side) -> &[f32] {
-        let index = 2 * row + side as usize;
-        &self.intervals[self.row_starts[index] as usize..self.row_starts[index + 1] as usize]
-    }
-
-    /// NCOE: how often the node of `row` stands among the tokens of the source and of the destination, the node itself
-    /// included. With [`Scope::Full`], among all their meetings instead.
-    ///
-    /// # Panics
-    /// When there is no such row.
-    #[must_use]
-    pub fn counts(&self, row: usize) -> [u32; 2] {
-        self.counts[row]
-    }
-
-    /// Forgets all pairs but keeps the memory.
-    pub fn clear(&mut self) {
-        let Self { sides, nodes, ages, events, rows, pair_rows, counts, row_starts, intervals } = self;
-        sides.clear();
-        nodes.clear();
-        ages.clear();
-        events.clear();
-        rows.clear();
-        pair_rows.clear();
-        counts.clear();
-        row_starts.clear();
-        intervals.clear();
-        sides.push(0);
-        pair_rows.push(0);
-        row_starts.push(0);
-    }
-
-    /// Adds the pairs of `other` behind these.
-    fn append(&mut self, other: &Self) {
-        fn shifted(into: &mut Vec<u32>, starts: &[u32], by: usize) {
-            let by = narrow(by);
-            into.extend(starts[1..].iter().map(|start| start + by));
-        }
-        let (n_tokens, n_rows, n_intervals) = (self.n_tokens(), self.n_rows(), self.intervals.len());
-        shifted(&mut self.sides, &other.sides, n_tokens);
-        shifted(&mut self.pair_rows, &other.pair_rows, n_rows);
-        shifted(&mut self.row_starts, &other.row_starts, n_intervals);
-        let by = narrow(n_rows);
-        self.rows.extend(other.rows.iter().map(|row| row + by));
-        self.nodes.extend_from_slice(&other.nodes);
-        self.ages.extend_from_slice(&other.ages);
-        self.events.extend_from_slice(&other.events);
-        self.counts.extend_from_slice(&other.counts);
-        self.intervals.extend_from_slice(&other.intervals);
-    }
-}
-
 /// Turns pairs into tokens; keeps its buffers between batches.
 #[derive(Debug)]
 pub struct PairEncoder<'s> {
-    store: &'s Store,
-    encoding: PairEncoding,
+    past: Past<'s>,
     /// One per chunk of the largest batch so far.
-    chunks: Vec<(RowTable, PairTokens)>,
+    chunks: Vec<Chunk>,
+}
+
+/// What all threads of an encoder read.
+#[derive(Debug)]
+struct Past<'s> {
+    draws: Draws<'s>,
+    encoding: PairEncoding,
+    /// Never drawn from, only forked.
+    random: Stream,
+}
+
+/// The buffers of one task.
+#[derive(Debug, Default)]
+struct Chunk {
+    table: RowTable,
+    /// Nodes of the second hop that met neither side.
+    strangers: RowTable,
+    drawn: Drawn,
+    tokens: PairTokens,
 }
 
 /// Pairs handled by one task; fixed, so that results do not depend on the number of threads.
@@ -241,128 +164,63 @@ impl<'s> PairEncoder<'s> {
     /// An encoder of pairs over `store`.
     #[must_use]
     pub fn new(store: &'s Store, encoding: PairEncoding) -> Self {
-        Self { store, encoding, chunks: Vec::new() }
+        let draws = Draws::new(store, encoding.sampling);
+        Self { past: Past { draws, encoding, random: draws_of(0) }, chunks: Vec::new() }
+    }
+
+    /// From now on other events are drawn, the same for the same seed. An encoder begins with seed 0.
+    pub fn draw_anew(&mut self, seed: u64) {
+        self.past.random = draws_of(seed);
     }
 
     /// Encodes `queries` into `out`, in parallel. A pair's tokens do not depend on the other pairs.
     ///
     /// # Complexity
     /// `O(log E + L)` a pair with [`Scope::Truncated`]; with [`Scope::Full`] one look-up and at most `K` intervals for
-    /// each distinct neighbour and side besides.
+    /// each distinct neighbour and side besides. A second hop costs `O(log E + n)` a token of the first.
     pub fn encode(&mut self, queries: &[PairQuery], out: &mut PairTokens) {
-        let Self { store, encoding, chunks } = self;
+        let Self { past, chunks } = self;
         let n_chunks = queries.len().div_ceil(CHUNK);
         if chunks.len() < n_chunks {
             chunks.resize_with(n_chunks, Default::default);
         }
-        queries.par_chunks(CHUNK).zip(&mut chunks[..n_chunks]).for_each(|(queries, (table, tokens))| {
+        queries.par_chunks(CHUNK).zip(&mut chunks[..n_chunks]).for_each(|(queries, chunk)| {
+            let Chunk { table, strangers, drawn, tokens } = chunk;
             tokens.clear();
             for query in queries {
                 let first_row = tokens.n_rows();
-                PairPush { store, encoding, query, table, out: tokens, first_row }.run();
+                PairPush { past, query, table, strangers, out: tokens, first_row }.run(drawn);
             }
         });
         out.clear();
-        for (_, tokens) in &chunks[..n_chunks] {
-            out.append(tokens);
+        for chunk in &chunks[..n_chunks] {
+            out.append(&chunk.tokens);
         }
     }
 }
 
-/// Adds one pair to `out`: tokens of both sides, then the intervals of its rows.
-struct PairPush<'a> {
-    store: &'a Store,
-    encoding: &'a PairEncoding,
-    query: &'a PairQuery,
-    table: &'a mut RowTable,
-    out: &'a mut PairTokens,
-    /// Rows of `out` before this pair.
-    first_row: usize,
+fn draws_of(seed: u64) -> Stream {
+    Stream::named(seed, "pair-history")
 }
 
-impl PairPush<'_> {
-    fn run(mut self) {
-        let cut = self.store.cut(self.query.time);
-        let roots = [self.query.src, self.query.dst];
-        let most = self.encoding.length.saturating_sub(1);
-        let histories = roots.map(|root| self.store.history(root, cut).last(most));
-        self.table.clear();
-        for side in 0..2 {
-            self.push_side(roots[side], &histories[side], side);
-        }
-        self.out.pair_rows.push(narrow(self.out.n_rows()));
-        match self.encoding.scope {
-            Scope::Truncated => self.push_truncated(),
-            Scope::Full => self.push_full(cut, roots),
-        }
+impl Past<'_> {
+    /// The stream for the past of `node` before `time`, where it is looked up for `pair`, whichever way round.
+    fn random(&self, pair: &PairQuery, node: NodeId, time: f64, hop: Hop) -> Stream {
+        let [one, other] = [pair.src.0.min(pair.dst.0), pair.src.0.max(pair.dst.0)].map(u64::from);
+        let of_pair = self.random.fork(one).fork(other);
+        // The sum makes the two zeros one.
+        of_pair.fork(u64::from(node.0)).fork((time + 0.0).to_bits()).fork(hop as u64)
     }
+}
 
-    fn push_side(&mut self, root: NodeId, history: &History<'_>, side: usize) {
-        self.push_token(root, 0.0, side);
-        for (&node, &time) in history.neighbors.iter().zip(history.times) {
-            self.push_token(node, interval(self.query.time, time, self.encoding.precision), side);
-        }
-        self.out.events.extend_from_slice(history.events);
-        self.out.sides.push(narrow(self.out.nodes.len()));
-    }
-
+impl TimePrecision {
+    /// An event's time as it enters an interval.
+    #[expect(clippy::cast_possible_truncation, reason = "that is what DyGLib does")]
     #[inline]
-    fn push_token(&mut self, node: NodeId, age: f32, side: usize) {
-        let row = self.first_row + self.table.row(node) as usize;
-        if row == self.out.counts.len() {
-            self.out.counts.push([0; 2]);
-        }
-        self.out.counts[row][side] += 1;
-        self.out.nodes.push(node);
-        self.out.rows.push(narrow(row));
-        self.out.ages.push(age);
-    }
-
-    /// The tokens of one side of this pair, the root's own first.
-    fn side(&self, side: usize) -> std::ops::Range<usize> {
-        let last = self.out.sides.len() - 3;
-        self.out.sides[last + side] as usize..self.out.sides[last + side + 1] as usize
-    }
-
-    /// Intervals of each row among the tokens themselves: sized by the counts, filled from the newest token back.
-    fn push_truncated(self) {
-        let sides = [self.side(0), self.side(1)];
-        let root_rows = [0, 1].map(|side| self.out.rows[sides[side].start] as usize);
-        let next = self.table.cursors();
-        let mut end = self.out.intervals.len();
-        for (row, counts) in (self.first_row..).zip(&self.out.counts[self.first_row..]) {
-            for (count, root_row) in counts.iter().zip(root_rows) {
-                // The root itself is a token but no meeting.
-                let n_meetings = *count as usize - usize::from(row == root_row);
-                next.push(narrow(end));
-                end += n_meetings.min(self.encoding.k);
-                self.out.row_starts.push(narrow(end));
-            }
-        }
-        self.out.intervals.resize(end, 0.0);
-        for (side, tokens) in sides.into_iter().enumerate() {
-            for at in (tokens.start + 1..tokens.end).rev() {
-                let row = self.out.rows[at] as usize;
-                let place = &mut next[2 * (row - self.first_row) + side];
-                if *place < self.out.row_starts[2 * row + side + 1] {
-                    self.out.intervals[*place as usize] = self.out.ages[at];
-                    *place += 1;
-                }
-            }
-        }
-    }
-
-    /// Intervals of each row in the whole past, from the pair index.
-    fn push_full(self, cut: Cut, roots: [NodeId; 2]) {
-        for (row, &node) in (self.first_row..).zip(self.table.nodes()) {
-            for (side, root) in roots.into_iter().enumerate() {
-                let meetings = self.store.meetings(node, root, cut);
-                self.out.counts[row][side] = narrow(meetings.len()) + u32::from(node == root);
-                let newest = meetings.iter().rev().take(self.encoding.k).map(|&event| self.store.time(event));
-                let intervals = newest.map(|time| interval(self.query.time, time, self.encoding.precision));
-                self.out.intervals.extend(intervals);
-                self.out.row_starts.push(narrow(self.out.intervals.len()));
-            }
+    fn stored(self, time: f64) -> f64 {
+        match self {
+            Self::F64 => time,
+            Self::F32 => f64::from(time as f32),
         }
     }
 }
@@ -375,11 +233,7 @@ impl PairPush<'_> {
 fn interval(t: f64, event: f64, precision: TimePrecision) -> f32 {
     // Far beyond any real span, but a number that stays one when a model multiplies it.
     const LONGEST: f32 = 1e30;
-    let interval = match precision {
-        TimePrecision::F64 => (t - event) as f32,
-        TimePrecision::F32 => (t - f64::from(event as f32)) as f32,
-    };
-    interval.min(LONGEST)
+    ((t - precision.stored(event)) as f32).min(LONGEST)
 }
 
 /// Offsets within one batch.

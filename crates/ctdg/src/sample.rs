@@ -8,16 +8,18 @@
 //!
 //! Answers are ragged: a node without a past gets an empty row, never padding.
 
-use std::ops::Range;
+mod draw;
 
 use crate::event::{Cut, EventId, NodeId};
 use crate::random::Stream;
 use crate::store::{History, Store};
+pub(crate) use draw::{Drawn, Draws};
 
 /// Which part of the past is drawn.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Sampling {
     /// The newest events.
+    #[default]
     Recent,
     /// Uniform, with replacement.
     Uniform,
@@ -93,11 +95,8 @@ impl Histories {
 /// Draws histories from a store.
 #[derive(Debug)]
 pub struct NeighborSampler<'s> {
-    store: &'s Store,
-    sampling: Sampling,
+    draws: Draws<'s>,
     k: usize,
-    /// For [`Sampling::TimeIntervalAware`]: running sums of the weights along each list.
-    cumulative: Vec<f64>,
 }
 
 /// Queries handled by one task; fixed, so that results do not depend on the number of threads.
@@ -107,11 +106,7 @@ impl<'s> NeighborSampler<'s> {
     /// Draws at most `k` events a query.
     #[must_use]
     pub fn new(store: &'s Store, sampling: Sampling, k: usize) -> Self {
-        let cumulative = match sampling {
-            Sampling::TimeIntervalAware { a } => cumulative_weights(store, a),
-            Sampling::Recent | Sampling::Uniform => Vec::new(),
-        };
-        Self { store, sampling, k, cumulative }
+        Self { draws: Draws::new(store, sampling), k }
     }
 
     /// Answers `queries` into `out`, in parallel. Query `i` draws from `random.fork(i)`: the answer depends on nothing
@@ -141,12 +136,7 @@ impl<'s> NeighborSampler<'s> {
             return;
         }
         for (query, count) in queries.iter().zip(counts) {
-            let n = self.store.history(query.node, query.cut).len();
-            *count = match self.sampling {
-                Sampling::Recent => n.min(self.k),
-                _ if n == 0 => 0,
-                _ => self.k,
-            };
+            *count = self.draws.count(self.draws.store().history(query.node, query.cut).len(), self.k);
         }
     }
 
@@ -160,51 +150,16 @@ impl<'s> NeighborSampler<'s> {
             );
             return;
         }
+        let mut drawn = Drawn::default();
         for (index, query) in queries.iter().enumerate() {
             let row = offsets[index] - offsets[0]..offsets[index + 1] - offsets[0];
-            let history = self.store.history(query.node, query.cut);
-            if self.sampling == Sampling::Recent {
-                let recent = history.last(self.k);
-                rows.neighbors[row.clone()].copy_from_slice(recent.neighbors);
-                rows.events[row.clone()].copy_from_slice(recent.events);
-                rows.times[row].copy_from_slice(recent.times);
-            } else if !row.is_empty() {
-                let mut random = random.fork((rows.first + index) as u64);
-                self.draw(query.node, &history, &mut random, row.clone(), rows.events);
-                let drawn = rows.events[row.clone()].iter().map(|place| place.index());
-                for (place, at) in row.clone().zip(drawn) {
-                    rows.neighbors[place] = history.neighbors[at];
-                    rows.times[place] = history.times[at];
-                }
-                for event in &mut rows.events[row] {
-                    *event = history.events[event.index()];
-                }
-            }
+            let history = self.draws.store().history(query.node, query.cut);
+            let random = || random.fork((rows.first + index) as u64);
+            let part = self.draws.draw((query.node, history), self.k, random, &mut drawn);
+            rows.neighbors[row.clone()].copy_from_slice(part.neighbors);
+            rows.events[row.clone()].copy_from_slice(part.events);
+            rows.times[row].copy_from_slice(part.times);
         }
-    }
-
-    /// Leaves places of `history` in `places[row]`, in ascending order.
-    fn draw(
-        &self,
-        node: NodeId,
-        history: &History<'_>,
-        random: &mut Stream,
-        row: Range<usize>,
-        places: &mut [EventId],
-    ) {
-        let start = self.store.list_start(node);
-        for place in &mut places[row.clone()] {
-            let at = match self.sampling {
-                Sampling::TimeIntervalAware { .. } => {
-                    let sums = &self.cumulative[start..start + history.len()];
-                    let target = random.unit() * sums[sums.len() - 1];
-                    sums.partition_point(|&sum| sum <= target).min(sums.len() - 1)
-                }
-                _ => random.position(history.len()),
-            };
-            *place = EventId(u32::try_from(at).expect("lists are shorter than u32::MAX"));
-        }
-        places[row].sort_unstable();
     }
 }
 
@@ -226,20 +181,4 @@ impl<'a> Rows<'a> {
         let first = self.first + queries;
         (left, Rows { first, neighbors: more_neighbors, events: more_events, times: more_times })
     }
-}
-
-/// Running sums of `exp(1 / S_i)` along each list; `S_i = 1 + S_{i−1} exp(−a (t_i − t_{i−1}))`.
-fn cumulative_weights(store: &Store, a: f64) -> Vec<f64> {
-    let mut cumulative = Vec::new();
-    for times in store.lists_of_times() {
-        let (mut crowding, mut sum) = (0.0, 0.0);
-        let mut previous = times.first().copied().unwrap_or(0.0);
-        for &time in times {
-            crowding = 1.0 + crowding * f64::exp(-a * (time - previous));
-            sum += f64::exp(1.0 / crowding);
-            previous = time;
-            cumulative.push(sum);
-        }
-    }
-    cumulative
 }

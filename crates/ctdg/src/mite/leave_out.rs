@@ -1,6 +1,6 @@
 //! A pair's tokens with one of them taken away at a time, to see what each was good for.
 
-use super::{PairEncoding, PairTokens, Scope, Side, narrow};
+use super::{NO_ROW, PairEncoding, PairTokens, Scope, Side, narrow};
 
 /// One pair many times over, each time without one of its tokens.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,8 +15,9 @@ impl PairTokens {
     /// Every variant of `pair` that lacks one event of one side; the nodes themselves stay. `encoding` is the one the
     /// tokens were made with.
     ///
-    /// With the token goes its interval. Among the tokens ([`Scope::Truncated`]) the next older one moves up where more
-    /// than `K` met; with [`Scope::Full`] the last of `K` slots stays empty.
+    /// With the token go its interval and its second hop; all else that was drawn stays as it was. Among the tokens ([`Scope::Truncated`]) the next older one moves up where more
+    /// than `K` met; with [`Scope::Full`] the last of `K` slots stays empty, and an event that was drawn twice stays a
+    /// token but is no meeting any more.
     ///
     /// # Panics
     /// When there is no such pair.
@@ -73,6 +74,30 @@ impl Variant<'_> {
             out.counts.push(counts);
         }
         out.pair_rows.push(narrow(out.n_rows()));
+        if self.encoding.second.is_some() {
+            self.push_second(out_row, out);
+        }
+    }
+
+    /// The second hop of the tokens that are left. `out_row` is the variant's first row.
+    fn push_second(&self, out_row: usize, out: &mut PairTokens) {
+        let first_row = self.of.rows_of_pair(self.pair).start;
+        for side in [Side::Src, Side::Dst] {
+            let tokens = self.of.tokens(self.pair, side).skip(1).zip(self.of.drawn(self.pair, side));
+            for (_, token) in tokens.filter(|(at, _)| *at != self.token) {
+                let second = self.of.second(token);
+                out.second_nodes.extend_from_slice(&self.of.second_nodes[second.clone()]);
+                out.second_ages.extend_from_slice(&self.of.second_ages[second.clone()]);
+                out.second_events.extend_from_slice(&self.of.second_events[second.clone()]);
+                for &row in &self.of.second_rows[second] {
+                    // A row that nobody has is as good as none.
+                    let row = if row == NO_ROW { row } else { narrow(row as usize - first_row + out_row) };
+                    let has_row = row != NO_ROW && out.counts[row as usize] != [0; 2];
+                    out.second_rows.push(if has_row { row } else { NO_ROW });
+                }
+                out.second_starts.push(narrow(out.second_nodes.len()));
+            }
+        }
     }
 
     /// The intervals of the token's own node with its own side.

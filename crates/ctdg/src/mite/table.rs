@@ -46,6 +46,13 @@ impl RowTable {
         &mut self.cursors
     }
 
+    /// The row of `node`, if it has one.
+    #[inline]
+    pub(crate) fn get(&self, node: NodeId) -> Option<u32> {
+        let slot = self.slots[self.find(node)];
+        (slot.generation == self.generation).then_some(slot.row)
+    }
+
     /// The row of `node`, a new one if it has none yet.
     #[inline]
     pub(crate) fn row(&mut self, node: NodeId) -> u32 {

@@ -2,7 +2,7 @@
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::heuristic;
-use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope};
+use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope, Second, SecondTime};
 use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
 use ctdg::random::Stream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
@@ -28,13 +28,15 @@ fn sampled(stream: &EventStream, t: f64, sampling: Sampling) -> Histories {
     out
 }
 
-fn encoded(stream: &EventStream, t: f64, scope: Scope) -> PairTokens {
+fn encoded(stream: &EventStream, t: f64, scope: Scope, sampling: Sampling) -> PairTokens {
     let store = Store::build(stream).unwrap();
     let pairs = (0..8).flat_map(|src| (0..8).map(move |dst| (NodeId(src), NodeId(dst))));
     let queries: Vec<_> = pairs.map(|(src, dst)| PairQuery { src, dst, time: t }).collect();
     let mut out = PairTokens::default();
-    PairEncoder::new(&store, PairEncoding { length: 5, k: 3, scope, ..PairEncoding::default() })
-        .encode(&queries, &mut out);
+    let time = if scope == Scope::Full { SecondTime::Query } else { SecondTime::Event };
+    let second = Some(Second { length: 3, time });
+    let encoding = PairEncoding { length: 5, k: 3, scope, sampling, second, ..PairEncoding::default() };
+    PairEncoder::new(&store, encoding).encode(&queries, &mut out);
     out
 }
 
@@ -108,9 +110,9 @@ proptest! {
             prop_assert_eq!(before.cut(t), after.cut(t));
             for sampling in [Sampling::Recent, Sampling::Uniform, Sampling::TimeIntervalAware { a: 0.3 }] {
                 prop_assert_eq!(sampled(&before, t, sampling), sampled(&after, t, sampling));
-            }
-            for scope in [Scope::Truncated, Scope::Full] {
-                prop_assert_eq!(encoded(&before, t, scope), encoded(&after, t, scope));
+                for scope in [Scope::Truncated, Scope::Full] {
+                    prop_assert_eq!(encoded(&before, t, scope, sampling), encoded(&after, t, scope, sampling));
+                }
             }
         }
     }

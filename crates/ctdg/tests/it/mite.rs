@@ -11,12 +11,12 @@ use crate::nasty;
 type Token = (NodeId, Option<EventId>, f32);
 
 #[expect(clippy::cast_possible_truncation, reason = "intervals are f32")]
-fn age(t: f64, event: f64) -> f32 {
+pub(crate) fn age(t: f64, event: f64) -> f32 {
     (t - event) as f32
 }
 
 /// Entries of `node` before `t`, oldest first, a self-loop twice.
-fn past(stream: &EventStream, node: NodeId, t: f64) -> Vec<(NodeId, EventId, f64)> {
+pub(crate) fn past(stream: &EventStream, node: NodeId, t: f64) -> Vec<(NodeId, EventId, f64)> {
     let mut entries = Vec::new();
     for id in stream.ids() {
         let event = stream.event(id);
@@ -66,7 +66,7 @@ proptest! {
     ) {
         let store = Store::build(&stream).unwrap();
         let scope = if full { Scope::Full } else { Scope::Truncated };
-        let encoding = PairEncoding { length, k, scope, precision: TimePrecision::F64 };
+        let encoding = PairEncoding { length, k, scope, ..PairEncoding::default() };
         let queries: Vec<_> =
             pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
         let mut tokens = PairTokens::default();
@@ -100,6 +100,34 @@ proptest! {
             }
             let distinct: std::collections::BTreeSet<NodeId> = sides.iter().flatten().map(|token| token.0).collect();
             prop_assert_eq!(tokens.rows_of_pair(pair).len(), distinct.len(), "each node has one row");
+        }
+    }
+
+    /// Section 4.2: an interval that says no more than "there" makes MITE the neighbour co-occurrence encoding, which counts
+    /// the tokens of each side that stand for a node, its own root among them.
+    #[test]
+    fn without_times_intervals_count_co_occurrences(
+        stream in nasty::stream(60),
+        pairs in prop::collection::vec((0u32..9, 0u32..9, nasty::time()), 1..100),
+        length in 1usize..9,
+    ) {
+        let store = Store::build(&stream).unwrap();
+        let encoding = PairEncoding { length, k: length, ..PairEncoding::default() };
+        let queries: Vec<_> =
+            pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
+        let mut tokens = PairTokens::default();
+        PairEncoder::new(&store, encoding).encode(&queries, &mut tokens);
+        for (pair, query) in queries.iter().enumerate() {
+            for at in tokens.tokens(pair, Side::Src).chain(tokens.tokens(pair, Side::Dst)) {
+                let (node, row) = (tokens.nodes()[at], tokens.rows()[at] as usize);
+                for (side, root) in [(Side::Src, query.src), (Side::Dst, query.dst)] {
+                    let there: u32 = tokens.intervals(row, side).iter().map(|_| 1).sum();
+                    let of_side = &tokens.nodes()[tokens.tokens(pair, side)];
+                    let co_occurrences = of_side.iter().filter(|&&other| other == node).count();
+                    prop_assert_eq!(there as usize, co_occurrences - usize::from(node == root));
+                    prop_assert_eq!(tokens.counts(row)[side as usize] as usize, co_occurrences);
+                }
+            }
         }
     }
 
