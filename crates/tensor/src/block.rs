@@ -142,10 +142,12 @@ fn training_is_the_same_on_any_number_of_threads() {
 #[test]
 fn chunks_give_the_same_on_any_number_of_threads() {
     let model = Model::new();
-    // 20 chunks: more than there are groups.
-    let expected = in_pool(1, || pass_in_chunks(&model, 2));
-    for n_threads in [2, 3] {
-        assert_eq!(in_pool(n_threads, || pass_in_chunks(&model, 2)), expected, "{n_threads} threads");
+    // 20 chunks: more than there are groups. And a single one, on which all threads work.
+    for size in [2, 40] {
+        let expected = in_pool(1, || pass_in_chunks(&model, size));
+        for n_threads in [2, 3] {
+            assert_eq!(in_pool(n_threads, || pass_in_chunks(&model, size)), expected, "{n_threads} threads");
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Parameters and optimiser state as a safetensors file.
 //!
 //! Parameters lie under their own names, so that any reader of safetensors finds them. The state of [`Adam`] lies beside
-//! them under `adam/mean/NAME`, `adam/square/NAME` and `adam/n-steps`. Strings under the caller's own keys lie in the
+//! them under `adam/mean/NAME`, `adam/square/NAME` and `adam/n-steps`. Tensors that are no weights lie under `beside/NAME`,
+//! and their shapes are the caller's affair. Strings under the caller's own keys lie in the
 //! file's `__metadata__`, so that how far a training has come is written with its weights or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,7 @@ use crate::{Adam, Error, Parameters, Result, Tensor};
 
 const ADAM: &str = "adam/";
 const N_STEPS: &str = "adam/n-steps";
+const BESIDE: &str = "beside/";
 
 fn mean_name(name: &str) -> String {
     format!("{ADAM}mean/{name}")
@@ -26,6 +28,16 @@ fn square_name(name: &str) -> String {
 ///
 /// The same values give the same bytes.
 pub fn save(parameters: &Parameters, adam: Option<&Adam>, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
+    save_beside(parameters, adam, &BTreeMap::new(), metadata)
+}
+
+/// The same with other tensors beside them, which [`load_beside`] reads.
+pub fn save_beside(
+    parameters: &Parameters,
+    adam: Option<&Adam>,
+    beside: &BTreeMap<String, Tensor>,
+    metadata: &BTreeMap<String, String>,
+) -> Result<Vec<u8>> {
     let mut tensors: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
     let mut put = |name: String, tensor: &Tensor| {
         let bytes = tensor.values().iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -37,6 +49,9 @@ pub fn save(parameters: &Parameters, adam: Option<&Adam>, metadata: &BTreeMap<St
             put(mean_name(name), &adam.means[id.0]);
             put(square_name(name), &adam.squares[id.0]);
         }
+    }
+    for (name, tensor) in beside {
+        put(format!("{BESIDE}{name}"), tensor);
     }
     if let Some(adam) = adam {
         tensors.push((N_STEPS.to_owned(), Dtype::U64, vec![1], adam.n_steps.to_le_bytes().to_vec()));
@@ -100,6 +115,30 @@ pub fn load(bytes: &[u8], parameters: &mut Parameters, adam: Option<&mut Adam>) 
     Ok(metadata.into_iter().collect())
 }
 
+/// The tensors of a file that are no weights, by name.
+pub fn load_beside(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>> {
+    let tensors = SafeTensors::deserialize(bytes)?;
+    let mut beside = BTreeMap::new();
+    for name in tensors.names() {
+        let Some(short) = name.strip_prefix(BESIDE) else { continue };
+        let view = tensors.tensor(name)?;
+        let tensor = match (view.dtype(), view.shape()) {
+            (Dtype::F32, &[rows, cols]) => Tensor::matrix(rows, cols, floats(view.data()))?,
+            (Dtype::F32, &[_]) => Tensor::vector(floats(view.data())),
+            (dtype, _) => {
+                let got = format!("{dtype:?}");
+                return Err(Error::CheckpointKind { name: name.to_owned(), got, needed: "F32" });
+            }
+        };
+        beside.insert(short.to_owned(), tensor);
+    }
+    Ok(beside)
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|word| f32::from_le_bytes(*word)).collect()
+}
+
 struct File<'a> {
     tensors: SafeTensors<'a>,
     /// The names that were asked for.
@@ -124,8 +163,7 @@ impl File<'_> {
         if got != like.shape().sizes() {
             return Err(Error::CheckpointShape { name: name.to_owned(), got, needed: like.shape() });
         }
-        let (words, _) = bytes.as_chunks::<4>();
-        Tensor::new(like.shape(), words.iter().map(|word| f32::from_le_bytes(*word)).collect())
+        Tensor::new(like.shape(), floats(bytes))
     }
 
     fn n_steps(&mut self) -> Result<u64> {
@@ -139,7 +177,8 @@ impl File<'_> {
     fn check_extra(&self, with_adam: bool) -> Result<()> {
         let mut names = self.tensors.names();
         names.sort_unstable();
-        let extra = names.into_iter().find(|&name| !self.seen.contains(name) && (with_adam || !name.starts_with(ADAM)));
+        let is_wanted = |name: &str| !name.starts_with(BESIDE) && (with_adam || !name.starts_with(ADAM));
+        let extra = names.into_iter().find(|&name| !self.seen.contains(name) && is_wanted(name));
         extra.map_or(Ok(()), |name| Err(Error::Extra { name: name.to_owned() }))
     }
 }
@@ -182,6 +221,18 @@ mod tests {
         let mut alone = model(5);
         load(&bytes, &mut alone, None).unwrap();
         assert_eq!(alone, parameters);
+    }
+
+    #[test]
+    fn what_lies_beside_the_weights_is_found_again() {
+        let (parameters, adam) = trained();
+        let beside = BTreeMap::from([("table".to_owned(), matrix(3, 4, 2)), ("row".to_owned(), vector(4, 3))]);
+        let bytes = save_beside(&parameters, Some(&adam), &beside, &BTreeMap::new()).unwrap();
+        assert_eq!(load_beside(&bytes).unwrap(), beside);
+        let mut alone = model(5);
+        load(&bytes, &mut alone, None).unwrap();
+        assert_eq!(alone, parameters);
+        assert!(load_beside(&save(&parameters, None, &BTreeMap::new()).unwrap()).unwrap().is_empty());
     }
 
     /// Loading a file of `saved` into `model` fails with `message` and changes nothing.

@@ -2,7 +2,8 @@
 //!
 //! A large operation after another drags every intermediate value through main memory; a chunk of a few sequences keeps
 //! them near. Each chunk has its own [`Tape`]. Gradients are summed in a fixed number of groups, each over its own chunks
-//! in order, and the groups are added in order: the result does not depend on the number of threads.
+//! in order, and the groups are added in order: the result does not depend on the number of threads. A batch that is one
+//! chunk is computed by all threads together, one operation after another.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -50,7 +51,7 @@ impl Chunks {
                 let Some((chunk, mut sum)) = lock(&queue).take(last, n_threads) else { return };
                 last = Some(chunk % used);
                 let one = |sum: &mut Gradients| -> Result<R, E> {
-                    let mut tape = Tape::with_threads(parameters, Threads::Caller);
+                    let mut tape = Tape::with_threads(parameters, threads_of(chunks));
                     let (loss, result) = forward(&mut tape, &chunks[chunk])?;
                     tape.backward(loss, sum)?;
                     Ok(result)
@@ -71,6 +72,11 @@ impl Chunks {
         gradients.add_all(&self.groups[..used]);
         Ok(results)
     }
+}
+
+/// Who computes a chunk: one thread, or all of them where there is nothing else to do.
+fn threads_of<T>(chunks: &[T]) -> Threads {
+    if chunks.len() == 1 { Threads::Pool } else { Threads::Caller }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -151,7 +157,7 @@ pub(crate) fn evaluate<T: Sync, R: Send, E: Send>(
     chunks: &[T],
     forward: impl Fn(&mut Tape<'_>, &T) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
-    let one = |chunk: &T| forward(&mut Tape::frozen(parameters, Threads::Caller), chunk);
+    let one = |chunk: &T| forward(&mut Tape::frozen(parameters, threads_of(chunks)), chunk);
     chunks.par_iter().with_max_len(1).map(one).collect()
 }
 

@@ -4,6 +4,9 @@
 //! go of it; only gradients of parameters grow on a stream of their own, which the pass waits for at its end. The host
 //! waits only where it reads a value.
 
+mod attend;
+mod bank;
+mod cells;
 mod compile;
 mod context;
 mod encoder;
@@ -15,10 +18,12 @@ mod record;
 mod resident;
 mod rows;
 mod side;
+mod values;
 
+pub(crate) use attend::{Attend, Columns};
 pub(crate) use context::Context;
 pub(crate) use encoder::{Block, Stack, WIDEST, WIDEST_HEAD};
-pub(crate) use memory::Staged;
+pub(crate) use memory::{Buffer, Staged};
 pub(crate) use record::Copies;
 pub(crate) use record::Record;
 pub(crate) use resident::{Resident, Teacher};

@@ -41,6 +41,20 @@ pub enum Error {
         /// The number of rows there are.
         rows: usize,
     },
+    /// A row that is to be written twice at once.
+    #[error("{operation}: row {index} is named more than once")]
+    Repeated {
+        /// The operation.
+        operation: &'static str,
+        /// The row.
+        index: u32,
+    },
+    /// A table of one device was given to another.
+    #[error("{operation}: the bank is not on the device that computes")]
+    Elsewhere {
+        /// The operation.
+        operation: &'static str,
+    },
     /// Offsets of a ragged batch do not start at 0 or fall somewhere.
     #[error("offsets of a ragged batch start at 0 and never fall, but offset {position} is {offset}")]
     Offsets {

@@ -1,4 +1,4 @@
-//! PyTorch's default initialisations.
+//! PyTorch's default initialisations, and a few others it has.
 //!
 //! Where the numbers come from is the caller's affair: anything that draws uniformly from `[0, 1)`.
 
@@ -21,6 +21,21 @@ impl<F: FnMut() -> f64> Uniform for F {
 pub fn uniform(random: &mut impl Uniform, shape: Shape, bound: f64) -> Tensor {
     #[expect(clippy::cast_possible_truncation, reason = "drawn in f64, kept in f32")]
     let values: Vec<f32> = (0..shape.len()).map(|_| (bound * (2.0 * random.unit() - 1.0)) as f32).collect();
+    Tensor::from_parts(shape, values)
+}
+
+/// Values of the standard normal distribution: two out of every two uniform ones, after Box and Muller.
+#[must_use]
+pub fn normal(random: &mut impl Uniform, shape: Shape) -> Tensor {
+    let mut values = Vec::with_capacity(shape.len() + 1);
+    while values.len() < shape.len() {
+        // In (0, 1], so that its logarithm is finite.
+        let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
+        let (sin, cos) = (std::f64::consts::TAU * random.unit()).sin_cos();
+        #[expect(clippy::cast_possible_truncation, reason = "drawn in f64, kept in f32")]
+        values.extend([(radius * cos) as f32, (radius * sin) as f32]);
+    }
+    values.truncate(shape.len());
     Tensor::from_parts(shape, values)
 }
 
@@ -92,5 +107,24 @@ mod tests {
         let (weight, bias) = attention_out(&mut spread(), 16);
         check(&weight, Shape::Matrix(16, 16), 0.25);
         assert_eq!(bias, Tensor::zeros(Shape::Vector(16)));
+    }
+    #[test]
+    fn normal_values_have_the_moments_and_the_tails() {
+        let mut state = 1_u64;
+        let mut random = move || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let tensor = normal(&mut random, Shape::Matrix(301, 333));
+        let n = tensor.shape().len() as f64;
+        let moment = |power: i32| tensor.values().iter().map(|&x| f64::from(x).powi(power)).sum::<f64>() / n;
+        // Five standard deviations of each mean: of x 1/√n, of x² √(2/n), of x⁴ √(96/n).
+        for (power, expected, spread) in [(1, 0.0, 1.0_f64), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)] {
+            assert!((moment(power) - expected).abs() < 5.0 * (spread / n).sqrt(), "{power}: {}", moment(power));
+        }
+        // A share of 0.0455 lies beyond two.
+        let beyond = tensor.values().iter().filter(|x| x.abs() > 2.0).count() as f64 / n;
+        assert!((beyond - 0.0455).abs() < 5.0 * (0.0455_f64 / n).sqrt(), "{beyond}");
+        assert!(normal(&mut || 0.0, Shape::Vector(3)).is_finite());
     }
 }

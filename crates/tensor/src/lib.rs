@@ -33,6 +33,7 @@
 //!   methods only.
 
 mod adam;
+mod bank;
 #[cfg(test)]
 mod block;
 mod checkpoint;
@@ -58,11 +59,13 @@ mod testkit;
 mod vector;
 
 pub use adam::{Adam, AdamConfig};
-pub use checkpoint::{load, save};
+pub use bank::Bank;
+pub use checkpoint::{load, load_beside, save, save_beside};
 pub use device::{CudaOptions, Device, Precision};
 pub use error::{Error, Result};
 pub use learner::{Learner, Step, Weights};
 pub use op::activation::Activation;
+pub use op::attend::AttentionForm;
 pub use op::attention::Heads;
 pub use op::dropout::{Dropout, Mode};
 pub use op::encoder::{BlockVars, EncoderForm};

@@ -5,8 +5,8 @@
 
 use rayon::prelude::*;
 
-use crate::scratch;
 use crate::vector::add_to;
+use crate::{Ragged, scratch};
 
 /// Rows of a chunk and of a group of partial sums.
 const CHUNK: usize = 64;
@@ -54,6 +54,36 @@ impl Threads {
         } else {
             work(0, a, b);
         }
+    }
+
+    /// Calls `work(first_row, rows)` for as many pieces of `out` as there are threads: for work that each piece has to
+    /// begin anew, and whose result is the same however `out` is cut.
+    pub(crate) fn pieces(self, out: &mut [f32], cols: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
+        if out.is_empty() {
+            return;
+        }
+        let rows = out.len() / cols;
+        if self.is_worth_splitting(rows) {
+            let share = rows.div_ceil(rayon::current_num_threads()).max(CHUNK);
+            out.par_chunks_mut(share * cols).enumerate().for_each(|(piece, rows)| work(piece * share, rows));
+        } else {
+            work(0, out);
+        }
+    }
+
+    /// Calls `work(sequence, rows)` for the rows of each sequence of `out`.
+    pub(crate) fn segments(
+        self,
+        out: &mut [f32],
+        cols: usize,
+        batch: &Ragged,
+        work: impl Fn(usize, &mut [f32]) + Sync,
+    ) {
+        if out.is_empty() {
+            return;
+        }
+        let parts = split(out, batch.ranges().map(|range| range.len() * cols));
+        self.each(parts.enumerate().collect(), |(sequence, rows)| work(sequence, rows));
     }
 
     /// Calls `work` for each item, in any order.
@@ -129,6 +159,12 @@ mod tests {
                 }
             });
             assert!(out.chunks(3).enumerate().all(|(i, row)| row == [i as f32; 3]));
+            threads.pieces(&mut out, 3, |first, rows| {
+                for (i, row) in rows.chunks_mut(3).enumerate() {
+                    row.fill((first + i) as f32 + row[0]);
+                }
+            });
+            assert!(out.chunks(3).enumerate().all(|(i, row)| row == [2.0 * i as f32; 3]));
         }
     }
 }

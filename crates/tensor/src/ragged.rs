@@ -55,6 +55,15 @@ impl Ragged {
         self.offsets[self.len()]
     }
 
+    pub(crate) fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// Whether they are clones of one another; those that are not may still be equal.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.offsets, &other.offsets)
+    }
+
     /// The rows of sequence `index`.
     ///
     /// # Panics

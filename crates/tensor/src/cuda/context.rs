@@ -121,6 +121,9 @@ fn no_gpu(reason: impl Into<String>) -> Error {
     Error::NoGpu { reason: reason.into() }
 }
 
+/// What a card counts in the second direction of a grid.
+const MOST_STRIPS: u32 = 65_535;
+
 impl Context {
     /// The first GPU.
     #[expect(unsafe_code, reason = "calls of the driver")]
@@ -209,6 +212,9 @@ impl Context {
     pub(super) fn launch_on(&self, lane: Lane, name: &'static str, grid: Grid, args: &[Arg]) -> Result<()> {
         if grid.blocks.0 == 0 || grid.blocks.1 == 0 {
             return Ok(());
+        }
+        if grid.blocks.1 > MOST_STRIPS {
+            return Err(Error::NotOnGpu { operation: "one batch of more than four million rows" });
         }
         let function = self.functions.get(name).copied();
         let function = function.ok_or(Error::Cuda { doing: name, detail: "there is no such kernel".into() })?;

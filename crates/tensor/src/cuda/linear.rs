@@ -7,15 +7,15 @@ use std::sync::Arc;
 use super::context::{Context, Grid, args};
 use super::memory::Buffer;
 use super::product::Product;
-use super::record::{Back, Operand, Record};
+use super::record::{Back, Operand, Record, narrow};
 use super::side::{Lane, PartialSums};
 use crate::{Activation, Precision, Result, Shape};
 
 /// Rows of a strip whose columns are summed together.
-const STRIP: usize = 64;
+pub(super) const STRIP: usize = 64;
 
 /// What kernels call a function.
-fn kind(activation: Option<Activation>) -> u32 {
+pub(super) fn kind(activation: Option<Activation>) -> u32 {
     match activation {
         None => 0,
         Some(Activation::Relu) => 1,
@@ -175,6 +175,49 @@ impl Record<'_> {
         }
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| layer.backward(&grad, slopes.as_deref(), back);
         Ok(self.push(&operands, Shape::Matrix(m, n), out, backward))
+    }
+
+    /// `x · weight`; shapes have been checked.
+    pub(crate) fn matmul(&mut self, x: usize, weight: usize) -> Result<usize> {
+        self.check()?;
+        let (m, k, n) = (self.shape(x).rows(), self.shape(x).cols(), self.shape(weight).cols());
+        let out = self.cuda.floats(m * n)?;
+        let (a, b) = (self.operand(x)?, self.operand(weight)?);
+        let plain = Product {
+            a: a.ptr,
+            a_turned: false,
+            b: b.ptr,
+            b_turned: false,
+            c: out.ptr(),
+            m,
+            n,
+            k,
+            add: false,
+            wide: true,
+            bias: 0,
+        };
+        self.cuda.multiply(&plain)?;
+        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
+            let cuda = Arc::clone(back.cuda());
+            let dy = narrow(&cuda, grad.ptr(), m * n)?;
+            if back.record.wants_gradient(weight) {
+                let factor = back.record.operand(x)?;
+                let lane = back.lane(&[weight])?;
+                let Some(target) = back.target_on(lane, weight)? else { return Ok(()) };
+                let (c, add) = (target.ptr, target.add);
+                let (a, b) = (factor.ptr, dy.ptr);
+                cuda.multiply_on(lane, &Product { a, a_turned: true, b, c, m: k, n, k: m, add, ..plain })?;
+                let used = [Some(&grad), dy.keep.as_ref(), factor.keep.as_ref(), back.record.buffer(x)];
+                cuda.hold(lane, used.into_iter().flatten());
+            }
+            if let Some(target) = back.target(x)? {
+                let weight = back.record.operand(weight)?;
+                let (a, b, c, add) = (dy.ptr, weight.ptr, target.ptr, target.add);
+                cuda.multiply(&Product { a, b, b_turned: true, c, m, n: k, k: n, add, ..plain })?;
+            }
+            Ok(())
+        };
+        Ok(self.push(&[x, weight], Shape::Matrix(m, n), out, backward))
     }
 
     /// The mean binary cross-entropy; shapes have been checked.

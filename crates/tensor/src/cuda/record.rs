@@ -2,11 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
+use super::attend::Known;
 use super::context::{Context, args};
+use super::linear::size;
 use super::memory::Buffer;
 use super::resident::Resident;
 use super::side::Lane;
-use crate::{Error, Precision, Result, Shape, Tensor};
+use crate::{Error, Precision, Ragged, Result, Shape, Tensor};
 
 /// Values of a forward pass on the card. Its places are those of the tape's variables.
 pub(crate) struct Record<'p> {
@@ -17,6 +19,9 @@ pub(crate) struct Record<'p> {
     frozen: bool,
     /// Row numbers that are on the card already: channels of a model share theirs.
     indices: Vec<(Arc<[u32]>, Arc<Buffer>)>,
+    /// And where sequences and groups begin.
+    starts: Vec<(Ragged, Arc<Buffer>)>,
+    groups: Vec<Known>,
     /// What went wrong in an operation that cannot say so.
     failure: Option<Error>,
 }
@@ -69,6 +74,8 @@ impl<'p> Record<'p> {
             used: vec![None; n_parameters],
             frozen,
             indices: Vec::new(),
+            starts: Vec::new(),
+            groups: Vec::new(),
             failure: None,
         }
     }
@@ -148,6 +155,21 @@ impl<'p> Record<'p> {
         Ok(uploaded)
     }
 
+    /// Where sequences begin, and the last one ends, on the card.
+    pub(super) fn starts(&mut self, batch: &Ragged) -> Result<Arc<Buffer>> {
+        if let Some((_, known)) = self.starts.iter().find(|(known, _)| known.is_same(batch)) {
+            return Ok(Arc::clone(known));
+        }
+        let starts: Vec<u32> = batch.offsets().iter().map(|&at| size(at)).collect();
+        let uploaded = self.cuda.upload(&starts)?;
+        self.starts.push((batch.clone(), Arc::clone(&uploaded)));
+        Ok(uploaded)
+    }
+
+    pub(super) fn known_groups(&mut self) -> &mut Vec<Known> {
+        &mut self.groups
+    }
+
     /// The error that is still to be told.
     pub(super) fn check(&mut self) -> Result<()> {
         self.failure.take().map_or(Ok(()), Err)
@@ -155,8 +177,15 @@ impl<'p> Record<'p> {
 
     /// An operation that there is not on the card.
     pub(crate) fn refuse(&mut self, operation: &'static str, shape: Shape) -> usize {
-        self.failure.get_or_insert(Error::NotOnGpu { operation });
-        self.node(Node { shape, ptr: 0, buffer: None, factor: OnceLock::new(), kind: Kind::Constant })
+        self.or_fail(Err(Error::NotOnGpu { operation }), shape)
+    }
+
+    /// The result of an operation, or, where that failed, something of its shape: the next operation tells the error.
+    pub(super) fn or_fail(&mut self, result: Result<usize>, shape: Shape) -> usize {
+        result.unwrap_or_else(|error| {
+            self.failure.get_or_insert(error);
+            self.node(Node { shape, ptr: 0, buffer: None, factor: OnceLock::new(), kind: Kind::Constant })
+        })
     }
 
     pub(super) fn push(

@@ -38,7 +38,7 @@ fn put(cuda: &Arc<Context>, from: u64, indices: &[u32], n_rows: usize, cols: usi
     cuda.each("put", n, arguments)
 }
 
-fn pick(cuda: &Arc<Context>, from: u64, indices: &Buffer, n: usize, cols: usize, to: u64) -> Result<()> {
+pub(super) fn pick(cuda: &Arc<Context>, from: u64, indices: &Buffer, n: usize, cols: usize, to: u64) -> Result<()> {
     cuda.each("gather", n * cols, args![from, indices.ptr(), to, size(cols), (n * cols) as u64])
 }
 
@@ -155,7 +155,7 @@ impl Four {
 }
 
 /// One warp a row.
-fn by_row(rows: usize) -> Grid {
+pub(super) fn by_row(rows: usize) -> Grid {
     Grid { blocks: (size(rows.div_ceil(8)), 1), threads: (32, 8), shared: 0 }
 }
 

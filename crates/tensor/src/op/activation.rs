@@ -27,10 +27,7 @@ impl Activation {
             Self::Relu => relu(values, slopes),
             Self::Gelu => gelu(values, slopes),
             Self::Sigmoid => sigmoid(values, slopes),
-            Self::Tanh => each(values, slopes, |x| {
-                let y = x.tanh();
-                (y, 1.0 - y * y)
-            }),
+            Self::Tanh => tanh(values, slopes),
             Self::Cos => cos(values, slopes),
         }
     }
@@ -77,6 +74,13 @@ vectorised! {
         });
     }
 
+    fn tanh(values: &mut [f32], slopes: &mut [f32]) {
+        each(values, slopes, |x| {
+            let y = math::tanh(x);
+            (y, 1.0 - y * y)
+        });
+    }
+
     fn cos_and_slope(values: &mut [f32], slopes: &mut [f32]) {
         each(values, slopes, |x| {
             let (sin, cos) = math::sin_cos(x);
@@ -111,7 +115,7 @@ impl Tape<'_> {
     pub fn activate(&mut self, x: Var, function: Activation) -> Var {
         let shape = self.shape(x);
         if let Some(record) = self.record() {
-            return Var(record.refuse("an activation by itself", shape));
+            return Var(record.activate(x.0, function));
         }
         let mut values = scratch::copy_of(self.value(x).values());
         let slopes = function.apply_to(&mut values, shape.cols(), self.wants_gradient(x), self.threads());

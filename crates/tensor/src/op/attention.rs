@@ -5,7 +5,7 @@ use crate::parallel::split;
 use crate::product::{Into, View, product};
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
-use crate::{Dropout, Error, Ragged, Result, Shape, Tape, Tensor, Var};
+use crate::{Dropout, Ragged, Result, Shape, Tape, Tensor, Var, cuda};
 
 /// The number of heads; each sees an equal share of the width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,11 +25,23 @@ impl Tape<'_> {
             let needed = format!("[T, 3D] with D a multiple of {} heads", heads.0);
             return Err(self.misfit("attention", "qkv", qkv, needed));
         }
-        if self.record().is_some() {
-            return Err(Error::NotOnGpu { operation: "attention" });
-        }
         let form = Form { d_model: width / 3, d_head: width / 3 / heads.0, n_heads: heads.0, dropout };
         let shape = Shape::Matrix(batch.total(), form.d_model);
+        if let Some(record) = self.record() {
+            let part = |part: usize| cuda::Columns { var: qkv.0, first: part * form.d_model, step: width };
+            let attend = cuda::Attend {
+                parts: [part(0), part(1), part(2)],
+                queries: batch.clone(),
+                keys: batch.clone(),
+                query_rows: 1,
+                n_heads: form.n_heads,
+                d_key: form.d_head,
+                d_value: form.d_head,
+                scale: form.scale(),
+                dropout,
+            };
+            return record.attention(attend, shape).map(Var);
+        }
         let mut values = scratch::take_zeros(shape.len());
         let mut weights = scratch::take(form.n_weights(batch));
         let qkv_values = self.value(qkv).values();

@@ -1,21 +1,23 @@
 //! Several values into one: sum, product, columns side by side.
 
+use super::norm::add_products;
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
-use crate::vector::add_to;
-use crate::{Error, Result, Shape, Tape, Tensor, Var};
+use crate::vector::{add_to, multiply};
+use crate::{Result, Shape, Tape, Tensor, Threads, Var};
 
 impl Tape<'_> {
     /// `a + b`, value by value.
     pub fn add(&mut self, a: Var, b: Var) -> Result<Var> {
         let shape = self.same_shape("add", a, b)?;
-        if self.record().is_some() {
-            return Err(Error::NotOnGpu { operation: "add" });
+        if let Some(record) = self.record() {
+            return record.add(a.0, b.0).map(Var);
         }
+        let cols = shape.cols();
         let mut values = scratch::copy_of(self.value(a).values());
-        add_to(&mut values, self.value(b).values());
-        let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
-            sink.add(a, |sum| add_to(sum, &grad));
+        add_rows(&mut values, self.value(b).values(), cols, self.threads());
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
+            sink.add(a, |sum| add_rows(sum, &grad, cols, at.threads));
             sink.give(b, grad);
         };
         Ok(self.push(&[a, b], Tensor::from_parts(shape, values), backward))
@@ -24,15 +26,21 @@ impl Tape<'_> {
     /// `a · b`, value by value.
     pub fn mul(&mut self, a: Var, b: Var) -> Result<Var> {
         let shape = self.same_shape("mul", a, b)?;
-        if self.record().is_some() {
-            return Err(Error::NotOnGpu { operation: "mul" });
+        if let Some(record) = self.record() {
+            return record.mul(a.0, b.0).map(Var);
         }
-        let values: Vec<f32> = self.value(a).values().iter().zip(self.value(b).values()).map(|(a, b)| a * b).collect();
+        let cols = shape.cols();
+        let mut values = scratch::copy_of(self.value(a).values());
+        let factors = self.value(b).values();
+        self.threads().rows(&mut values, cols, |first, rows| multiply(rows, &factors[first * cols..]));
         let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             for (var, other) in [(a, b), (b, a)] {
                 let other = at.value(other).values();
                 sink.add(var, |sum| {
-                    sum.iter_mut().zip(&grad[..]).zip(other).for_each(|((sum, grad), other)| *sum += grad * other);
+                    let add = |first: usize, sums: &mut [f32]| {
+                        add_products(sums, &grad[first * cols..], &other[first * cols..]);
+                    };
+                    at.threads.rows(sum, cols, add);
                 });
             }
         };
@@ -57,18 +65,23 @@ impl Tape<'_> {
             width += self.shape(part).cols();
         }
         let mut values = scratch::take(rows * width);
-        for &(first, cols, part) in places.iter().filter(|(_, cols, _)| *cols > 0) {
-            let from = self.value(part).values().chunks_exact(cols);
-            for (to, from) in values.chunks_exact_mut(width).zip(from) {
-                to[first..first + cols].copy_from_slice(from);
+        let parts_values: Vec<_> = places.iter().map(|&(first, cols, part)| (first, cols, self.value(part))).collect();
+        self.threads().rows(&mut values, width, |first_row, rows| {
+            for (i, to) in rows.chunks_exact_mut(width).enumerate() {
+                for &(first, cols, from) in &parts_values {
+                    to[first..first + cols].copy_from_slice(&from.values()[(first_row + i) * cols..][..cols]);
+                }
             }
-        }
-        let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
+        });
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
             for &(first, cols, part) in places.iter().filter(|(_, cols, _)| *cols > 0) {
                 sink.add(part, |sum| {
-                    for (to, from) in sum.chunks_exact_mut(cols).zip(grad.chunks_exact(width)) {
-                        add_to(to, &from[first..first + cols]);
-                    }
+                    at.threads.rows(sum, cols, |first_row, rows| {
+                        for (to, from) in rows.chunks_exact_mut(cols).zip(grad[first_row * width..].chunks_exact(width))
+                        {
+                            add_to(to, &from[first..first + cols]);
+                        }
+                    });
                 });
             }
         };
@@ -79,6 +92,11 @@ impl Tape<'_> {
         let shape = self.shape(a);
         if self.shape(b) == shape { Ok(shape) } else { Err(self.misfit(operation, "the second operand", b, shape)) }
     }
+}
+
+/// `sums += terms` in rows of `cols`.
+fn add_rows(sums: &mut [f32], terms: &[f32], cols: usize, threads: Threads) {
+    threads.rows(sums, cols, |first, rows| add_to(rows, &terms[first * cols..]));
 }
 
 #[cfg(test)]

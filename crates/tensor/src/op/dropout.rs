@@ -167,7 +167,7 @@ impl Tape<'_> {
         }
         let shape = self.shape(x);
         if let Some(record) = self.record() {
-            return Var(record.refuse("dropout by itself", shape));
+            return Var(record.dropout(x.0, dropout));
         }
         let cols = shape.cols();
         let mut values = scratch::copy_of(self.value(x).values());

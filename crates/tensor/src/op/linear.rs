@@ -1,4 +1,4 @@
-//! The linear layer: x·Wᵀ + b, with an activation in the same pass.
+//! Products with a weight: the linear layer x·Wᵀ + b, with an activation in the same pass, and the plain x·W.
 
 use super::activation::times_slope;
 use crate::product::{Into, View, Weight, product};
@@ -24,7 +24,7 @@ impl Tape<'_> {
             return record.linear([x.0, weight.0], bias.map(|bias| bias.0), activation).map(Var);
         }
         let bias_values = bias.map(|bias| self.value(bias).values());
-        let mut values = sizes.forward(self.value(x), self.weight(weight), bias_values, self.threads());
+        let mut values = sizes.forward(self.value(x).values(), self.weight(weight), bias_values, self.threads());
 
         let operands: Vec<Var> = [x, weight].into_iter().chain(bias).collect();
         let wanted = operands.iter().any(|&var| self.wants_gradient(var));
@@ -35,13 +35,36 @@ impl Tape<'_> {
                 times_slope(&mut grad, slopes, sizes.n, at.threads);
             }
             sink.add(x, |dx| sizes.add_to_dx(&grad, at.weight(weight), dx, at.threads));
-            sink.add(weight, |dw| sizes.add_to_dw(&grad, at.value(x), dw, at.threads));
+            sink.add(weight, |dw| sizes.add_to_dw(&grad, at.value(x).values(), dw, at.threads));
             if let Some(bias) = bias {
                 let row = |row: usize| &grad[row * sizes.n..(row + 1) * sizes.n];
                 sink.add(bias, |db| at.threads.sum_rows(sizes.m, db, |i, sums| add_to(sums, row(i))));
             }
         };
         Ok(self.push(&operands, Tensor::from_parts(Shape::Matrix(sizes.m, sizes.n), values), backward))
+    }
+
+    /// `x · weight`, `[M, N]`, of `x` `[M, K]` and `weight` `[K, N]`.
+    pub fn matmul(&mut self, x: Var, weight: Var) -> Result<Var> {
+        let (x_shape, w_shape) = (self.shape(x), self.shape(weight));
+        let (m, k, n) = (x_shape.rows(), x_shape.cols(), w_shape.cols());
+        if w_shape != Shape::Matrix(k, n) {
+            return Err(self.misfit("matmul", "the weight", weight, format_args!("[{k}, N]")));
+        }
+        if let Some(record) = self.record() {
+            return record.matmul(x.0, weight.0).map(Var);
+        }
+        // The way back of a linear layer with that weight is this way forth.
+        let turned = Sizes { m, k: n, n: k };
+        let mut values = scratch::take_zeros(m * n);
+        turned.add_to_dx(self.value(x).values(), self.weight(weight), &mut values, self.threads());
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
+            if sink.wants(x) {
+                sink.give(x, turned.forward(&grad, at.weight(weight), None, at.threads));
+            }
+            sink.add(weight, |dw| turned.add_to_dw(at.value(x).values(), &grad, dw, at.threads));
+        };
+        Ok(self.push(&[x, weight], Tensor::from_parts(Shape::Matrix(m, n), values), backward))
     }
 }
 
@@ -54,11 +77,11 @@ struct Sizes {
 }
 
 impl Sizes {
-    fn forward(self, x: &Tensor, weight: Weight<'_>, bias: Option<&[f32]>, threads: Threads) -> Scratch {
+    fn forward(self, x: &[f32], weight: Weight<'_>, bias: Option<&[f32]>, threads: Threads) -> Scratch {
         let Self { m, k, n } = self;
         let mut out = scratch::take(m * n);
         threads.rows(&mut out, n, |first, rows| {
-            let x = View::new(&x.values()[first * k..], rows.len() / n, k);
+            let x = View::new(&x[first * k..], rows.len() / n, k);
             weight.forward(x, Into::Replace, rows);
             if let Some(bias) = bias {
                 rows.chunks_exact_mut(n).for_each(|row| add_to(row, bias));
@@ -77,14 +100,14 @@ impl Sizes {
     }
 
     /// dW += dyᵀ · x. The rows of dW are handed out, each a sum over all rows of x in one order.
-    fn add_to_dw(self, dy: &[f32], x: &Tensor, dw: &mut [f32], threads: Threads) {
+    fn add_to_dw(self, dy: &[f32], x: &[f32], dw: &mut [f32], threads: Threads) {
         let Self { m, k, n } = self;
         if m == 0 {
             return;
         }
         threads.rows(dw, k, |first, rows| {
             let dy = View::within(&dy[first..], m, rows.len() / k, n).t();
-            product(dy, View::new(x.values(), m, k), 1.0, Into::Add, rows, k);
+            product(dy, View::new(x, m, k), 1.0, Into::Add, rows, k);
         });
     }
 }
@@ -111,6 +134,23 @@ mod tests {
         Case::load("linear").check(&names, |tape, x| tape.linear(x[0], x[1], Some(x[2]), None));
         Case::load("linear_gelu").check(&names, |tape, x| tape.linear(x[0], x[1], Some(x[2]), Some(Activation::Gelu)));
         Case::load("linear_plain").check(&names[..2], |tape, x| tape.linear(x[0], x[1], None, None));
+    }
+
+    #[test]
+    fn products_with_a_weight_as_it_is() {
+        check_gradients(&[matrix(1, 5, 4), matrix(2, 4, 3)], |tape, x| tape.matmul(x[0], x[1]));
+        check_gradients(&[matrix(1, 70, 2), matrix(2, 2, 66)], |tape, x| tape.matmul(x[0], x[1]));
+        for (m, k, n) in [(0, 4, 3), (1, 1, 1), (3, 0, 2), (2, 3, 0)] {
+            check_gradients(&[matrix(1, m, k), matrix(2, k, n)], |tape, x| tape.matmul(x[0], x[1]));
+        }
+        // Both factors of one variable.
+        check_gradients(&[matrix(1, 4, 4)], |tape, x| tape.matmul(x[0], x[0]));
+        Case::load("matmul").check(&["x", "weight"], |tape, x| tape.matmul(x[0], x[1]));
+        let parameters = Parameters::default();
+        let mut tape = Tape::new(&parameters);
+        let (x, weight) = (tape.input(matrix(1, 5, 4)), tape.input(matrix(2, 3, 4)));
+        let error = tape.matmul(x, weight).unwrap_err();
+        assert_eq!(error.to_string(), "matmul: the weight has shape [3, 4], but [4, N] is needed");
     }
 
     #[test]

@@ -4,10 +4,13 @@ use crate::math::{dot, sum};
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::{add_to, vectorised};
-use crate::{Error, Result, Shape, Tape, Tensor, Threads, Var};
+use crate::{Result, Shape, Tape, Tensor, Threads, Var};
 
 /// Added to the variance, as PyTorch does by default.
 const EPS: f32 = 1e-5;
+
+/// The square of how many deviations away from 0 a row's mean is far.
+const FAR: f32 = 256.0;
 
 impl Tape<'_> {
     /// Rows of `x` `[M, D]`, normalised, times `scale` `[D]` plus `shift` `[D]`.
@@ -19,8 +22,8 @@ impl Tape<'_> {
                 return Err(self.misfit("layer norm", what, var, Shape::Vector(cols)));
             }
         }
-        if self.record().is_some() {
-            return Err(Error::NotOnGpu { operation: "layer norm" });
+        if let Some(record) = self.record() {
+            return record.layer_norm(x.0, [scale.0, shift.0]).map(Var);
         }
         let (normal, inv_std) = normalise(self.value(x), self.threads());
         let mut values = normal.clone();
@@ -78,7 +81,16 @@ vectorised! {
             for x in row.iter_mut() {
                 *x -= mean;
             }
-            *inv_std = 1.0 / (dot(row, row) / cols as f32 + EPS).sqrt();
+            let mut variance = dot(row, row) / cols as f32;
+            if mean * mean > FAR * variance {
+                // Nearly constant: what rounding the mean left over shows.
+                let rest = sum(row) / cols as f32;
+                for x in row.iter_mut() {
+                    *x -= rest;
+                }
+                variance = dot(row, row) / cols as f32;
+            }
+            *inv_std = 1.0 / (variance + EPS).sqrt();
             for x in row.iter_mut() {
                 *x *= *inv_std;
             }

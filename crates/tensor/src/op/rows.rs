@@ -1,12 +1,11 @@
-//! Rows picked, put down, averaged, repeated and cut anew: gather, scatter, segment mean, repeat, reshape.
+//! Rows picked, put down, repeated and cut anew: gather, scatter, repeat, reshape.
 
 use std::sync::Arc;
 
-use crate::parallel::split;
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
-use crate::{Error, Ragged, Result, Shape, Tape, Tensor, Var};
+use crate::{Error, Result, Shape, Tape, Tensor, Threads, Var};
 
 impl Tape<'_> {
     /// Row `indices[i]` of `x` `[M, D]` as row `i`, `[indices, D]`.
@@ -18,11 +17,10 @@ impl Tape<'_> {
             return record.gather(x.0, indices).map(Var);
         }
         let mut values = scratch::take_zeros(indices.len() * cols);
-        pick(self.value(x).values(), &indices, cols, &mut values);
+        pick(self.value(x).values(), &indices, cols, &mut values, self.threads());
         let shape = Shape::Matrix(indices.len(), cols);
-        // Rows that share an index are added in their order: on one thread, so that the sum is always the same.
-        let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
-            sink.add(x, |sum| put(&grad, &indices, cols, sum));
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
+            sink.add(x, |sum| put(&grad, &indices, cols, sum, at.threads));
         };
         Ok(self.push(&[x], Tensor::from_parts(shape, values), backward))
     }
@@ -39,49 +37,11 @@ impl Tape<'_> {
             return record.scatter(x.0, indices, n_rows).map(Var);
         }
         let mut values = scratch::take_zeros(n_rows * cols);
-        put(self.value(x).values(), &indices, cols, &mut values);
-        let backward = move |grad: Scratch, _: &At<'_>, sink: &mut Sink<'_>| {
-            sink.add(x, |sum| pick(&grad, &indices, cols, sum));
+        put(self.value(x).values(), &indices, cols, &mut values, self.threads());
+        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
+            sink.add(x, |sum| pick(&grad, &indices, cols, sum, at.threads));
         };
         Ok(self.push(&[x], Tensor::from_parts(Shape::Matrix(n_rows, cols), values), backward))
-    }
-
-    /// The mean row of each sequence of `x` `[T, D]`, `[sequences, D]`; zeros for an empty one.
-    pub fn segment_mean(&mut self, x: Var, batch: &Ragged) -> Result<Var> {
-        let cols = self.shape(x).cols();
-        if self.shape(x) != Shape::Matrix(batch.total(), cols) {
-            return Err(self.misfit("segment mean", "x", x, format_args!("[{}, D]", batch.total())));
-        }
-        if self.record().is_some() {
-            return Err(Error::NotOnGpu { operation: "segment mean" });
-        }
-        let mut values = scratch::take_zeros(batch.len() * cols);
-        let x_values = self.value(x).values();
-        for (index, range) in batch.ranges().enumerate() {
-            let mean = &mut values[index * cols..(index + 1) * cols];
-            for row in range.clone() {
-                add_to(mean, &x_values[row * cols..(row + 1) * cols]);
-            }
-            let share = 1.0 / range.len().max(1) as f32;
-            for mean in mean.iter_mut() {
-                *mean *= share;
-            }
-        }
-        let shape = Shape::Matrix(batch.len(), cols);
-        let batch = batch.clone();
-        let backward = move |grad: Scratch, at: &At<'_>, sink: &mut Sink<'_>| {
-            sink.add(x, |sum| {
-                let parts = split(sum, batch.ranges().map(|range| range.len() * cols));
-                at.threads.each(parts.enumerate().collect(), |(index, part)| {
-                    let share = 1.0 / batch.range(index).len() as f32;
-                    let grad = &grad[index * cols..(index + 1) * cols];
-                    for row in part.chunks_exact_mut(cols.max(1)) {
-                        row.iter_mut().zip(grad).for_each(|(sum, grad)| *sum += grad * share);
-                    }
-                });
-            });
-        };
-        Ok(self.push(&[x], Tensor::from_parts(shape, values), backward))
     }
 
     /// The values of `x`, row after row, as `[rows, cols]`. The gradient is handed on without copying.
@@ -116,7 +76,7 @@ impl Tape<'_> {
     }
 }
 
-fn check_indices(operation: &'static str, indices: &[u32], rows: usize) -> Result<()> {
+pub(crate) fn check_indices(operation: &'static str, indices: &[u32], rows: usize) -> Result<()> {
     match indices.iter().position(|&index| index as usize >= rows) {
         None => Ok(()),
         Some(position) => Err(Error::Index { operation, position, index: indices[position], rows }),
@@ -124,19 +84,25 @@ fn check_indices(operation: &'static str, indices: &[u32], rows: usize) -> Resul
 }
 
 /// `to[i] += from[indices[i]]`, row by row.
-fn pick(from: &[f32], indices: &[u32], cols: usize, to: &mut [f32]) {
-    for (i, &index) in indices.iter().enumerate() {
-        let index = index as usize;
-        add_to(&mut to[i * cols..(i + 1) * cols], &from[index * cols..(index + 1) * cols]);
-    }
+pub(super) fn pick(from: &[f32], indices: &[u32], cols: usize, to: &mut [f32], threads: Threads) {
+    threads.rows(to, cols, |first, rows| {
+        for (row, &index) in rows.chunks_exact_mut(cols).zip(&indices[first..]) {
+            add_to(row, &from[index as usize * cols..][..cols]);
+        }
+    });
 }
 
-/// `to[indices[i]] += from[i]`, row by row.
-fn put(from: &[f32], indices: &[u32], cols: usize, to: &mut [f32]) {
-    for (i, &index) in indices.iter().enumerate() {
-        let index = index as usize;
-        add_to(&mut to[index * cols..(index + 1) * cols], &from[i * cols..(i + 1) * cols]);
-    }
+/// `to[indices[i]] += from[i]`, row by row. Rows that share an index are added in their order.
+fn put(from: &[f32], indices: &[u32], cols: usize, to: &mut [f32], threads: Threads) {
+    // Whoever has some of the targets looks through all indices for them.
+    threads.pieces(to, cols, |first, rows| {
+        for (i, &index) in indices.iter().enumerate() {
+            let at = (index as usize).checked_sub(first).map(|row| row * cols);
+            if let Some(row) = at.and_then(|at| rows.get_mut(at..at + cols)) {
+                add_to(row, &from[i * cols..(i + 1) * cols]);
+            }
+        }
+    });
 }
 
 #[cfg(test)]
@@ -151,8 +117,6 @@ mod tests {
     fn gradients_match_differences() {
         check_gradients(&[matrix(1, 5, 3)], |tape, x| tape.gather(x[0], INDICES));
         check_gradients(&[matrix(1, 6, 3)], |tape, x| tape.scatter(x[0], INDICES, 5));
-        let batch = Ragged::from_lengths([2, 0, 3, 1]);
-        check_gradients(&[matrix(1, 6, 3)], |tape, x| tape.segment_mean(x[0], &batch));
         check_gradients(&[matrix(1, 6, 4)], |tape, x| tape.reshape(x[0], 3, 8));
         // More rows than are summed together.
         check_gradients(&[vector(1, 3)], |tape, x| tape.repeat_row(x[0], 70));
@@ -176,8 +140,6 @@ mod tests {
     fn values_and_gradients_are_those_of_pytorch() {
         Case::load("gather").check(&["x"], |tape, x| tape.gather(x[0], INDICES));
         Case::load("scatter").check(&["x"], |tape, x| tape.scatter(x[0], INDICES, 5));
-        let batch = Ragged::from_lengths([2, 1, 3]);
-        Case::load("segment_mean").check(&["x"], |tape, x| tape.segment_mean(x[0], &batch));
         Case::load("reshape").check(&["x"], |tape, x| tape.reshape(x[0], 3, 8));
         Case::load("repeat_row").check(&["x"], |tape, x| tape.repeat_row(x[0], 5));
     }
@@ -190,14 +152,5 @@ mod tests {
         let error = tape.gather(x, [0, 3]).unwrap_err();
         assert_eq!(error.to_string(), "gather: index 3 at position 1 is past the last of 3 rows");
         assert!(tape.scatter(x, [0, 1, 2], 2).is_err());
-    }
-
-    #[test]
-    fn an_empty_sequence_has_mean_zero() {
-        let parameters = Parameters::default();
-        let mut tape = Tape::new(&parameters);
-        let x = tape.input(Tensor::matrix(2, 1, vec![1.0, 3.0]).unwrap());
-        let mean = tape.segment_mean(x, &Ragged::from_lengths([0, 2])).unwrap();
-        assert_eq!(tape.value(mean).values(), [0.0, 2.0]);
     }
 }

@@ -1,0 +1,166 @@
+//! Attention between two batches: differences, PyTorch, neighbours, threads.
+
+use rayon::ThreadPoolBuilder;
+
+use super::*;
+use crate::testkit::{Case, check_gradients, matrix};
+use crate::{Gradients, Mode, Parameters};
+
+fn ragged(lengths: &[usize]) -> Ragged {
+    Ragged::from_lengths(lengths.iter().copied())
+}
+
+fn form(heads: usize, shared: bool, rate: f32) -> AttentionForm {
+    let dropout = Dropout::new(rate, 5, Mode::Train).unwrap();
+    AttentionForm { heads: Heads(heads), scale: 0.6, shared, dropout }
+}
+
+/// Groups without queries, without keys, without either, with few and with many queries.
+const QUERIES: [usize; 7] = [2, 0, 3, 0, 1, 6, 1];
+const KEYS: [usize; 7] = [3, 2, 0, 0, 9, 5, 1];
+
+#[test]
+fn gradients_match_differences() {
+    for (queries, keys) in [(&QUERIES[..], &KEYS[..]), (&[1], &[1]), (&[0], &[3]), (&[2], &[0]), (&[], &[])] {
+        let (queries, keys) = (ragged(queries), ragged(keys));
+        let q = matrix(1, queries.total(), 6);
+        for rate in [0.0, 0.4] {
+            for (shared, k_cols, v_cols) in [(false, 6, 4), (true, 3, 5)] {
+                let inputs = [q.clone(), matrix(2, keys.total(), k_cols), matrix(3, keys.total(), v_cols)];
+                check_gradients(&inputs, |tape, x| {
+                    tape.attention(x[0], x[1], x[2], &queries, &keys, form(2, shared, rate))
+                });
+                // Keys that are the values.
+                check_gradients(&inputs[..2], |tape, x| {
+                    tape.attention(x[0], x[1], x[1], &queries, &keys, form(2, shared, rate))
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn values_and_gradients_are_those_of_pytorch() {
+    let (queries, keys) = (ragged(&[2, 0, 5, 1]), ragged(&[3, 2, 4, 6]));
+    // The whole of `torch.nn.MultiheadAttention` with keys of another width, each group run alone there.
+    let names =
+        ["x", "memory", "q_weight", "k_weight", "v_weight", "q_bias", "k_bias", "v_bias", "out_weight", "out_bias"];
+    Case::load("cross_attention").check(&names, |tape, x| {
+        let q = tape.linear(x[0], x[2], Some(x[5]), None)?;
+        let k = tape.linear(x[1], x[3], Some(x[6]), None)?;
+        let v = tape.linear(x[1], x[4], Some(x[7]), None)?;
+        let scale = 1.0 / 3.0_f32.sqrt();
+        let form = AttentionForm { scale, ..form(2, false, 0.0) };
+        let attended = tape.attention(q, k, v, &queries, &keys, form)?;
+        tape.linear(attended, x[8], Some(x[9]), None)
+    });
+    let keys = ragged(&[3, 0, 4, 6]);
+    Case::load("shared_attention")
+        .check(&["q", "k", "v"], |tape, x| tape.attention(x[0], x[1], x[2], &queries, &keys, form(2, true, 0.0)));
+}
+
+#[test]
+fn of_a_batch_with_itself_it_is_self_attention() {
+    let batch = ragged(&[3, 0, 1, 7]);
+    let parameters = Parameters::default();
+    let mut tape = Tape::new(&parameters);
+    let qkv = tape.input(matrix(1, 11, 3 * 6));
+    let dropout = Dropout::new(0.3, 9, Mode::Train).unwrap();
+    let expected = tape.self_attention(qkv, &batch, Heads(2), dropout).unwrap();
+    let [q, k, v] = [0, 6, 12].map(|first| tape.columns(qkv, first, 6).unwrap());
+    let form = AttentionForm { heads: Heads(2), scale: 1.0 / 3.0_f32.sqrt(), shared: false, dropout };
+    let got = tape.attention(q, k, v, &batch, &batch, form).unwrap();
+    let pairs = tape.value(got).values().iter().zip(tape.value(expected).values());
+    assert!(pairs.clone().all(|(got, expected)| (got - expected).abs() < 1e-6), "the same values fall");
+}
+
+#[test]
+fn shared_heads_are_heads_that_read_the_same() {
+    let (queries, keys) = (ragged(&QUERIES), ragged(&KEYS));
+    let parameters = Parameters::default();
+    let mut tape = Tape::new(&parameters);
+    let q = tape.input(matrix(1, 13, 6));
+    let (k, v) = (tape.input(matrix(2, 20, 3)), tape.input(matrix(3, 20, 5)));
+    let shared = tape.attention(q, k, v, &queries, &keys, form(2, true, 0.0)).unwrap();
+    let (k2, v2) = (tape.concat(&[k, k]).unwrap(), tape.concat(&[v, v]).unwrap());
+    let apart = tape.attention(q, k2, v2, &queries, &keys, form(2, false, 0.0)).unwrap();
+    let pairs = tape.value(shared).values().iter().zip(tape.value(apart).values());
+    assert!(pairs.clone().all(|(shared, apart)| (shared - apart).abs() < 1e-6));
+}
+
+/// Values and the gradients of all three.
+fn run(parts: [&[f32]; 3], lengths: [&[usize]; 2], shared: bool, threads: Threads) -> Vec<Vec<f32>> {
+    let parameters = Parameters::default();
+    let mut tape = Tape::with_threads(&parameters, threads);
+    let [queries, keys] = lengths.map(ragged);
+    let widths = if shared { [24, 12, 10] } else { [24, 24, 20] };
+    let totals = [queries.total(), keys.total(), keys.total()];
+    let mut vars = Vec::new();
+    for ((part, cols), rows) in parts.into_iter().zip(widths).zip(totals) {
+        vars.push(tape.watched(Tensor::matrix(rows, cols, part[..rows * cols].to_vec()).unwrap()));
+    }
+    let y = tape.attention(vars[0], vars[1], vars[2], &queries, &keys, form(2, shared, 0.0)).unwrap();
+    let value = tape.value(y).values().to_vec();
+    let seed = Tensor::full(tape.shape(y), 0.25);
+    let mut gradients = Gradients::zeros(&parameters);
+    tape.backward_from(y, seed, &mut gradients).unwrap();
+    let gradients = vars.iter().map(|&var| gradients.of(var).unwrap().values().to_vec());
+    std::iter::once(value).chain(gradients).collect()
+}
+
+#[test]
+fn a_group_does_not_feel_its_neighbours() {
+    for shared in [false, true] {
+        for (n_queries, n_keys) in [(1, 20), (2, 7), (9, 21)] {
+            let (q, k, v) = (matrix(1, 40, 24), matrix(2, 60, 24), matrix(3, 60, 24));
+            let [q, k, v] = [q.values(), k.values(), v.values()];
+            let together = run([q, k, v], [&[5, n_queries, 3], &[4, n_keys, 30]], shared, Threads::Pool);
+            let (k_cols, v_cols) = if shared { (12, 10) } else { (24, 20) };
+            let cut = [&q[5 * 24..], &k[4 * k_cols..], &v[4 * v_cols..]];
+            let alone = run(cut, [&[n_queries], &[n_keys]], shared, Threads::Caller);
+            let firsts = [5 * 20, 5 * 24, 4 * k_cols, 4 * v_cols];
+            for ((together, alone), first) in together.iter().zip(&alone).zip(firsts) {
+                assert_eq!(together[first..first + alone.len()], alone[..]);
+            }
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same() {
+    let (q, k, v) = (matrix(1, 400, 24), matrix(2, 2000, 24), matrix(3, 2000, 24));
+    let queries: Vec<usize> = (0..150).map(|i| if i % 10 == 0 { 8 } else { i % 3 }).collect();
+    let keys: Vec<usize> = (0..150).map(|i| i * 7 % 23).collect();
+    let parts = [q.values(), k.values(), v.values()];
+    for shared in [false, true] {
+        let alone = run(parts, [&queries, &keys], shared, Threads::Caller);
+        for n_threads in [1, 2, 3] {
+            let pool = ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();
+            let got = pool.install(|| run(parts, [&queries, &keys], shared, Threads::Pool));
+            assert_eq!(got, alone, "{n_threads} threads");
+        }
+    }
+}
+
+#[test]
+fn operands_that_do_not_fit_are_named() {
+    let parameters = Parameters::default();
+    let mut tape = Tape::new(&parameters);
+    let (q, k, v) = (tape.input(matrix(1, 3, 6)), tape.input(matrix(2, 4, 6)), tape.input(matrix(3, 4, 8)));
+    let (queries, keys) = (ragged(&[1, 2]), ragged(&[3, 1]));
+    let mut error = |k, queries: &Ragged, keys: &Ragged, form: AttentionForm| {
+        tape.attention(q, k, v, queries, keys, form).unwrap_err().to_string()
+    };
+    let plain = form(2, false, 0.0);
+    assert_eq!(
+        error(k, &ragged(&[3]), &keys, plain),
+        "attention: q has shape [3, 6], but a group of queries for each of 2 groups of keys is needed"
+    );
+    assert_eq!(error(v, &queries, &keys, plain), "attention: k has shape [4, 8], but [T, 6] is needed");
+    assert_eq!(error(k, &queries, &keys, form(2, true, 0.0)), "attention: k has shape [4, 6], but [T, 3] is needed");
+    assert_eq!(
+        error(k, &queries, &keys, form(4, false, 0.0)),
+        "attention: q has shape [3, 6], but [T, D] with D a multiple of 4 heads is needed"
+    );
+    assert_eq!(error(k, &queries, &ragged(&[3, 2]), plain), "attention: k has shape [4, 6], but [5, D] is needed");
+}
