@@ -6,6 +6,7 @@ mod device;
 pub(crate) mod evaluate;
 mod input;
 mod memory;
+mod model;
 pub(crate) mod score;
 pub(crate) mod selftest;
 mod table;

@@ -9,7 +9,7 @@ use hopedgn_tensor::{AdamConfig, Device, Dropout, Learner, Ragged, Shape, Tape, 
 use crate::Result;
 use crate::config::ModelConfig;
 use crate::encode::{FeatureWidths, PairInput, Rows};
-use crate::model::HopeDgn;
+use crate::model::{HopeDgn, Model};
 
 /// The size of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl StepBench {
     pub fn steps(&mut self, n: usize) -> Result<f64> {
         let (model, n_pairs) = (&self.model, self.spec.pairs);
         let forward = |tape: &mut Tape<'_>, (input, targets): &(PairInput, Vec<f32>)| -> Result<Var> {
-            let logits = model.logits(tape, input, Dropout::NONE)?;
+            let logits = model.pair_logits(tape, input, Dropout::NONE)?;
             Ok(tape.bce_with_logits(logits, targets, n_pairs)?)
         };
         for _ in 0..n {
@@ -86,7 +86,7 @@ impl StepBench {
     /// The products of a chunk of `pairs`.
     fn products(&self, pairs: usize) -> Vec<Product> {
         let config = self.model.config();
-        let (rows, d, d_model) = (pairs * self.spec.tokens, config.d_channel, config.d_model());
+        let (rows, d, d_model) = (pairs * self.spec.tokens, config.d_channel, 4 * config.d_channel);
         let mut all = Vec::new();
         let mut linear = |rows, n_in, n_out, with_dx| all.extend(measure::linear(rows, n_in, n_out, with_dx));
         for features in [3 * self.spec.node_features, self.spec.edge_features] {
@@ -126,7 +126,8 @@ fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidth
         nodes: widths.node.map(|width| Rows { table: tensor(3 * width), chosen: None }),
         edges: widths.edge.map(|width| Rows { table: tensor(width), chosen: None }),
         mite: Some(tensor(config.mite_inputs())),
-        mite_rows: (0..).take(rows).collect::<Arc<[u32]>>(),
+        counts: None,
+        rows: (0..).take(rows).collect::<Arc<[u32]>>(),
         places: None,
         is_padded: false,
     }

@@ -3,14 +3,15 @@
 //! A configuration is resolved from the defaults below, then a preset of `presets.toml`, then single settings; each
 //! later one wins. Unknown names are errors everywhere.
 
+mod model;
 mod preset;
 
-use ctdg::mite::{PairEncoding, Scope, TimePrecision};
 use ctdg::split;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
+pub use model::{MessageOrder, MiteHistory, ModelConfig, ModelName, Normaliser, Padding, Pooling, SamplingName};
 pub use preset::Preset;
 
 /// Everything that decides a run.
@@ -41,162 +42,6 @@ impl Default for Config {
     }
 }
 
-/// The sizes and choices of HopeDGN. Defaults are the paper's, where it says; the rest is said where the model is defined.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in a file people write")]
-pub struct ModelConfig {
-    /// Which model.
-    pub name: ModelName,
-    /// Tokens a side at most, the node itself included.
-    pub length: usize,
-    /// Consecutive tokens joined into one.
-    pub patch: usize,
-    /// Width of each of the four channels; the transformer is four times as wide.
-    pub d_channel: usize,
-    /// Width of the time encoding.
-    pub d_time: usize,
-    /// Width of the pair's embedding.
-    pub d_out: usize,
-    /// Transformer blocks.
-    pub n_blocks: usize,
-    /// Attention heads; the transformer's width is a multiple of it.
-    pub n_heads: usize,
-    /// Share of values dropped in training.
-    pub dropout: f32,
-    /// Whether tokens know how old they are.
-    pub time_encoding: bool,
-    /// Whether tokens know when their node met the source and the destination.
-    pub mite: bool,
-    /// Width of the MITE embedding.
-    pub d_mite: usize,
-    /// Intervals kept per token and side.
-    pub k: usize,
-    /// Which meetings count.
-    pub mite_history: MiteHistory,
-    /// What makes intervals small numbers.
-    pub mite_normaliser: Normaliser,
-    /// What stands where there is no interval.
-    pub mite_filler: f32,
-    /// Whether a second value for each interval says if there is one.
-    pub mite_valid_bit: bool,
-    /// Whether tokens that are not there take part.
-    pub padding: Padding,
-    /// What is averaged.
-    pub pooling: Pooling,
-    /// Round event times to `f32` before subtracting, as DyGLib stores them.
-    pub f32_times: bool,
-}
-
-impl Default for ModelConfig {
-    fn default() -> Self {
-        Self {
-            name: ModelName::Hopedgn,
-            length: 32,
-            patch: 1,
-            d_channel: 50,
-            d_time: 100,
-            d_out: 172,
-            n_blocks: 2,
-            n_heads: 2,
-            dropout: 0.1,
-            time_encoding: true,
-            mite: true,
-            d_mite: 50,
-            k: 32,
-            mite_history: MiteHistory::Truncated,
-            mite_normaliser: Normaliser::Log1p,
-            mite_filler: 0.0,
-            mite_valid_bit: true,
-            padding: Padding::None,
-            pooling: Pooling::Pair,
-            f32_times: false,
-        }
-    }
-}
-
-/// Which model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ModelName {
-    /// HopeDGN over the last events of both nodes.
-    #[default]
-    Hopedgn,
-}
-
-impl ModelName {
-    /// As in configurations and reports.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Hopedgn => "hopedgn",
-        }
-    }
-
-    /// As its authors write it.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Hopedgn => "HopeDGN",
-        }
-    }
-}
-
-/// Which meetings MITE counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MiteHistory {
-    /// Those among the tokens.
-    #[default]
-    Truncated,
-    /// All before the query.
-    Full,
-}
-
-/// What is done to an interval before the first layer sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Normaliser {
-    /// ln(1 + Δt).
-    #[default]
-    Log1p,
-    /// 1 / (1 + ln(1 + Δt)): near 1 for what just happened, near 0 for what is long ago.
-    Reciprocal,
-}
-
-impl Normaliser {
-    /// The normalised interval.
-    #[must_use]
-    pub fn apply(self, interval: f32) -> f32 {
-        match self {
-            Self::Log1p => interval.ln_1p(),
-            Self::Reciprocal => 1.0 / (1.0 + interval.ln_1p()),
-        }
-    }
-}
-
-/// Whether tokens that are not there take part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Padding {
-    /// No: a pair's score does not depend on its batch.
-    #[default]
-    None,
-    /// As in DyGLib: each side is padded to the longest of the batch, and the padding is attended to and averaged.
-    Dyglib,
-}
-
-/// What is averaged into an embedding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pooling {
-    /// The tokens of both sides: one embedding for the pair.
-    #[default]
-    Pair,
-    /// The tokens of each side: one embedding for each node, joined by the head.
-    Node,
-}
-
 /// How weights are learned; defaults are the paper's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
@@ -220,11 +65,22 @@ impl Default for TrainConfig {
 }
 
 impl Config {
-    /// The defaults, changed by `preset`, then by `settings` such as `model.k=16`.
-    pub fn resolve(preset: Option<&Preset>, settings: &[String]) -> Result<Self> {
+    /// The defaults, changed by those of `model`, by each of `presets`, then by `settings` such as `model.k=16`.
+    pub fn resolve(model: ModelName, presets: &[&Preset], settings: &[String]) -> Result<Self> {
         let mut table = toml::Table::try_from(Self::default()).map_err(|error| wrong("defaults", &error))?;
-        if let Some(preset) = preset {
-            merge(&mut table, preset.settings.clone());
+        // A model brings its own defaults, so that its name is looked for before anything else.
+        let named = settings.iter().rev().find_map(|setting| {
+            let (path, value) = setting.split_once('=')?;
+            (path.trim() == "model.name").then(|| value.trim().trim_matches('"'))
+        });
+        let model = named.map_or(Ok(model), ModelName::named)?;
+        let name = toml::Table::from_iter([("name".to_owned(), model.as_str().into())]);
+        merge(&mut table, toml::Table::from_iter([("model".to_owned(), name.into())]));
+        merge(&mut table, preset::of_model(model));
+        for preset in presets {
+            for layer in preset.layers(model) {
+                merge(&mut table, layer);
+            }
             read::<Self>(table.clone(), &format!("preset {}", preset.name))?;
         }
         for setting in settings {
@@ -271,9 +127,6 @@ impl Config {
     }
 }
 
-/// Weights of the blocks at most: with Adam's means and the gradients, that many times 16 bytes and more.
-const MOST_WEIGHTS: usize = 1 << 28;
-
 /// Refuses counts outside 1 to their maximum.
 fn within(counts: &[(&'static str, usize, usize)]) -> Result<()> {
     match counts.iter().find(|(_, found, most)| !(1..=*most).contains(found)) {
@@ -284,74 +137,6 @@ fn within(counts: &[(&'static str, usize, usize)]) -> Result<()> {
 
 fn refuse(name: &'static str, found: impl std::fmt::Display, expected: &str) -> Result<()> {
     Err(Error::Setting { name, found: found.to_string(), expected: expected.to_owned() })
-}
-
-impl ModelConfig {
-    /// Refuses values outside their bounds.
-    pub fn check(&self) -> Result<()> {
-        let model = self;
-        within(&[
-            ("model.length", model.length, 1 << 20),
-            ("model.patch", model.patch, model.length),
-            ("model.d-channel", model.d_channel, 1 << 12),
-            ("model.d-time", model.d_time, 1 << 14),
-            ("model.d-out", model.d_out, 1 << 14),
-            ("model.d-mite", model.d_mite, 1 << 14),
-            ("model.k", model.k, 1 << 14),
-            ("model.n-blocks", model.n_blocks, 1 << 10),
-            ("model.n-heads", model.n_heads, 4 * model.d_channel),
-        ])?;
-        if !self.d_model().is_multiple_of(model.n_heads) {
-            let expected = format!("a divisor of the width {} (4 · model.d-channel)", self.d_model());
-            return refuse("model.n-heads", model.n_heads, &expected);
-        }
-        // Twelve squares of the width a block.
-        if self.n_blocks * 12 * self.d_model() * self.d_model() > MOST_WEIGHTS {
-            return refuse("model.d-channel", model.d_channel, "a model of fewer than 268 million weights");
-        }
-        if !(0.0..1.0).contains(&model.dropout) {
-            return refuse("model.dropout", model.dropout, "a number from 0 up to but not including 1");
-        }
-        if !model.mite_filler.is_finite() {
-            return refuse("model.mite-filler", model.mite_filler, "a finite number");
-        }
-        Ok(())
-    }
-
-    /// Embeddings that the head of the model reads: one for the pair, or one for each of its nodes.
-    #[must_use]
-    pub fn n_embeddings(&self) -> usize {
-        match self.pooling {
-            Pooling::Pair => 1,
-            Pooling::Node => 2,
-        }
-    }
-
-    /// Width of the transformer.
-    #[must_use]
-    pub fn d_model(&self) -> usize {
-        4 * self.d_channel
-    }
-
-    /// Values that describe the intervals of one token.
-    #[must_use]
-    pub fn mite_inputs(&self) -> usize {
-        2 * self.k * if self.mite_valid_bit { 2 } else { 1 }
-    }
-
-    /// How pairs become tokens.
-    #[must_use]
-    pub fn encoding(&self) -> PairEncoding {
-        PairEncoding {
-            length: self.length,
-            k: if self.mite { self.k } else { 0 },
-            scope: match self.mite_history {
-                MiteHistory::Truncated => Scope::Truncated,
-                MiteHistory::Full => Scope::Full,
-            },
-            precision: if self.f32_times { TimePrecision::F32 } else { TimePrecision::F64 },
-        }
-    }
 }
 
 fn read<T: serde::de::DeserializeOwned>(table: toml::Table, place: &str) -> Result<T> {
@@ -410,7 +195,11 @@ mod tests {
     use super::*;
 
     fn resolve(settings: &[&str]) -> Result<Config> {
-        Config::resolve(None, &settings.iter().map(|&setting| setting.to_owned()).collect::<Vec<_>>())
+        Config::resolve(
+            ModelName::Hopedgn,
+            &[],
+            &settings.iter().map(|&setting| setting.to_owned()).collect::<Vec<_>>(),
+        )
     }
 
     #[test]
@@ -437,14 +226,33 @@ mod tests {
             "found model.dropout = 1, expected a number from 0 up to but not including 1"
         );
         assert_eq!(message("model.patch=33"), "found model.patch = 33, expected 1 to 32");
+        for (model, setting) in [("graphmixer", "neighbors=1048576"), ("cawn", "n-heads=16384"), ("tcl", "d-out=16384")]
+        {
+            let message =
+                resolve(&[&format!("model.name={model}"), &format!("model.{setting}")]).unwrap_err().to_string();
+            assert!(message.ends_with("a model of fewer than 268 million weights"), "{message}");
+        }
+        assert!(resolve(&["model.name=tgat", "model.neighbors=513"]).is_err());
     }
 
     #[test]
     fn every_preset_is_a_sound_configuration() {
         for preset in Preset::all() {
-            Config::resolve(Some(preset), &[]).unwrap();
+            for model in ModelName::ALL {
+                let config = Config::resolve(model, &[preset], &[]).unwrap();
+                assert_eq!((config.model.name, config.model.mite), (model, model == ModelName::Hopedgn));
+            }
         }
-        let enron = Config::resolve(Some(Preset::named("enron").unwrap()), &["model.dropout=0.3".into()]).unwrap();
-        assert_eq!((enron.model.length, enron.model.patch, enron.model.dropout), (256, 8, 0.3));
+        let resolve = |model, presets: &[&str], setting: &str| {
+            let presets: Vec<&Preset> = presets.iter().map(|name| Preset::named(name).unwrap()).collect();
+            Config::resolve(model, &presets, &[setting.to_owned()]).unwrap().model
+        };
+        let enron = resolve(ModelName::Hopedgn, &["enron"], "model.dropout=0.3");
+        assert_eq!((enron.length, enron.patch, enron.dropout), (256, 8, 0.3));
+        for quoted in ["model.name = tgn", "model.name=\"tgn\""] {
+            assert!(!resolve(ModelName::Hopedgn, &[], quoted).mite);
+        }
+        let named = resolve(ModelName::Hopedgn, &["collegemsg", "dyglib"], "model.name=cawn");
+        assert_eq!((named.name, named.neighbors, named.padding), (ModelName::Cawn, 64, Padding::Dyglib));
     }
 }

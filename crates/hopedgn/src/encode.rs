@@ -11,8 +11,14 @@ use ctdg::event::{EventStream, Features, NodeId};
 use ctdg::mite::{PairTokens, Side};
 use hopedgn_tensor::{Ragged, Tensor};
 
-use crate::Result;
 use crate::config::{ModelConfig, Padding};
+use crate::number::narrow;
+use crate::{Error, Result};
+
+mod hops;
+
+pub(crate) use hops::EncodeHops;
+pub use hops::{EmptyGroups, Entries, Hop, HopInput, HopLayout};
 
 const SIDES: [Side; 2] = [Side::Src, Side::Dst];
 
@@ -42,6 +48,20 @@ impl FeatureWidths {
     pub fn of(stream: &EventStream) -> Self {
         let width = |table: Option<&Features>| some(table).map(Features::width);
         Self { node: width(stream.node_features()), edge: width(stream.edge_features()) }
+    }
+}
+
+impl FeatureWidths {
+    /// Refuses more features of a node than a model of width `d_out` has room for.
+    pub(crate) fn check_nodes(self, d_out: usize) -> Result<()> {
+        match self.node {
+            Some(width) if width > d_out => Err(Error::Setting {
+                name: "model.d-out",
+                found: d_out.to_string(),
+                expected: format!("at least {width}, the features of a node"),
+            }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -76,7 +96,52 @@ pub struct Rows {
     pub chosen: Option<(Arc<[u32]>, usize)>,
 }
 
+/// How the past of pairs is laid out for a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Layout {
+    /// The tokens of both sides in patches: [`PairInput`].
+    Patches {
+        /// Whether the features of source and destination stand beside those of each token's node.
+        with_roots: bool,
+        /// Whether it is told how often each node stands on each side.
+        with_counts: bool,
+    },
+    /// The nodes of a pair, their neighbours, and perhaps the neighbours of those: [`HopInput`].
+    Hops(HopLayout),
+}
+
 /// What a model reads of some pairs.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// See [`Layout::Patches`].
+    Patches(PairInput),
+    /// See [`Layout::Hops`].
+    Hops(Box<HopInput>),
+}
+
+impl Input {
+    /// Tokens in patches.
+    pub fn patches(&self) -> Result<&PairInput> {
+        if let Self::Patches(input) = self { Ok(input) } else { Err(Error::MissingInput) }
+    }
+
+    /// Hops.
+    pub fn hops(&self) -> Result<&HopInput> {
+        if let Self::Hops(input) = self { Ok(input) } else { Err(Error::MissingInput) }
+    }
+
+    /// What changes from batch to batch, to be brought to a card.
+    pub(crate) fn tensors(&self) -> Vec<&Arc<Tensor>> {
+        match self {
+            Self::Patches(input) => {
+                [Some(&input.ages), input.mite.as_ref(), input.counts.as_ref()].into_iter().flatten().collect()
+            }
+            Self::Hops(input) => input.tensors(),
+        }
+    }
+}
+
+/// What a model reads of some pairs as tokens in patches.
 #[derive(Debug, Clone)]
 pub struct PairInput {
     /// The patches of each pair, source first: `B` sequences over `S` rows.
@@ -85,14 +150,16 @@ pub struct PairInput {
     pub sides: Ragged,
     /// `[T, 1]`: query time minus event time, 0 for the node itself.
     pub ages: Arc<Tensor>,
-    /// `[T, 3·Dn]`: features of the token's node, of the source, of the destination.
+    /// `[T, Dn]` or `[T, 3·Dn]`: features of the token's node, and perhaps of the source and of the destination.
     pub nodes: Option<Rows>,
     /// `[T, De]`: features of the token's event, zeros for the node itself.
     pub edges: Option<Rows>,
     /// `[R, mite-inputs]`: normalised intervals with the source, with the destination, then whether each is there.
     pub mite: Option<Arc<Tensor>>,
-    /// Row of [`PairInput::mite`] of each token; with DyGLib's padding, of each place.
-    pub mite_rows: Arc<[u32]>,
+    /// `[2R, 1]`: how often the node of each row stands on the source's side, on the destination's.
+    pub counts: Option<Arc<Tensor>>,
+    /// Row of [`PairInput::mite`] and of [`PairInput::counts`] of each token; with DyGLib's padding, of each place.
+    pub rows: Arc<[u32]>,
     /// Where the tokens go among the `S·P` places; nothing where token `i` is place `i`.
     pub places: Option<Arc<[u32]>>,
     /// Whether places without a token have a MITE row: DyGLib's padding.
@@ -110,6 +177,8 @@ pub(crate) fn longest(tokens: &PairTokens, pairs: Range<usize>, patch: usize) ->
 /// Builds the input for `pairs` of `tokens`.
 pub(crate) struct Encode<'a> {
     pub(crate) config: &'a ModelConfig,
+    pub(crate) with_roots: bool,
+    pub(crate) with_counts: bool,
     pub(crate) tables: &'a FeatureTables,
     pub(crate) tokens: &'a PairTokens,
     pub(crate) pairs: Range<usize>,
@@ -124,15 +193,16 @@ impl Encode<'_> {
         let lengths: Vec<usize> = sides.ranges().map(|side| side.len()).collect();
         let is_padded = self.config.padding == Padding::Dyglib;
         let places = (self.config.patch > 1 || is_padded).then(|| self.places(&sides));
-        let mite_rows = if is_padded { self.rows_of_places(&sides) } else { self.rows_of_tokens() };
+        let rows = if is_padded { self.rows_of_places(&sides) } else { self.rows_of_tokens() };
         Ok(PairInput {
             ages: Tensor::matrix(all.len(), 1, self.tokens.ages()[all].to_vec())?.into(),
             nodes: self.tables.node.as_ref().map(|table| self.nodes(table)),
             edges: self.tables.edge.as_ref().map(|table| self.edges(table)),
-            mite: self.config.mite.then(|| self.mite(is_padded)).transpose()?,
+            mite: self.config.mite.then(|| mite(self.config, self.tokens, self.all_rows(), is_padded)).transpose()?,
+            counts: self.with_counts.then(|| self.counts(is_padded)).transpose()?,
             pairs: Ragged::from_lengths(lengths.chunks_exact(2).map(|pair| pair[0] + pair[1])),
             sides,
-            mite_rows,
+            rows,
             places,
             is_padded,
         })
@@ -191,32 +261,27 @@ impl Encode<'_> {
         rows.into()
     }
 
-    fn mite(&self, with_empty: bool) -> Result<Arc<Tensor>> {
-        let (k, width) = (self.config.k, self.config.mite_inputs());
-        let rows = self.all_rows();
-        let n_rows = rows.len() + usize::from(with_empty);
-        let mut values = vec![0.0; n_rows * width];
-        for row in values.chunks_exact_mut(width) {
-            row[..2 * k].fill(self.config.mite_filler);
-        }
-        for (row, values) in rows.zip(values.chunks_exact_mut(width)) {
-            for side in SIDES {
-                let first = side as usize * k;
-                for (slot, &interval) in (first..).zip(self.tokens.intervals(row, side)) {
-                    values[slot] = self.config.mite_normaliser.apply(interval);
-                    if self.config.mite_valid_bit {
-                        values[2 * k + slot] = 1.0;
-                    }
-                }
+    fn counts(&self, with_empty: bool) -> Result<Arc<Tensor>> {
+        let n_rows = self.all_rows().len() + usize::from(with_empty);
+        let mut counts = vec![0.0_f32; 2 * n_rows];
+        // Of the tokens, whatever meetings MITE knows.
+        for (pair, side) in self.each_side() {
+            for &row in &self.tokens.rows()[self.tokens.tokens(pair, side)] {
+                counts[2 * (row as usize - self.all_rows().start) + side as usize] += 1.0;
             }
         }
-        Ok(Tensor::matrix(n_rows, width, values)?.into())
+        Ok(Tensor::matrix(counts.len(), 1, counts)?.into())
     }
 
     fn nodes(&self, table: &Arc<Tensor>) -> Rows {
         let none = table.rows() - 1;
         let row = |node: NodeId| narrow(node.index().min(none));
-        let mut chosen = Vec::with_capacity(3 * self.all_tokens().len());
+        let beside = if self.with_roots { 3 } else { 1 };
+        let mut chosen = Vec::with_capacity(beside * self.all_tokens().len());
+        if !self.with_roots {
+            chosen.extend(self.tokens.nodes()[self.all_tokens()].iter().map(|&node| row(node)));
+            return Rows { table: Arc::clone(table), chosen: Some((chosen.into(), beside)) };
+        }
         for pair in self.pairs.clone() {
             let [src, dst] = SIDES.map(|side| self.tokens.tokens(pair, side));
             let roots = [src.start, dst.start].map(|root| row(self.tokens.nodes()[root]));
@@ -224,7 +289,7 @@ impl Encode<'_> {
                 chosen.extend([row(node), roots[0], roots[1]]);
             }
         }
-        Rows { table: Arc::clone(table), chosen: Some((chosen.into(), 3)) }
+        Rows { table: Arc::clone(table), chosen: Some((chosen.into(), beside)) }
     }
 
     fn edges(&self, table: &Arc<Tensor>) -> Rows {
@@ -238,6 +303,24 @@ impl Encode<'_> {
     }
 }
 
-fn narrow(place: usize) -> u32 {
-    u32::try_from(place).expect("a batch holds fewer than u32::MAX places")
+/// What is known of `rows` of `tokens` by their intervals, `[R, mite-inputs]`; behind them a row without any, if asked for.
+fn mite(config: &ModelConfig, tokens: &PairTokens, rows: Range<usize>, with_empty: bool) -> Result<Arc<Tensor>> {
+    let (k, width) = (config.k, config.mite_inputs());
+    let n_rows = rows.len() + usize::from(with_empty);
+    let mut values = vec![0.0; n_rows * width];
+    for row in values.chunks_exact_mut(width) {
+        row[..2 * k].fill(config.mite_filler);
+    }
+    for (row, values) in rows.zip(values.chunks_exact_mut(width)) {
+        for side in SIDES {
+            let first = side as usize * k;
+            for (slot, &interval) in (first..).zip(tokens.intervals(row, side)) {
+                values[slot] = config.mite_normaliser.apply(interval);
+                if config.mite_valid_bit {
+                    values[2 * k + slot] = 1.0;
+                }
+            }
+        }
+    }
+    Ok(Tensor::matrix(n_rows, width, values)?.into())
 }

@@ -69,6 +69,22 @@ pub enum Error {
     /// The model was made for features that its input does not have.
     #[error("the input lacks features that the model was made for; use the data set it was trained on")]
     MissingInput,
+    /// A model whose scores cannot be taken apart by events.
+    #[error(
+        "found {model}, which {why}; expected a model that sees the newest events of both nodes one by one (HopeDGN, \
+         DyGFormer, and TCL or GraphMixer with recent events); score without --explain"
+    )]
+    NotExplained {
+        /// Its name.
+        model: &'static str,
+        /// What is in the way.
+        why: &'static str,
+    },
+    /// A checkpoint without the memory that its model keeps.
+    #[error(
+        "found no memory beside the weights, expected one; the file is not of this model, or from another version: train it again"
+    )]
+    NoMemory,
     /// A part of the split that learning needs is empty.
     #[error(
         "found no {what} events, expected some; the data set has too few events, or too few distinct times, to split it into three parts"

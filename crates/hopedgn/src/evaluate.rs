@@ -10,6 +10,7 @@ use ctdg::random::Stream;
 use hopedgn_tensor::Weights;
 use serde::{Deserialize, Serialize};
 
+use crate::memory::Memory;
 use crate::observe::{Observer, Stage};
 use crate::record::LinkMetrics;
 use crate::score::PairScorer;
@@ -68,28 +69,59 @@ pub trait Scorer {
 
 /// A trained model as a [`Scorer`].
 #[derive(Debug)]
-pub struct ModelScorer<'a> {
-    /// The way from pairs to logits.
-    pub scorer: PairScorer<'a>,
-    /// The weights.
-    pub weights: &'a Weights,
+pub struct ModelScorer<'a, 'm> {
+    scorer: PairScorer<'a>,
+    weights: &'a Weights,
+    memory: Option<Memory<'m>>,
+    /// The batch that is asked about, which the memory does not know yet.
+    at_hand: Vec<EventId>,
 }
 
-impl Scorer for ModelScorer<'_> {
-    fn score(&mut self, _: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
-        self.scorer.logits(self.weights, queries, group)
+impl<'a, 'm> ModelScorer<'a, 'm> {
+    /// Scores with `weights`, and with what `memory` knows before the first batch.
+    #[must_use]
+    pub fn new(scorer: PairScorer<'a>, weights: &'a Weights, memory: Option<Memory<'m>>) -> Self {
+        Self { scorer, weights, memory, at_hand: Vec::new() }
+    }
+
+    /// The memory, which knows all batches but the one that was asked about last, if single scores were asked for.
+    pub(crate) fn into_memory(self) -> Option<Memory<'m>> {
+        self.memory
+    }
+}
+
+impl Scorer for ModelScorer<'_, '_> {
+    fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
+        let Some(memory) = &mut self.memory else { return self.scorer.logits(self.weights, queries, group) };
+        if !batch.is_empty() {
+            let over = std::mem::replace(&mut self.at_hand, batch.to_vec());
+            if !over.is_empty() {
+                let asked = memory.queries(&over);
+                self.scorer.logits_with(self.weights, &asked, memory, &over)?;
+            }
+        }
+        self.scorer.logits_with(self.weights, queries, memory, &[])
     }
 
     fn at_once(&self, n_queries: usize) -> usize {
         /// Enough for the helpers of a card, few enough for memory and to stop soon.
         const MOST: usize = 8192;
         let is_card = self.weights.device().is_gpu();
-        if is_card { (MOST / n_queries.max(1)).clamp(1, 8) } else { 1 }
+        if is_card && self.memory.is_none() { (MOST / n_queries.max(1)).clamp(1, 8) } else { 1 }
     }
 
-    /// Pairs do not see one another: the batches are one. They are equally large, so that groups stay whole.
+    /// Pairs do not see one another: the batches are one. They are equally large, so that groups stay whole. A memory
+    /// takes them one after another.
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
-        self.scorer.logits(self.weights, queries, batches.first().map_or(1, |batch| batch.len()))
+        let Some(memory) = &mut self.memory else {
+            return self.scorer.logits(self.weights, queries, batches.first().map_or(1, |batch| batch.len()));
+        };
+        let mut scores = Vec::with_capacity(queries.len());
+        for &batch in batches {
+            let of_batch = &queries[scores.len()..scores.len() + 2 * batch.len()];
+            scores.extend(self.scorer.logits_with(self.weights, of_batch, memory, batch)?);
+        }
+        Ok(scores)
     }
 }
 

@@ -6,13 +6,14 @@ use ctdg::heuristic;
 use ctdg::negative::{CandidateCount, Pass};
 use hopedgn_tensor::Weights;
 
-use crate::Result;
 use crate::evaluate::{ModelScorer, Negatives, RankingMetrics, Scorer, evaluate, rank};
-use crate::model::HopeDgn;
+use crate::memory::{Memory, MemoryState};
+use crate::model::Model;
 use crate::observe::Observer;
 use crate::record::Settings;
 use crate::score::PairScorer;
 use crate::task::Task;
+use crate::{Error, Result};
 
 /// A model and the task it is tested on.
 #[derive(Debug)]
@@ -20,9 +21,11 @@ pub struct Examination<'a> {
     /// The data.
     pub task: &'a Task<'a>,
     /// The model.
-    pub model: &'a HopeDgn,
+    pub model: &'a dyn Model,
     /// Its weights.
     pub weights: &'a Weights,
+    /// What it remembered after validation, if it does.
+    pub memory: Option<&'a MemoryState>,
     /// Events a batch.
     pub batch: usize,
 }
@@ -65,10 +68,20 @@ impl Examination<'_> {
         Ok(by_name)
     }
 
+    /// The memory as a test finds it: both passes begin after validation.
+    fn memory(&self) -> Result<Option<Memory<'_>>> {
+        let Some(form) = self.model.memory() else { return Ok(None) };
+        let state = self.memory.ok_or(Error::NoMemory)?;
+        let mut memory = Memory::new(self.weights.device(), form, self.task.stream, &self.task.split.train)?;
+        memory.restore(state, &[self.task.split.train.as_slice(), &self.task.split.val].concat())?;
+        Ok(Some(memory))
+    }
+
     fn scorers(&self, pass: Pass) -> Result<Named<'_>> {
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
         let mut names = vec![self.model.config().name.as_str().to_owned()];
-        let mut scorers: Vec<Box<dyn Scorer + '_>> = vec![Box::new(ModelScorer { scorer, weights: self.weights })];
+        let mut scorers: Vec<Box<dyn Scorer + '_>> =
+            vec![Box::new(ModelScorer::new(scorer, self.weights, self.memory()?))];
         let base = pass.base(&self.task.split);
         for heuristic in heuristic::all(self.task.stream, &self.task.full_store, &base)? {
             names.push(heuristic.name());

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use ctdg::event::{EventId, NodeId};
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
+use ctdg::sample::Sampling;
 use ctdg::store::Store;
 use hopedgn_tensor::Weights;
 
-use crate::Result;
 use crate::encode::FeatureTables;
-use crate::model::HopeDgn;
+use crate::model::Model;
 use crate::score::score_tokens;
+use crate::{Error, Result};
 
 /// What is known about one score.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,18 +54,23 @@ pub struct TokenEffect {
 
 /// Explains the score of `query`: one pass of the model for each event it looks at.
 pub fn explain(
-    model: &HopeDgn,
+    model: &dyn Model,
     weights: &Weights,
     tables: &FeatureTables,
     store: &Store,
     query: PairQuery,
 ) -> Result<Explanation> {
-    let encoding = model.config().encoding();
+    let encoding = model.encoding();
+    check(model)?;
     let mut tokens = PairTokens::default();
     PairEncoder::new(store, encoding).encode(&[query], &mut tokens);
-    let score = sigmoid(score_tokens(model, tables, weights, &tokens)?[0]);
+    let score_all = |tokens: &PairTokens| {
+        let queries = vec![query; tokens.n_pairs()];
+        score_tokens(model, tables, store, weights, tokens, &queries)
+    };
+    let score = sigmoid(score_all(&tokens)?[0]);
     let variants = tokens.leave_one_out(0, encoding);
-    let without = score_tokens(model, tables, weights, &variants.tokens)?;
+    let without = score_all(&variants.tokens)?;
 
     let seen = Seen::of(&tokens, store);
     let mut effects: Vec<TokenEffect> = Vec::with_capacity(without.len());
@@ -76,6 +82,21 @@ pub fn explain(
     }
     effects.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
     Ok(Explanation { score, met: seen.met(query), common: seen.common(query), effects })
+}
+
+/// Refuses models whose scores cannot be taken apart by events.
+pub fn check(model: &dyn Model) -> Result<()> {
+    let encoding = model.encoding();
+    let why = if model.memory().is_some() {
+        "remembers more than it sees"
+    } else if encoding.second.is_some() {
+        "looks at neighbours of neighbours"
+    } else if encoding.sampling != Sampling::Recent {
+        "draws events at random here"
+    } else {
+        return Ok(());
+    };
+    Err(Error::NotExplained { model: model.config().name.title(), why })
 }
 
 /// The probability that a logit stands for.

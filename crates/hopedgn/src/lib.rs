@@ -7,10 +7,10 @@
 //! | [`config`] | every setting with its default, presets |
 //! | [`task`] | a data set made ready: split, past, features |
 //! | [`encode`] | tokens of pairs as tensors |
-//! | [`model`] | HopeDGN |
+//! | [`model`], [`memory`] | HopeDGN and the models it is compared with; what some of them keep of each node |
 //! | [`score`] | the one way from pairs to scores |
 //! | [`evaluate`], [`examine`] | the protocol's passes, ranking; a model beside heuristics |
-//! | [`explain`] | why a pair got its score |
+//! | [`answer`], [`explain`] | the scores of any pairs, and why a pair got its score |
 //! | [`train`] | the training loop |
 //! | [`run`] | run folders: state, metrics, summary, report |
 //! | [`report`], [`tensorboard`] | a run for people and for `TensorBoard` |
@@ -18,6 +18,7 @@
 //! | [`record`], [`observe`], [`number`] | what is written down, how long work is watched, numbers for people |
 
 mod ahead;
+pub mod answer;
 pub mod bench;
 pub mod config;
 pub mod encode;
@@ -25,6 +26,7 @@ mod error;
 pub mod evaluate;
 pub mod examine;
 pub mod explain;
+pub mod memory;
 pub mod model;
 mod nn;
 pub mod number;

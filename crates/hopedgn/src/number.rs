@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers as people read them, and as tables of rows count them.
 
 /// With commas between thousands.
 pub fn grouped(number: impl TryInto<u64>) -> String {
@@ -89,6 +89,11 @@ pub fn memory(bytes: u64) -> String {
 pub fn time(time: f64) -> String {
     let plain = time == 0.0 || (1e-6..1e15).contains(&time.abs());
     if plain { time.to_string() } else { format!("{time:e}") }
+}
+
+/// A place within one batch, as rows are named.
+pub(crate) fn narrow(place: usize) -> u32 {
+    u32::try_from(place).expect("a batch holds fewer than u32::MAX places")
 }
 
 #[cfg(test)]

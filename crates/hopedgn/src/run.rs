@@ -27,7 +27,8 @@ use serde::de::DeserializeOwned;
 
 use crate::config::Config;
 use crate::encode::FeatureWidths;
-use crate::model::HopeDgn;
+use crate::memory::MemoryState;
+use crate::model::{self, Model};
 use crate::record::{EpochRecord, Summary};
 use crate::{Error, Result};
 
@@ -148,22 +149,26 @@ impl RunFolder {
         if self.path.join(SUMMARY).is_file() { self.read_json(SUMMARY).map(Some) } else { Ok(None) }
     }
 
-    /// The model with its best weights.
-    pub fn model(&self, config: &Config, widths: FeatureWidths) -> Result<(HopeDgn, Parameters)> {
-        let (model, mut parameters) = HopeDgn::new(&config.model, widths, config.seed)?;
-        self.load_best(&mut parameters)?;
-        Ok((model, parameters))
+    /// The model with its best weights, and what it remembered when they were validated.
+    pub fn model(&self, config: &Config, widths: FeatureWidths) -> Result<TrainedModel> {
+        let (model, mut parameters) = model::build(&config.model, widths, config.seed)?;
+        let memory = self.load_best(&mut parameters)?;
+        Ok(TrainedModel { model, parameters, memory })
     }
 
-    fn load_best(&self, parameters: &mut Parameters) -> Result<()> {
+    fn load_best(&self, parameters: &mut Parameters) -> Result<Option<MemoryState>> {
         let file = self.path.join(MODEL);
         if !file.is_file() {
             let detail = format!("found no {MODEL} in it: no epoch is over yet, or the file was removed; train first");
             return Err(Error::Run { folder: self.path.clone(), detail });
         }
         let bytes = read(&file)?;
-        hopedgn_tensor::load(&bytes, parameters, None).map_err(|problem| Error::Checkpoint { file, problem })?;
-        Ok(())
+        let load = |parameters: &mut Parameters| {
+            hopedgn_tensor::load(&bytes, parameters, None)?;
+            hopedgn_tensor::load_beside(&bytes)
+        };
+        let beside = load(parameters).map_err(|problem| Error::Checkpoint { file, problem })?;
+        if beside.is_empty() { Ok(None) } else { MemoryState::of(beside).map(Some) }
     }
 
     /// Whether there is something to resume from.
@@ -198,6 +203,17 @@ impl RunFolder {
         let path = self.path.join(name);
         serde_json::from_str(&read_text(&path)?).map_err(|error| damaged(&path, &error))
     }
+}
+
+/// A model as it came out of training.
+#[derive(Debug)]
+pub struct TrainedModel {
+    /// The model.
+    pub model: Box<dyn Model>,
+    /// Its best weights.
+    pub parameters: Parameters,
+    /// What it remembered when they were validated, if it does.
+    pub memory: Option<MemoryState>,
 }
 
 fn to_json<T: Serialize>(value: &T, write: impl Fn(&T) -> serde_json::Result<String>) -> Result<String> {

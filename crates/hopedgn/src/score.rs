@@ -2,22 +2,23 @@
 
 use std::ops::Range;
 
+use ctdg::event::EventId;
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
 use ctdg::random::Stream;
 use ctdg::store::Store;
 use hopedgn_tensor::{Device, Dropout, Gradients, Learner, Mode, Tape, Var, Weights};
 use rayon::prelude::*;
 
-use crate::Result;
 use crate::config::Padding;
-use crate::encode::{Encode, FeatureTables, PaddedTo, PairInput, longest};
-use crate::model::HopeDgn;
+use crate::encode::{Encode, EncodeHops, FeatureTables, Input, Layout, PaddedTo, longest};
+use crate::memory::Memory;
+use crate::model::Model;
+use crate::{Error, Result};
 
 /// Scores pairs with the past that one store knows; keeps its buffers between batches.
 #[derive(Debug)]
 pub struct PairScorer<'a> {
-    model: &'a HopeDgn,
-    tables: FeatureTables,
+    past: Past<'a>,
     encoder: PairEncoder<'a>,
     tokens: PairTokens,
 }
@@ -29,10 +30,19 @@ pub struct Lesson<'a> {
     pub queries: &'a [PairQuery],
     /// 1 for each that happened, 0 for the others.
     pub targets: &'a [f32],
+    /// The events that the first pairs are; what has a memory will remember them.
+    pub events: &'a [EventId],
     /// Only [`Padding::Dyglib`] knows groups: so many consecutive queries are padded together.
     pub group: usize,
-    /// Chunk `i` draws its dropout from fork `i`.
+    /// Chunk `i` draws its dropout from fork `i`; what is drawn of the past comes from the last fork.
     pub dropout: &'a Stream,
+}
+
+impl Lesson<'_> {
+    /// Decides what is drawn of the past: every lesson looks at other events.
+    fn draws(&self) -> u64 {
+        self.dropout.fork(u64::MAX).next_u64()
+    }
 }
 
 /// Pairs that are run at once.
@@ -46,44 +56,72 @@ struct Chunk {
 impl<'a> PairScorer<'a> {
     /// Scores with `model` over the past in `store`.
     #[must_use]
-    pub fn new(model: &'a HopeDgn, tables: &FeatureTables, store: &'a Store) -> Self {
-        let encoder = PairEncoder::new(store, model.config().encoding());
-        Self { model, tables: tables.clone(), encoder, tokens: PairTokens::default() }
+    pub fn new(model: &'a dyn Model, tables: &FeatureTables, store: &'a Store) -> Self {
+        let encoder = PairEncoder::new(store, model.encoding());
+        Self { past: Past { model, tables: tables.clone(), store }, encoder, tokens: PairTokens::default() }
     }
 
     /// The logit of each of `queries`, which do not see one another.
     ///
     /// Only [`Padding::Dyglib`] knows groups: every `group` consecutive queries are padded together.
     pub fn logits(&mut self, weights: &Weights, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
-        self.encoder.encode(queries, &mut self.tokens);
-        let tokens = &self.tokens;
-        score(self.model, &self.tables, weights, tokens, group)
+        self.look_up(queries, 0);
+        self.past.score(weights, &self.tokens, queries, group)
+    }
+
+    /// The same with what `memory` knows. It remembers `events`, which the first queries are, afterwards.
+    pub fn logits_with(
+        &mut self,
+        weights: &Weights,
+        queries: &[PairQuery],
+        memory: &mut Memory<'_>,
+        events: &[EventId],
+    ) -> Result<Vec<f32>> {
+        self.look_up(queries, 0);
+        let input = self.past.remembered(&self.tokens, queries, memory, events)?;
+        let scores =
+            weights.evaluate(&[staged(weights.device(), input)?], |tape, input| self.past.forward(tape, input))?;
+        Ok(scores.concat())
     }
 
     /// All that comes before the model, for measuring: looks up the past of `queries` and lays out the input. The number
     /// of tokens.
     pub fn encode_only(&mut self, queries: &[PairQuery], group: usize) -> Result<usize> {
-        self.encoder.encode(queries, &mut self.tokens);
-        let (model, tables, tokens) = (self.model, &self.tables, &self.tokens);
-        let plan = plan(model, Device::cpu().rows_to_learn(), tokens, group);
-        plan.par_iter().try_for_each(|chunk| input(model, tables, tokens, chunk).map(drop))?;
+        self.look_up(queries, 0);
+        let (past, tokens) = (&self.past, &self.tokens);
+        let plan = past.plan(Device::cpu().rows_to_learn(), tokens, group);
+        plan.par_iter().try_for_each(|chunk| past.input(tokens, queries, chunk).map(drop))?;
         Ok(tokens.n_tokens())
     }
 
-    /// Asks for one step against the mean loss of a lesson.
-    pub fn learn(&mut self, learner: &mut Learner, lesson: &Lesson<'_>) -> Result<()> {
+    /// Asks for one step against the mean loss of a lesson, of which `memory` remembers the events.
+    pub fn learn(&mut self, learner: &mut Learner, lesson: &Lesson<'_>, memory: Option<&mut Memory<'_>>) -> Result<()> {
+        if let Some(memory) = memory {
+            let piece = self.remembered(learner.weights().device(), lesson, memory)?;
+            return learner.step(&[piece], |tape, piece| piece.loss(self.past.model, tape, lesson.queries.len()));
+        }
         let chunks = self.chunks(learner.weights().device(), lesson);
-        learner.step(&chunks, |tape, chunk| self.piece(chunk, lesson)?.loss(self.model, tape, lesson.queries.len()))
+        let n_pairs = lesson.queries.len();
+        learner.step(&chunks, |tape, chunk| self.piece(chunk, lesson)?.loss(self.past.model, tape, n_pairs))
     }
 
     /// The mean loss of a lesson and its gradients, without a step.
-    pub fn differentiate(&mut self, learner: &mut Learner, lesson: &Lesson<'_>) -> Result<(f64, Gradients)> {
-        let chunks = self.chunks(learner.weights().device(), lesson);
+    pub fn differentiate(
+        &mut self,
+        learner: &mut Learner,
+        lesson: &Lesson<'_>,
+        memory: Option<&mut Memory<'_>>,
+    ) -> Result<(f64, Gradients)> {
         let n_pairs = lesson.queries.len();
-        learner.differentiate(&chunks, |tape, chunk| self.piece(chunk, lesson)?.loss(self.model, tape, n_pairs))
+        if let Some(memory) = memory {
+            let piece = self.remembered(learner.weights().device(), lesson, memory)?;
+            return learner.differentiate(&[piece], |tape, piece| piece.loss(self.past.model, tape, n_pairs));
+        }
+        let chunks = self.chunks(learner.weights().device(), lesson);
+        learner.differentiate(&chunks, |tape, chunk| self.piece(chunk, lesson)?.loss(self.past.model, tape, n_pairs))
     }
 
-    /// All of a lesson that needs no weights, to be learned from later on `device`.
+    /// All of a lesson that needs neither weights nor memory, to be learned from later on `device`.
     pub fn prepare(&mut self, device: &Device, lesson: &Lesson<'_>) -> Result<Prepared> {
         let chunks = self.chunks(device, lesson);
         let mut pieces = Vec::with_capacity(chunks.len());
@@ -94,17 +132,31 @@ impl<'a> PairScorer<'a> {
         Ok(Prepared { pieces, n_pairs: lesson.queries.len() })
     }
 
+    /// Leaves the tokens of `queries`; what is drawn at random depends on the seed and on each pair, on nothing else.
+    fn look_up(&mut self, queries: &[PairQuery], seed: u64) {
+        self.encoder.draw_anew(seed);
+        self.encoder.encode(queries, &mut self.tokens);
+    }
+
     fn chunks(&mut self, device: &Device, lesson: &Lesson<'_>) -> Vec<Chunk> {
-        self.encoder.encode(lesson.queries, &mut self.tokens);
-        plan(self.model, device.rows_to_learn(), &self.tokens, lesson.group)
+        self.look_up(lesson.queries, lesson.draws());
+        self.past.plan(device.rows_to_learn(), &self.tokens, lesson.group)
     }
 
     fn piece(&self, chunk: &Chunk, lesson: &Lesson<'_>) -> Result<Piece> {
         Ok(Piece {
-            input: input(self.model, &self.tables, &self.tokens, chunk)?,
+            input: self.past.input(&self.tokens, lesson.queries, chunk)?,
             targets: lesson.targets[chunk.pairs.clone()].to_vec(),
             seed: lesson.dropout.fork(chunk.index).next_u64(),
         })
+    }
+
+    /// A lesson that a memory takes part in: one piece, since all pairs read the same nodes.
+    fn remembered(&mut self, device: &Device, lesson: &Lesson<'_>, memory: &mut Memory<'_>) -> Result<Piece> {
+        self.look_up(lesson.queries, lesson.draws());
+        let input = self.past.remembered(&self.tokens, lesson.queries, memory, lesson.events)?;
+        let seed = lesson.dropout.fork(0).next_u64();
+        Ok(Piece { input: staged(device, input)?, targets: lesson.targets.to_vec(), seed })
     }
 }
 
@@ -117,7 +169,7 @@ pub struct Prepared {
 
 impl Prepared {
     /// Asks for one step against its mean loss.
-    pub fn learn(&self, model: &HopeDgn, learner: &mut Learner) -> Result<()> {
+    pub fn learn(&self, model: &dyn Model, learner: &mut Learner) -> Result<()> {
         learner.step(&self.pieces, |tape, piece| piece.loss(model, tape, self.n_pairs))
     }
 }
@@ -125,7 +177,7 @@ impl Prepared {
 /// What a lesson asks of one chunk.
 #[derive(Debug)]
 struct Piece {
-    input: PairInput,
+    input: Input,
     targets: Vec<f32>,
     /// Of its dropout.
     seed: u64,
@@ -133,7 +185,7 @@ struct Piece {
 
 impl Piece {
     /// Its share of the mean loss of `n_pairs`.
-    fn loss(&self, model: &HopeDgn, tape: &mut Tape<'_>, n_pairs: usize) -> Result<Var> {
+    fn loss(&self, model: &dyn Model, tape: &mut Tape<'_>, n_pairs: usize) -> Result<Var> {
         let dropout = Dropout::new(model.config().dropout, self.seed, Mode::Train)?;
         let logits = model.logits(tape, &self.input, dropout)?;
         Ok(tape.bce_with_logits(logits, &self.targets, n_pairs)?)
@@ -142,80 +194,129 @@ impl Piece {
 
 /// The logits of all pairs of `tokens`, however they were made, each as if it were alone.
 pub(crate) fn score_tokens(
-    model: &HopeDgn,
+    model: &dyn Model,
     tables: &FeatureTables,
+    store: &Store,
     weights: &Weights,
     tokens: &PairTokens,
+    queries: &[PairQuery],
 ) -> Result<Vec<f32>> {
-    score(model, tables, weights, tokens, 1)
+    Past { model, tables: tables.clone(), store }.score(weights, tokens, queries, 1)
 }
 
-fn score(
-    model: &HopeDgn,
-    tables: &FeatureTables,
-    weights: &Weights,
-    tokens: &PairTokens,
-    group: usize,
-) -> Result<Vec<f32>> {
-    let device = weights.device();
-    let plan = plan(model, device.rows_to_score(), tokens, group);
-    let forward = |tape: &mut Tape<'_>, input: &PairInput| -> Result<Vec<f32>> {
-        let logits = model.logits(tape, input, Dropout::NONE)?;
+/// A model and what it looks back on.
+#[derive(Debug)]
+struct Past<'a> {
+    model: &'a dyn Model,
+    tables: FeatureTables,
+    store: &'a Store,
+}
+
+impl Past<'_> {
+    fn score(&self, weights: &Weights, tokens: &PairTokens, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
+        let device = weights.device();
+        let plan = self.plan(device.rows_to_score(), tokens, group);
+        let scores = if device.is_gpu() {
+            // All threads lay out what the card then reads.
+            let ready = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?);
+            let inputs: Vec<Input> = plan.par_iter().with_max_len(1).map(ready).collect::<Result<_>>()?;
+            weights.evaluate(&inputs, |tape, input| self.forward(tape, input))?
+        } else {
+            weights.evaluate(&plan, |tape, chunk| self.forward(tape, &self.input(tokens, queries, chunk)?))?
+        };
+        Ok(scores.concat())
+    }
+
+    fn forward(&self, tape: &mut Tape<'_>, input: &Input) -> Result<Vec<f32>> {
+        let logits = self.model.logits(tape, input, Dropout::NONE)?;
         Ok(tape.read(logits)?)
-    };
-    let scores = if device.is_gpu() {
-        // All threads lay out what the card then reads.
-        let ready = |chunk: &Chunk| staged(device, input(model, tables, tokens, chunk)?);
-        let inputs: Vec<PairInput> = plan.par_iter().with_max_len(1).map(ready).collect::<Result<_>>()?;
-        weights.evaluate(&inputs, forward)?
-    } else {
-        weights.evaluate(&plan, |tape, chunk| forward(tape, &input(model, tables, tokens, chunk)?))?
-    };
-    Ok(scores.concat())
+    }
+
+    fn input(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<Input> {
+        let Chunk { pairs, padded_to, .. } = chunk.clone();
+        let (config, tables, store) = (self.model.config(), &self.tables, self.store);
+        match self.model.layout() {
+            Layout::Patches { with_roots, with_counts } => {
+                Encode { config, with_roots, with_counts, tables, tokens, pairs, padded_to }.run().map(Input::Patches)
+            }
+            Layout::Hops(layout) => {
+                let has_second = self.model.encoding().second.is_some();
+                let input = EncodeHops { config, layout, tables, store, tokens, queries, pairs, has_second }.run()?;
+                Ok(Input::Hops(Box::new(input)))
+            }
+        }
+    }
+
+    /// The input of all pairs with what `memory` knows of them, and what their events leave there.
+    fn remembered(
+        &self,
+        tokens: &PairTokens,
+        queries: &[PairQuery],
+        memory: &mut Memory<'_>,
+        events: &[EventId],
+    ) -> Result<Input> {
+        let whole = Chunk { index: 0, pairs: 0..tokens.n_pairs(), padded_to: None };
+        let Input::Hops(mut input) = self.input(tokens, queries, &whole)? else { return Err(Error::MissingInput) };
+        let mut recalled = memory.recall(tokens, queries, input.second.is_some())?;
+        if !events.is_empty() {
+            recalled.consumed = Some(memory.consume(events, self.model.config().message_order)?);
+        }
+        input.recalled = Some(recalled);
+        Ok(Input::Hops(input))
+    }
+
+    /// Divides the pairs of `tokens` into chunks of at most so many rows, or one pair. The plan depends on the tokens
+    /// alone.
+    fn plan(&self, n_rows: usize, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
+        let config = self.model.config();
+        let (patch, is_padded, places) = match self.model.layout() {
+            Layout::Patches { .. } => (config.patch, config.padding == Padding::Dyglib, 0),
+            Layout::Hops(layout) => (1, false, layout.places),
+        };
+        let has_second = self.model.encoding().second.is_some();
+        let group = if is_padded { group } else { tokens.n_pairs() };
+        let mut plan = Vec::new();
+        for first in (0..tokens.n_pairs()).step_by(group.max(1)) {
+            let in_group = first..tokens.n_pairs().min(first + group.max(1));
+            let padded_to = is_padded.then(|| longest(tokens, in_group.clone(), patch));
+            let of_side = |pair: usize, side: Side| {
+                let drawn = tokens.drawn(pair, side);
+                let starts = tokens.second_starts();
+                // Less is done with a neighbour's neighbour than with a neighbour.
+                let further = if has_second { (starts[drawn.end] - starts[drawn.start]) as usize / 8 } else { 0 };
+                tokens.tokens(pair, side).len().div_ceil(patch).max(places) + further
+            };
+            let n_patches = |pair: usize| {
+                padded_to.map_or_else(
+                    || of_side(pair, Side::Src) + of_side(pair, Side::Dst),
+                    |[src, dst]: PaddedTo| src + dst,
+                )
+            };
+            let mut start = in_group.start;
+            while start < in_group.end {
+                let (mut end, mut rows) = (start, 0);
+                let room = n_rows.min(MOST_TOKENS / patch.max(1));
+                let last = in_group.end.min(start + MOST_PAIRS);
+                while end < last && (end == start || rows + n_patches(end) <= room) {
+                    rows += n_patches(end);
+                    end += 1;
+                }
+                plan.push(Chunk { index: plan.len() as u64, pairs: start..end, padded_to });
+                start = end;
+            }
+        }
+        plan
+    }
 }
 
 /// `input`, where `device` reads it by itself.
-fn staged(device: &Device, input: PairInput) -> Result<PairInput> {
-    for tensor in [Some(&input.ages), input.mite.as_ref()].into_iter().flatten() {
+fn staged(device: &Device, input: Input) -> Result<Input> {
+    for tensor in input.tensors() {
         device.stage(tensor)?;
     }
     Ok(input)
 }
 
-fn input(model: &HopeDgn, tables: &FeatureTables, tokens: &PairTokens, chunk: &Chunk) -> Result<PairInput> {
-    let Chunk { pairs, padded_to, .. } = chunk.clone();
-    Encode { config: model.config(), tables, tokens, pairs, padded_to }.run()
-}
-
 /// What a card's kernels are certain to count: blocks of its grids.
 const MOST_PAIRS: usize = 1 << 14;
 const MOST_TOKENS: usize = 1 << 22;
-
-/// Divides the pairs of `tokens` into chunks of at most so many rows, or one pair. The plan depends on the tokens alone.
-fn plan(model: &HopeDgn, n_rows: usize, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
-    let patch = model.config().patch;
-    let is_padded = model.config().padding == Padding::Dyglib;
-    let group = if is_padded { group } else { tokens.n_pairs() };
-    let mut plan = Vec::new();
-    for first in (0..tokens.n_pairs()).step_by(group.max(1)) {
-        let in_group = first..tokens.n_pairs().min(first + group.max(1));
-        let padded_to = is_padded.then(|| longest(tokens, in_group.clone(), patch));
-        let n_patches = |pair: usize| match padded_to {
-            Some([src, dst]) => src + dst,
-            None => [Side::Src, Side::Dst].iter().map(|&side| tokens.tokens(pair, side).len().div_ceil(patch)).sum(),
-        };
-        let mut start = in_group.start;
-        while start < in_group.end {
-            let (mut end, mut rows) = (start, 0);
-            let room = n_rows.min(MOST_TOKENS / patch.max(1));
-            let last = in_group.end.min(start + MOST_PAIRS);
-            while end < last && (end == start || rows + n_patches(end) <= room) {
-                rows += n_patches(end);
-                end += 1;
-            }
-            plan.push(Chunk { index: plan.len() as u64, pairs: start..end, padded_to });
-            start = end;
-        }
-    }
-    plan
-}

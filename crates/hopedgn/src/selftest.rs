@@ -6,8 +6,9 @@ use ctdg::random::Stream;
 use hopedgn_tensor::{AdamConfig, Device, Gradients, Learner, Parameters, Precision, Weights, compare};
 use serde::Serialize;
 
-use crate::config::{Config, ModelConfig, TrainConfig};
-use crate::model::HopeDgn;
+use crate::config::{Config, ModelConfig, ModelName, TrainConfig};
+use crate::memory::Memory;
+use crate::model::{self, Model};
 use crate::observe::{Observer, Unobserved};
 use crate::score::{Lesson, PairScorer};
 use crate::task::Task;
@@ -18,7 +19,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     /// What was checked.
-    pub name: &'static str,
+    pub name: String,
     /// Whether it holds.
     pub ok: bool,
     /// The figures behind it.
@@ -34,8 +35,8 @@ pub fn run(device: &Device) -> Result<Vec<Check>> {
         ..Config::default()
     };
     let task = Task::new(&stream, config.split)?;
-    let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), config.seed)?;
-    let bench = Bench { config: &config, task: &task, model: &model, parameters: &parameters, device };
+    let (model, parameters) = model::build(&config.model, task.tables.widths(), config.seed)?;
+    let bench = Bench { config: &config, task: &task, model: &*model, parameters: &parameters, device };
     let mut checks = vec![bench.batches()?, bench.threads()?, bench.resume()?, bench.learning()?];
     if device.precision() == Precision::F32 {
         // Of coarser numbers the difference of two losses says nothing; there gradients stand beside the CPU's.
@@ -43,7 +44,10 @@ pub fn run(device: &Device) -> Result<Vec<Check>> {
     }
     if device.is_gpu() {
         checks.extend(operations(device)?);
-        checks.extend([bench.step()?, bench.checkpoint()?]);
+        checks.push(bench.checkpoint()?);
+        for name in ModelName::ALL {
+            checks.push(bench.step(name)?);
+        }
     }
     Ok(checks)
 }
@@ -57,13 +61,26 @@ fn operations(device: &Device) -> Result<Vec<Check>> {
         let compare::Difference { name, value, gradient, repeats } = difference;
         let again = if repeats { "the same bits again" } else { "OTHER BITS AGAIN" };
         let detail = format!("off the CPU by {value:.1e}, gradients by {gradient:.1e}; {again}");
-        Check { name, ok: value <= tolerance && gradient <= tolerance && repeats, detail }
+        Check { name: name.to_owned(), ok: value <= tolerance && gradient <= tolerance && repeats, detail }
     };
     Ok(differences.into_iter().map(check).collect())
 }
 
-/// The biases of rectified layers, and what is far more than is added to them.
-const RECTIFIED: [(&str, f32); 2] = [("mite.hidden.bias", 20.0), ("head.hidden.bias", 2.0)];
+/// The endings of biases of rectified layers, and what is far more than is added to them. A memory's are not rectified.
+const RECTIFIED: [(&str, f32); 4] =
+    [("memory.hidden.bias", 0.0), ("mite.hidden.bias", 20.0), ("hidden.bias", 8.0), ("up.bias", 8.0)];
+
+/// Weights with which no value that is rectified lies near 0, where a rounding decides whether there is a gradient.
+fn smooth(mut parameters: Parameters) -> Parameters {
+    let names: Vec<_> = parameters.iter().map(|(id, name, _)| (id, name.to_owned())).collect();
+    for (id, name) in names {
+        let Some(&(_, far)) = RECTIFIED.iter().find(|(rectified, _)| name.ends_with(rectified)) else { continue };
+        for (at, bias) in parameters.get_mut(id).values_mut().iter_mut().enumerate() {
+            *bias = if at % 2 == 0 { far } else { -far };
+        }
+    }
+    parameters
+}
 
 /// Three circles of friends who write to one another in turn, so that the past tells who is next.
 fn toy_stream() -> Result<EventStream> {
@@ -79,7 +96,7 @@ fn toy_stream() -> Result<EventStream> {
 struct Bench<'a> {
     config: &'a Config,
     task: &'a Task<'a>,
-    model: &'a HopeDgn,
+    model: &'a dyn Model,
     parameters: &'a Parameters,
     device: &'a Device,
 }
@@ -99,28 +116,16 @@ impl Bench<'_> {
         PairScorer::new(self.model, &self.task.tables, &self.task.full_store)
     }
 
-    /// Weights with which no value that is rectified lies near 0, where a rounding decides whether there is a gradient.
-    fn smooth(&self) -> Parameters {
-        let mut parameters = self.parameters.clone();
-        for (id, name, _) in self.parameters.iter() {
-            let Some((_, far)) = RECTIFIED.iter().find(|(rectified, _)| *rectified == name) else { continue };
-            for (at, bias) in parameters.get_mut(id).values_mut().iter_mut().enumerate() {
-                *bias = if at % 2 == 0 { *far } else { -far };
-            }
-        }
-        parameters
-    }
-
     /// Loss and gradients without dropout.
     fn loss(&self, parameters: &Parameters) -> Result<(f64, Gradients)> {
         let mut learner = Learner::new(self.device, parameters.clone(), AdamConfig::default())?;
         let plain = ModelConfig { dropout: 0.0, ..self.config.model.clone() };
-        let (model, _) = HopeDgn::new(&plain, self.task.tables.widths(), self.config.seed)?;
+        let (model, _) = model::build(&plain, self.task.tables.widths(), self.config.seed)?;
         let (queries, targets) = self.queries();
-        let mut scorer = PairScorer::new(&model, &self.task.tables, &self.task.full_store);
+        let mut scorer = PairScorer::new(&*model, &self.task.tables, &self.task.full_store);
         let dropout = Stream::named(0, "selftest");
-        let lesson = Lesson { queries: &queries, targets: &targets, group: 20, dropout: &dropout };
-        scorer.differentiate(&mut learner, &lesson)
+        let lesson = Lesson { queries: &queries, targets: &targets, events: &[], group: 20, dropout: &dropout };
+        scorer.differentiate(&mut learner, &lesson, None)
     }
 
     /// Moves every parameter a little along its gradient; the loss must grow by the square of the gradient's length.
@@ -146,7 +151,7 @@ impl Bench<'_> {
         let difference = (self.loss(&above)?.0 - self.loss(&below)?.0) / (2.0 * f64::from(step));
         let off = (difference / square - 1.0).abs();
         let detail = format!("the loss changes as its gradient says to within {:.3}%", 100.0 * off);
-        Ok(Check { name: "gradients", ok: off < 0.01, detail })
+        Ok(Check { name: "gradients".into(), ok: off < 0.01, detail })
     }
 
     fn batches(&self) -> Result<Check> {
@@ -163,30 +168,49 @@ impl Bench<'_> {
             let detail = format!("scores alone and in a batch differ by at most {furthest:.1e}");
             let tolerance = compare::tolerance(self.device.precision());
             let ok = f64::from(furthest) <= tolerance && together.iter().all(|logit| logit.is_finite());
-            return Ok(Check { name: "batches", ok, detail });
+            return Ok(Check { name: "batches".into(), ok, detail });
         }
         let detail = format!("{differing} of {} scores differ between alone and in a batch", queries.len());
-        Ok(Check { name: "batches", ok: differing == 0, detail })
+        Ok(Check { name: "batches".into(), ok: differing == 0, detail })
     }
 
-    /// Loss, gradients and weights after one step, with dropout, beside the CPU's.
-    fn step(&self) -> Result<Check> {
+    /// Loss, gradients and weights after one step of a model, with dropout, beside the CPU's. What has a memory has lived
+    /// through some events before.
+    fn step(&self, name: ModelName) -> Result<Check> {
+        let small =
+            ["d-out=8", "d-time=8", "d-channel=4", "d-mite=4", "d-cooccurrence=4", "neighbors=5", "length=8", "k=4"];
+        let mut settings: Vec<String> = small.iter().map(|size| format!("model.{size}")).collect();
+        settings.extend((name != ModelName::Jodie).then(|| "model.mite=true".to_owned()));
+        let config = Config::resolve(name, &[], &settings)?.model;
+        let (model, parameters) = model::build(&config, self.task.tables.widths(), self.config.seed)?;
+        let parameters = smooth(parameters);
         let (mut queries, mut targets) = self.queries();
         // So few that they are one chunk everywhere: chunks draw their own dropout.
         let few = 10..30;
         (queries, targets) = (queries[few.clone()].to_vec(), targets[few].to_vec());
         let dropout = Stream::named(0, "selftest");
-        let lesson = Lesson { queries: &queries, targets: &targets, group: 10, dropout: &dropout };
+        let before = &self.task.split.train[60..100];
+        // The first of them are events, and are remembered on the way.
+        let events = &self.task.split.train[110..120];
+        let lesson = Lesson { queries: &queries, targets: &targets, events, group: 10, dropout: &dropout };
         let run = |device: &Device| -> Result<_> {
             let adam = AdamConfig { lr: 1e-4, ..AdamConfig::default() };
-            let mut learner = Learner::new(device, self.smooth(), adam)?;
-            let (loss, gradients) = self.scorer().differentiate(&mut learner, &lesson)?;
-            self.scorer().learn(&mut learner, &lesson)?;
+            let mut learner = Learner::new(device, parameters.clone(), adam)?;
+            let mut scorer = PairScorer::new(&*model, &self.task.tables, &self.task.full_store);
+            let stream = self.task.stream;
+            let mut memory = model.memory().map(|form| Memory::new(device, form, stream, before)).transpose()?;
+            if let Some(memory) = &mut memory {
+                for events in before.chunks(20) {
+                    scorer.logits_with(learner.weights(), &self.task.queries(events), memory, events)?;
+                }
+            }
+            let (loss, gradients) = scorer.differentiate(&mut learner, &lesson, memory.as_mut())?;
+            scorer.learn(&mut learner, &lesson, memory.as_mut())?;
             Ok((loss, gradients, learner.snapshot()?.0))
         };
         let (cpu, got) = (run(&Device::cpu())?, run(self.device)?);
         // All parameters as one vector: gradients that are nothing but rounding do not decide.
-        let ids: Vec<_> = self.parameters.iter().map(|(id, _, _)| id).collect();
+        let ids: Vec<_> = parameters.iter().map(|(id, _, _)| id).collect();
         let gradients = |run: &(f64, Gradients, Parameters)| -> Vec<f32> {
             ids.iter().flat_map(|&id| run.1.parameter(id).values().to_vec()).collect()
         };
@@ -195,11 +219,12 @@ impl Bench<'_> {
         };
         let gradient = compare::off(&gradients(&cpu), &gradients(&got));
         let weight = compare::off(&weights(&cpu), &weights(&got));
-        let loss = (cpu.0 - got.0).abs();
+        let loss = (cpu.0 - got.0).abs() / cpu.0.abs().max(1.0);
         let detail = format!("off the CPU: loss {loss:.1e}, gradients {gradient:.1e}, weights after it {weight:.1e}");
         // A step is many operations deep.
         let tolerance = 2.0 * compare::tolerance(self.device.precision());
-        Ok(Check { name: "step", ok: loss <= tolerance && gradient <= tolerance, detail })
+        let ok = loss <= tolerance && gradient <= tolerance;
+        Ok(Check { name: format!("step of {}", name.title()), ok, detail })
     }
 
     fn threads(&self) -> Result<Check> {
@@ -208,7 +233,7 @@ impl Bench<'_> {
             pool.map_err(|error| Error::Threads { detail: error.to_string() })?.install(|| self.loss(self.parameters))
         };
         let ok = run(1)? == run(3)?;
-        Ok(Check { name: "threads", ok, detail: "loss and gradients on one and on three threads".into() })
+        Ok(Check { name: "threads".into(), ok, detail: "loss and gradients on one and on three threads".into() })
     }
 
     fn trainer(&self) -> Result<Trainer<'_>> {
@@ -225,7 +250,7 @@ impl Bench<'_> {
         resumed.epoch(&mut Unobserved, &mut |_| Ok(()))?;
         let ok = matches!(interrupted, Err(Error::Interrupted))
             && resumed.weights().parameters()? == unbroken.weights().parameters()?;
-        Ok(Check { name: "resume", ok, detail: "weights after a stop at step 7 and without one".into() })
+        Ok(Check { name: "resume".into(), ok, detail: "weights after a stop at step 7 and without one".into() })
     }
 
     /// A state saved on the device goes on on the CPU, and from there on the device again.
@@ -241,7 +266,11 @@ impl Bench<'_> {
             trainer.steps(3, &mut || {})?;
             state = Some(trainer.save()?);
         }
-        Ok(Check { name: "checkpoint", ok, detail: "a saved state is the same on the device and on the CPU".into() })
+        Ok(Check {
+            name: "checkpoint".into(),
+            ok,
+            detail: "a saved state is the same on the device and on the CPU".into(),
+        })
     }
 
     fn learning(&self) -> Result<Check> {
@@ -253,7 +282,7 @@ impl Bench<'_> {
         }
         let n_epochs = trainer.progress().history.len();
         let detail = format!("validation AP {:.1} after {n_epochs} epochs on a toy stream", 100.0 * ap);
-        Ok(Check { name: "learning", ok: ap >= 0.9, detail })
+        Ok(Check { name: "learning".into(), ok: ap >= 0.9, detail })
     }
 }
 

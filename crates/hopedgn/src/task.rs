@@ -45,10 +45,6 @@ impl<'s> Task<'s> {
     /// The pairs of `events`, at their own times.
     #[must_use]
     pub fn queries(&self, events: &[EventId]) -> Vec<PairQuery> {
-        let query = |&id: &EventId| {
-            let event = self.stream.event(id);
-            PairQuery { src: event.src, dst: event.dst, time: event.time }
-        };
-        events.iter().map(query).collect()
+        PairQuery::of(self.stream, events)
     }
 }

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
+use ctdg::event::EventId;
 use ctdg::mite::PairQuery;
 use ctdg::negative::{Pass, RandomNegatives};
 use ctdg::random::Stream;
@@ -14,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::ahead;
 use crate::config::Config;
 use crate::evaluate::{ModelScorer, Negatives, evaluate};
-use crate::model::HopeDgn;
+use crate::memory::{Memory, MemoryState};
+use crate::model::Model;
 use crate::observe::{Observer, Stage};
 use crate::record::{EpochRecord, LinkMetrics, Settings};
 use crate::score::{Lesson, PairScorer, Prepared};
@@ -73,8 +75,12 @@ impl Progress {
 pub struct Trainer<'a> {
     config: &'a Config,
     task: &'a Task<'a>,
-    model: &'a HopeDgn,
+    model: &'a dyn Model,
     learner: Learner,
+    /// What the model remembers of the epoch so far, if it does.
+    memory: Option<Memory<'a>>,
+    /// The same after the last validation.
+    remembered: Option<MemoryState>,
     negatives: RandomNegatives,
     progress: Progress,
     /// Where the generator of negatives stood behind each batch whose step was asked for and is not over.
@@ -95,7 +101,7 @@ impl<'a> Trainer<'a> {
     pub fn new(
         config: &'a Config,
         task: &'a Task<'a>,
-        model: &'a HopeDgn,
+        model: &'a dyn Model,
         parameters: Parameters,
         device: &Device,
     ) -> Result<Self> {
@@ -103,10 +109,13 @@ impl<'a> Trainer<'a> {
         let seed = u32::try_from(config.seed).unwrap_or(u32::MAX);
         Ok(Self {
             learner: Learner::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,
+            remembered: None,
             negatives: RandomNegatives::new(task.stream, &task.split.train, seed),
             progress: Progress::default(),
             asked: VecDeque::new(),
-            workers: device.workers_beside(),
+            // What a memory knows depends on the batch before.
+            workers: device.workers_beside().filter(|_| model.memory().is_none()),
+            memory: model.memory().map(|form| Memory::new(device, form, task.stream, &task.split.train)).transpose()?,
             waited: 0.0,
             config,
             task,
@@ -119,7 +128,9 @@ impl<'a> Trainer<'a> {
         let progress = serde_json::to_string(&self.progress).map_err(|error| unreadable(&error))?;
         let metadata = BTreeMap::from([(PROGRESS.to_owned(), progress)]);
         let (parameters, adam) = self.learner.snapshot()?;
-        Ok(hopedgn_tensor::save(&parameters, Some(&adam), &metadata)?)
+        let memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
+        let beside = memory.map(|memory| memory.tensors()).unwrap_or_default();
+        Ok(hopedgn_tensor::save_beside(&parameters, Some(&adam), &beside, &metadata)?)
     }
 
     /// Takes up what [`Trainer::save`] put down. On an error nothing has been changed.
@@ -128,6 +139,11 @@ impl<'a> Trainer<'a> {
         let metadata = hopedgn_tensor::load(bytes, &mut parameters, Some(&mut adam))?;
         let text = metadata.get(PROGRESS).ok_or_else(|| unreadable(&"no progress is written in it"))?;
         let progress: Progress = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+        if let Some(memory) = &mut self.memory {
+            let state = MemoryState::of(hopedgn_tensor::load_beside(bytes)?)?;
+            let train = &self.task.split.train;
+            memory.restore(&state, &train[..train.len().min(progress.batch * self.config.train.batch)])?;
+        }
         self.learner.replace(parameters, adam)?;
         self.negatives.advance_to(progress.negatives);
         self.asked.clear();
@@ -141,9 +157,15 @@ impl<'a> Trainer<'a> {
         &self.progress
     }
 
+    /// What the model remembered after the last validation, if it does.
+    #[must_use]
+    pub fn remembered(&self) -> Option<&MemoryState> {
+        self.remembered.as_ref()
+    }
+
     /// The model that is trained.
     #[must_use]
-    pub fn model(&self) -> &'a HopeDgn {
+    pub fn model(&self) -> &'a dyn Model {
         self.model
     }
 
@@ -221,14 +243,18 @@ impl<'a> Trainer<'a> {
         let Progress { batch: first, steps, .. } = self.progress;
         let lessons = Lessons { config, task, model, negatives: self.negatives.clone(), first, end, steps };
         let device = self.learner.weights().device().clone();
+        if let (Some(memory), 0) = (&mut self.memory, first) {
+            memory.reset()?;
+        }
         let Some(n_workers) = self.workers else {
             let mut scorer = lessons.scorer();
-            return lessons.each(|_| true, &mut |draft| {
-                scorer.learn(&mut self.learner, &draft.lesson())?;
+            let trained = lessons.each(|_| true, &mut |draft| {
+                scorer.learn(&mut self.learner, &draft.lesson(), self.memory.as_mut())?;
                 self.asked.push_back(draft.negatives);
-                self.settle(0)?;
+                self.settle(BEHIND)?;
                 after(self)
             });
+            return self.end(trained);
         };
         let work = |worker: usize, give: &mut (dyn FnMut(Result<(Prepared, u64)>) -> bool + Send)| {
             lessons.prepare(&device, (worker, n_workers), give);
@@ -241,6 +267,11 @@ impl<'a> Trainer<'a> {
             self.settle(BEHIND)?;
             after(self)
         });
+        self.end(trained)
+    }
+
+    /// Waits for all steps that were asked for.
+    fn end(&mut self, trained: Result<()>) -> Result<()> {
         let settled = self.settle(0);
         match trained {
             Ok(()) | Err(Error::Interrupted) => settled.and(trained),
@@ -276,15 +307,28 @@ impl<'a> Trainer<'a> {
         self.progress.batch += 1;
     }
 
-    /// Metrics of the weights as they are now, on all validation events and on those with new nodes.
-    fn validate(&self, observer: &mut dyn Observer) -> Result<Settings> {
+    /// Metrics of the weights as they are now, on all validation events and on those with new nodes. Both passes begin
+    /// with what was remembered after training, and so does whoever comes back after an error.
+    fn validate(&mut self, observer: &mut dyn Observer) -> Result<Settings> {
         let mut metrics = [None; 2];
+        let trained = self.memory.as_ref().map(Memory::snapshot).transpose()?;
         for (metrics, pass) in metrics.iter_mut().zip([Pass::Val, Pass::NewNodeVal]) {
+            if let (Some(memory), Some(trained)) = (&mut self.memory, &trained) {
+                memory.restore(trained, &self.task.split.train)?;
+            }
             let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
-            let mut scorer = [ModelScorer { scorer, weights: self.weights() }];
+            let mut scorer = [ModelScorer::new(scorer, self.learner.weights(), self.memory.take())];
             let batch = self.config.train.batch;
-            let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, observer)?;
-            *metrics = of_pass.map(|of_pass| of_pass[0]);
+            let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, observer);
+            let [scorer] = scorer;
+            self.memory = scorer.into_memory();
+            if let (Err(_), Some(memory), Some(trained)) = (&of_pass, &mut self.memory, &trained) {
+                memory.restore(trained, &self.task.split.train)?;
+            }
+            *metrics = of_pass?.map(|of_pass| of_pass[0]);
+            if pass == Pass::Val {
+                self.remembered = self.memory.as_ref().map(Memory::snapshot).transpose()?;
+            }
         }
         let [transductive, inductive] = metrics;
         Ok(Settings { transductive, inductive })
@@ -314,7 +358,7 @@ impl<'a> Trainer<'a> {
 struct Lessons<'a> {
     config: &'a Config,
     task: &'a Task<'a>,
-    model: &'a HopeDgn,
+    model: &'a dyn Model,
     /// As it stands before the first batch.
     negatives: RandomNegatives,
     first: usize,
@@ -324,7 +368,8 @@ struct Lessons<'a> {
 }
 
 /// A batch whose negatives are drawn.
-struct Draft {
+struct Draft<'a> {
+    events: &'a [EventId],
     queries: Vec<PairQuery>,
     targets: Vec<f32>,
     dropout: Stream,
@@ -332,10 +377,10 @@ struct Draft {
     negatives: u64,
 }
 
-impl Draft {
+impl Draft<'_> {
     fn lesson(&self) -> Lesson<'_> {
-        let Self { queries, targets, dropout, .. } = self;
-        Lesson { queries, targets, group: queries.len() / 2, dropout }
+        let Self { events, queries, targets, dropout, .. } = self;
+        Lesson { queries, targets, events, group: queries.len() / 2, dropout }
     }
 }
 
@@ -345,7 +390,7 @@ impl<'a> Lessons<'a> {
     }
 
     /// Draws the negatives of every batch, and hands over those batches whose place is `wanted`.
-    fn each(&self, wanted: impl Fn(usize) -> bool, hand_over: &mut dyn FnMut(Draft) -> Result<()>) -> Result<()> {
+    fn each(&self, wanted: impl Fn(usize) -> bool, hand_over: &mut dyn FnMut(Draft<'_>) -> Result<()>) -> Result<()> {
         let mut negatives = self.negatives.clone();
         let (size, train) = (self.config.train.batch, &self.task.split.train);
         for (place, batch) in (self.first..self.end).enumerate() {
@@ -360,7 +405,7 @@ impl<'a> Lessons<'a> {
             }
             let targets = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
             let dropout = Stream::named(self.config.seed, "dropout").fork(self.steps + place as u64);
-            hand_over(Draft { queries, targets, dropout, negatives: negatives.position() })?;
+            hand_over(Draft { events, queries, targets, dropout, negatives: negatives.position() })?;
         }
         Ok(())
     }
@@ -405,9 +450,9 @@ mod tests {
         let mut config = Config::default();
         config.model = ModelConfig { length: 4, k: 2, d_channel: 4, d_time: 4, d_mite: 4, d_out: 4, ..config.model };
         let task = Task::new(&stream, config.split).unwrap();
-        let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), 1).unwrap();
+        let (model, parameters) = crate::model::build(&config.model, task.tables.widths(), 1).unwrap();
         let train = |workers: Option<usize>, stop: usize| {
-            let mut trainer = Trainer::new(&config, &task, &model, parameters.clone(), &Device::cpu()).unwrap();
+            let mut trainer = Trainer::new(&config, &task, &*model, parameters.clone(), &Device::cpu()).unwrap();
             trainer.workers = workers;
             trainer.steps(stop, &mut || {}).unwrap();
             trainer.steps(7 - stop, &mut || {}).unwrap();

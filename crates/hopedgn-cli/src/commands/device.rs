@@ -39,7 +39,8 @@ impl DeviceArgs {
     /// The device for a model: the CPU where the choice is ours and the GPU cannot run it.
     pub(crate) fn open_for(self, model: &ModelConfig, output: &Output) -> anyhow::Result<Device> {
         let device = self.open(output)?;
-        match (device.can_encode(model.d_model(), Heads(model.n_heads)), self.device) {
+        let width = model.encoder_width().unwrap_or(0);
+        match (device.can_encode(width, Heads(model.n_heads)), self.device) {
             (Err(error), DeviceArg::Auto) if self.precision.is_none() => {
                 output.remark(format_args!("on the CPU: {error}"));
                 Ok(Device::cpu())

@@ -10,6 +10,7 @@ use hopedgn::Weights;
 use hopedgn::evaluate::{Negatives, RankingMetrics};
 use hopedgn::examine::Examination;
 use hopedgn::record::{LinkMetrics, Settings};
+use hopedgn::run::TrainedModel;
 use hopedgn::task::Task;
 use serde::Serialize;
 
@@ -90,9 +91,10 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
     let device = args.of.device.open_for(&config.model, output)?;
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
-    let (model, parameters) = folder.model(&config, task.tables.widths())?;
+    let TrainedModel { model, parameters, memory } = folder.model(&config, task.tables.widths())?;
     let weights = Weights::new(&device, parameters)?;
-    let examination = Examination { task: &task, model: &model, weights: &weights, batch: config.train.batch };
+    let (memory, batch) = (memory.as_ref(), config.train.batch);
+    let examination = Examination { task: &task, model: &*model, weights: &weights, memory, batch };
     let mut watch = Watch::new(output)?;
     let mut negatives = BTreeMap::new();
     for kind in args.negatives.kinds() {

@@ -10,9 +10,10 @@ use ctdg::event::{EventStream, NodeId};
 use ctdg::mite::{PairQuery, Side};
 use ctdg::store::Store;
 use hopedgn::Weights;
+use hopedgn::answer::{Past, answer};
 use hopedgn::encode::FeatureTables;
-use hopedgn::explain::{Explanation, TokenEffect, explain, sigmoid};
-use hopedgn::score::PairScorer;
+use hopedgn::explain::{self, Explanation, TokenEffect, explain, sigmoid};
+use hopedgn::run::TrainedModel;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -46,9 +47,6 @@ pub(crate) struct Score {
 /// Events named in an explanation.
 const MOST_NAMED: usize = 5;
 
-/// Pairs encoded at once.
-const BATCH: usize = 4096;
-
 #[derive(Debug, Serialize)]
 struct Answer {
     scores: Vec<Row>,
@@ -80,9 +78,12 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
         (check, _) => check?,
     }
     let tables = FeatureTables::of(stream)?;
-    let (model, parameters) = folder.model(&config, tables.widths())?;
-    let weights = Weights::new(&device, parameters)?;
+    let TrainedModel { model, parameters, memory } = folder.model(&config, tables.widths())?;
     let store = Store::build(stream)?;
+    if args.explain {
+        explain::check(&*model)?;
+    }
+    let weights = Weights::new(&device, parameters)?;
     // The next number above the last time: strictly before it lies every event.
     let default_time = args.at.or_else(|| stream.times().last().map(|last| last.next_up())).unwrap_or(0.0);
     let pairs = Pairs::read(&args.pairs, stream, default_time)?;
@@ -96,28 +97,26 @@ pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
         ));
     }
     let bar = progress::steps(output, "scoring", pairs.queries.len() as u64);
-    let mut scorer = PairScorer::new(&model, &tables, &store);
+    let mut done = |n: usize| bar.inc(n as u64);
+    let past = Past { stream, remembered: memory.as_ref(), store: &store, tables: &tables, batch: config.train.batch };
+    let logits = answer(&past, &*model, &weights, &pairs.queries, &mut done)?;
     let mut rows = Vec::with_capacity(pairs.queries.len());
-    for (batch, names) in pairs.queries.chunks(BATCH).zip(pairs.names.chunks(BATCH)) {
-        let logits = scorer.logits(&weights, batch, 1)?;
-        for ((query, [src, dst]), logit) in batch.iter().zip(names).zip(logits) {
-            let mut row = Row {
-                src: id(src, stream),
-                dst: id(dst, stream),
-                time: query.time,
-                score: sigmoid(logit),
-                explanation: None,
-                words: None,
-            };
-            if args.explain {
-                let explanation = explain(&model, &weights, &tables, &store, *query)?;
-                let words = Words { explanation: &explanation, query, names: [src, dst], pairs: &pairs, stream };
-                row.explanation = Some(words.json());
-                row.words = Some(words.text());
-            }
-            rows.push(row);
-            bar.inc(1);
+    for ((query, [src, dst]), logit) in pairs.queries.iter().zip(&pairs.names).zip(logits) {
+        let mut row = Row {
+            src: id(src, stream),
+            dst: id(dst, stream),
+            time: query.time,
+            score: sigmoid(logit),
+            explanation: None,
+            words: None,
+        };
+        if args.explain {
+            let explanation = explain(&*model, &weights, &tables, &store, *query)?;
+            let words = Words { explanation: &explanation, query, names: [src, dst], pairs: &pairs, stream };
+            row.explanation = Some(words.json());
+            row.words = Some(words.text());
         }
+        rows.push(row);
     }
     bar.finish_and_clear();
     let answer = Answer { scores: rows };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use hopedgn::Error;
 use hopedgn::config::{Config, Preset, TrainConfig};
 use hopedgn::record::{LinkMetrics, Summary};
@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::commands::device::DeviceArgs;
 use crate::commands::input::{From, Loaded};
+use crate::commands::model::ModelArgs;
 use crate::commands::table::Table;
 use crate::commands::trained;
 use crate::commands::watch::{Watch, wall_time};
@@ -23,6 +24,7 @@ use hopedgn::number::{duration, grouped};
 #[command(after_help = "Examples:
   hopedgn train
   hopedgn train --data events.csv.gz --out runs/mine --epochs 20 --set model.k=16
+  hopedgn train --data events.csv.gz --model tgat --mite
   hopedgn train --resume runs/mine
 
 What can be set: hopedgn train --show-config")]
@@ -30,15 +32,12 @@ pub(crate) struct Train {
     /// A bundled or fetched data set, or a file [default: collegemsg with the preset quick]
     #[arg(long, value_name = "D")]
     data: Option<String>,
-    /// The model
-    #[arg(long, value_enum, default_value_t = ModelArg::Hopedgn)]
-    model: ModelArg,
-    /// Let the model see when each neighbour met both nodes; HopeDGN always does
-    #[arg(long)]
-    mite: bool,
+    #[command(flatten)]
+    model: ModelArgs,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Settings that go together: quick, or the name of a data set of the paper [default: the data set's own]
+    /// Settings that go together: quick, the name of a data set of the paper, or on top of those dyglib [default: the data
+    /// set's own]
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
     /// Passes over the training events at most
@@ -61,11 +60,6 @@ pub(crate) struct Train {
     show_config: bool,
     #[command(flatten)]
     pub(crate) from: From,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ModelArg {
-    Hopedgn,
 }
 
 pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
@@ -152,19 +146,21 @@ fn train(session: &Session<'_>, args: &Train, output: &Output) -> anyhow::Result
 
 impl Train {
     fn config(&self, output: &Output) -> anyhow::Result<Config> {
-        let preset = match (&self.preset, &self.data) {
-            (Some(name), _) => Some(Preset::named(name)?),
-            (None, None) => Some(Preset::named("quick")?),
-            (None, Some(data)) => Preset::for_data(data),
+        let own = || self.data.as_ref().map_or(Preset::named("quick").ok(), |data| Preset::for_data(data));
+        let presets: Vec<&Preset> = match self.preset.as_deref().map(Preset::named).transpose()? {
+            Some(preset) if preset.on_top => own().into_iter().chain([preset]).collect(),
+            Some(preset) => vec![preset],
+            None => own().into_iter().collect(),
         };
-        if let Some(preset) = preset {
+        for preset in &presets {
             output.remark(format_args!("settings: {} ({})", preset.name, preset.about));
         }
         let mut settings = Vec::new();
         settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));
+        settings.extend(self.model.settings());
         settings.extend(self.set.iter().cloned());
-        let mut config = Config::resolve(preset, &settings)?;
+        let mut config = Config::resolve(self.model.name(), &presets, &settings)?;
         if let Some(data) = &self.data {
             config.data.clone_from(data);
         }

@@ -129,6 +129,33 @@ fn pairs_are_scored_in_order_under_their_own_names() {
 }
 
 #[test]
+fn other_models_are_trained_evaluated_and_asked() {
+    let home = home();
+    fs::write(home.path().join("pairs.csv"), "101,102,150\n7,100,199.5\n").expect("a file");
+    for arguments in [&["--model", "jodie"][..], &["--model", "tgat", "--mite"]] {
+        let name = arguments[1];
+        let train =
+            ["train", "--data", "events.csv", "--out", name, "--epochs", "1", "--json", "--set", "model.neighbors=3"];
+        let summary = json(home.path(), &with_small(&[&train[..], arguments].concat()));
+        assert_eq!((&summary["model"], &summary["epochs"]), (&name.into(), &1.into()));
+        let config = fs::read_to_string(home.path().join(name).join("config.toml")).expect("a file");
+        assert!(config.contains(&format!("mite = {}", arguments.contains(&"--mite"))), "{config}");
+
+        let answer = json(home.path(), &["evaluate", name, "--json"]);
+        assert_eq!(answer["negatives"]["random"][name], summary["test"]);
+
+        let answer = json(home.path(), &["score", name, "--pairs", "pairs.csv", "--json"]);
+        for row in answer["scores"].as_array().expect("rows") {
+            assert!(row["score"].as_f64().is_some_and(|score| score > 0.0 && score < 1.0), "{row}");
+        }
+        let (status, stdout, stderr) = run(home.path(), &["score", name, "--pairs", "pairs.csv", "--explain"]);
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{stderr}");
+        let expected = "expected a model that sees the newest events of both nodes one by one";
+        assert!(stderr.contains(expected) && stderr.contains("score without --explain"), "{stderr}");
+    }
+}
+
+#[test]
 fn mistakes_are_named_with_a_way_out() {
     let home = home();
     let refused = |arguments: &[&str], expected: &str| {

@@ -9,7 +9,8 @@ use super::{EVENTS, MODEL, REPORT, RunFolder, STATE, SUMMARY};
 use crate::config::Config;
 use crate::evaluate::Negatives;
 use crate::examine::Examination;
-use crate::model::HopeDgn;
+use crate::memory::MemoryState;
+use crate::model;
 use crate::observe::Observer;
 use crate::record::{EpochRecord, Summary};
 use crate::report::{self, Report};
@@ -38,8 +39,8 @@ impl Session<'_> {
     pub fn train(&self, observer: &mut dyn Observer) -> Result<Summary> {
         let _lock = self.folder.lock()?;
         self.folder.sweep();
-        let (model, parameters) = HopeDgn::new(&self.config.model, self.task.tables.widths(), self.config.seed)?;
-        let mut trainer = Trainer::new(self.config, self.task, &model, parameters, self.device)?;
+        let (model, parameters) = model::build(&self.config.model, self.task.tables.widths(), self.config.seed)?;
+        let mut trainer = Trainer::new(self.config, self.task, &*model, parameters, self.device)?;
         if let Some(state) = self.folder.state()? {
             let file = self.folder.path().join(STATE);
             trainer.restore(&state).map_err(|error| match error {
@@ -96,8 +97,9 @@ impl Session<'_> {
     /// to the same weights.
     fn keep(&self, trainer: &Trainer<'_>, record: &EpochRecord) -> Result<()> {
         if record.better {
-            self.folder
-                .write(MODEL, hopedgn_tensor::save(&*trainer.weights().parameters()?, None, &BTreeMap::new())?)?;
+            let beside = trainer.remembered().map(MemoryState::tensors).unwrap_or_default();
+            let weights = trainer.weights().parameters()?;
+            self.folder.write(MODEL, hopedgn_tensor::save_beside(&weights, None, &beside, &BTreeMap::new())?)?;
         }
         self.folder.write(STATE, trainer.save()?)?;
         self.folder.write_metrics(&trainer.progress().history)
@@ -105,11 +107,11 @@ impl Session<'_> {
 
     fn finish(&self, trainer: &Trainer<'_>, observer: &mut dyn Observer) -> Result<Summary> {
         let mut best: Parameters = trainer.weights().parameters()?.into_owned();
-        self.folder.load_best(&mut best)?;
+        let memory = self.folder.load_best(&mut best)?;
         let n_values = best.n_values();
         let best = Weights::new(self.device, best)?;
         let (task, batch) = (self.task, self.config.train.batch);
-        let examination = Examination { task, model: trainer.model(), weights: &best, batch };
+        let examination = Examination { task, model: trainer.model(), weights: &best, memory: memory.as_ref(), batch };
         let mut heuristics = examination.links(Negatives::Random, observer)?;
         let test = heuristics.remove(self.config.model.name.as_str()).unwrap_or_default();
         let history = &trainer.progress().history;

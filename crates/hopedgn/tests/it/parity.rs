@@ -1,18 +1,19 @@
-//! Values, gradients and losses of PyTorch; see `fixtures/hopedgn`.
+//! Values, gradients and losses of PyTorch; see `fixtures/hopedgn` and `fixtures/models`.
 
 use std::path::Path;
 
-use ctdg::event::{Columns, EventStream, Features, NodeId, NodeNames};
+use ctdg::event::{Columns, EventId, EventStream, Features, NodeId, NodeNames};
 use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
 use hopedgn::config::{Config, ModelConfig};
 use hopedgn::encode::{FeatureTables, FeatureWidths};
-use hopedgn::model::HopeDgn;
+use hopedgn::memory::Memory;
+use hopedgn::model::{self, HopeDgn, Model};
 use hopedgn::score::{Lesson, PairScorer};
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
-use hopedgn_tensor::{AdamConfig, Device, Learner, Parameters};
+use hopedgn_tensor::{AdamConfig, Device, Gradients, Learner, Parameters};
 use serde_json::Value;
 
 /// `f32` against PyTorch's `f64`, relative to the larger of 1 and the largest value: two blocks deep, some tens of
@@ -23,7 +24,7 @@ const TOLERANCE: f64 = 1e-5;
 const LOSS_TOLERANCE: f64 = 1e-4;
 
 fn fixture(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/hopedgn").join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures").join(name);
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
@@ -51,11 +52,30 @@ struct Case {
 }
 
 impl Case {
+    /// Those of all models without a memory.
     fn all() -> Vec<Self> {
-        fixture("cases.json").as_array().unwrap().iter().map(Self::read).collect()
+        let files = [
+            "hopedgn/cases.json",
+            "models/dygformer.json",
+            "models/tgat.json",
+            "models/tcl.json",
+            "models/graphmixer.json",
+            "models/cawn.json",
+        ];
+        files.into_iter().flat_map(Self::of).collect()
     }
 
-    fn read(written: &Value) -> Self {
+    /// Those of all models with one.
+    fn with_memory() -> Vec<Self> {
+        let files = ["models/jodie.json", "models/dyrep.json", "models/tgn.json", "models/pint.json"];
+        files.into_iter().flat_map(Self::of).collect()
+    }
+
+    fn of(file: &str) -> Vec<Self> {
+        fixture(file).as_array().unwrap().iter().map(|case| Self::read(file, case)).collect()
+    }
+
+    fn read(file: &str, written: &Value) -> Self {
         let mut config: ModelConfig = serde_json::from_value(written["config"].clone()).unwrap();
         config.dropout = 0.0;
         let events = written["events"].as_array().unwrap();
@@ -70,23 +90,28 @@ impl Case {
             node_features: features(&written["node_features"]),
             names: NodeNames::counted(0, 9),
         });
-        let rows = written["queries"].as_array().unwrap();
-        let query = |row: &Value| PairQuery { src: node(&row[0]), dst: node(&row[1]), time: row[2].as_f64().unwrap() };
-        Self {
-            name: written["name"].as_str().unwrap().to_owned(),
-            config,
-            stream: stream.unwrap(),
-            queries: rows.iter().map(query).collect(),
-            targets: rows.iter().map(|row| numbers(row)[3]).collect(),
-            written: written.clone(),
-        }
+        let (queries, targets) = written["queries"].as_array().map(|rows| asked(rows)).unwrap_or_default();
+        let name = format!("{file} {}", written["name"].as_str().unwrap());
+        Self { name, config, stream: stream.unwrap(), queries, targets, written: written.clone() }
     }
 
-    fn model(&self) -> (HopeDgn, Parameters) {
+    fn model(&self) -> (Box<dyn Model>, Parameters) {
         let widths = FeatureWidths::of(&self.stream);
-        let (model, mut parameters) = HopeDgn::new(&self.config, widths, 0).unwrap();
+        let (model, mut parameters) = model::build(&self.config, widths, 0).unwrap();
         set(&mut parameters, &self.written["parameters"]);
         (model, parameters)
+    }
+
+    /// Positives come first, and are padded on their own.
+    fn group(&self) -> usize {
+        self.targets.iter().filter(|&&target| target == 1.0).count()
+    }
+
+    fn assert_gradients(&self, parameters: &Parameters, gradients: &Gradients) {
+        for (id, name, _) in parameters.iter() {
+            let expected = numbers(&self.written["gradients"][name]["values"]);
+            self.assert_close(name, gradients.parameter(id).values(), &expected, TOLERANCE);
+        }
     }
 
     fn assert_close(&self, what: &str, got: &[f32], expected: &[f32], tolerance: f64) {
@@ -97,6 +122,12 @@ impl Case {
             assert!(off <= tolerance * scale, "{} {what} {at}: {got}, PyTorch has {expected}", self.name);
         }
     }
+}
+
+/// Rows of source, destination, time and target.
+fn asked(rows: &[Value]) -> (Vec<PairQuery>, Vec<f32>) {
+    let query = |row: &Value| PairQuery { src: node(&row[0]), dst: node(&row[1]), time: row[2].as_f64().unwrap() };
+    (rows.iter().map(query).collect(), rows.iter().map(|row| numbers(row)[3]).collect())
 }
 
 /// Gives every parameter the value written under its name; both sides must have the same names.
@@ -116,19 +147,55 @@ fn logits_and_every_gradient_are_those_of_pytorch() {
     for case in Case::all() {
         let (model, parameters) = case.model();
         let store = Store::build(&case.stream).unwrap();
-        let mut scorer = PairScorer::new(&model, &FeatureTables::of(&case.stream).unwrap(), &store);
-        let group = case.queries.len() / 2;
+        let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
+        let group = case.group();
         let mut learner = Learner::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
         let logits = scorer.logits(learner.weights(), &case.queries, group).unwrap();
         case.assert_close("logit", &logits, &numbers(&case.written["logits"]), TOLERANCE);
 
         let dropout = Stream::named(0, "");
-        let lesson = Lesson { queries: &case.queries, targets: &case.targets, group, dropout: &dropout };
-        let (loss, gradients) = scorer.differentiate(&mut learner, &lesson).unwrap();
+        let lesson = Lesson { queries: &case.queries, targets: &case.targets, events: &[], group, dropout: &dropout };
+        let (loss, gradients) = scorer.differentiate(&mut learner, &lesson, None).unwrap();
         assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < TOLERANCE, "{}", case.name);
-        for (id, name, _) in parameters.iter() {
-            let expected = numbers(&case.written["gradients"][name]["values"]);
-            case.assert_close(name, gradients.parameter(id).values(), &expected, TOLERANCE);
+        case.assert_gradients(&parameters, &gradients);
+    }
+}
+
+/// Ten batches in order: the loss of each, and for one of them the logits, all gradients and the memory behind it.
+#[test]
+fn memories_and_their_losses_are_those_of_pytorch() {
+    for case in Case::with_memory() {
+        let (model, parameters) = case.model();
+        let (store, tables) = (Store::build(&case.stream).unwrap(), FeatureTables::of(&case.stream).unwrap());
+        let mut scorer = PairScorer::new(&*model, &tables, &store);
+        let mut learner = Learner::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
+        let batches = case.written["batches"].as_array().unwrap();
+        let event = |id: &Value| EventId(u32::try_from(id.as_u64().unwrap()).unwrap());
+        let events = |batch: &Value| batch["events"].as_array().unwrap().iter().map(event).collect::<Vec<_>>();
+        let all: Vec<EventId> = batches.iter().flat_map(events).collect();
+        let mut memory = Memory::new(&Device::cpu(), model.memory().unwrap(), &case.stream, &all).unwrap();
+        let dropout = Stream::named(0, "");
+        for (index, (batch, expected)) in batches.iter().zip(numbers(&case.written["steps"])).enumerate() {
+            let (queries, targets) = asked(batch["queries"].as_array().unwrap());
+            let events = events(batch);
+            let lesson = Lesson { queries: &queries, targets: &targets, events: &events, group: 1, dropout: &dropout };
+            let is_checked = case.written["checked"].as_u64() == Some(index as u64);
+            if is_checked {
+                let before = memory.snapshot().unwrap();
+                let logits = scorer.logits_with(learner.weights(), &queries, &mut memory, &[]).unwrap();
+                case.assert_close("logit", &logits, &numbers(&case.written["logits"]), LOSS_TOLERANCE);
+                let (loss, gradients) = scorer.differentiate(&mut learner, &lesson, Some(&mut memory)).unwrap();
+                assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < LOSS_TOLERANCE, "{}", case.name);
+                case.assert_gradients(&parameters, &gradients);
+                let consumed: Vec<EventId> = batches[..index]
+                    .iter()
+                    .flat_map(|batch| batch["events"].as_array().unwrap().iter().map(event))
+                    .collect();
+                memory.restore(&before, &consumed).unwrap();
+            }
+            scorer.learn(&mut learner, &lesson, Some(&mut memory)).unwrap();
+            let loss = learner.results(0).unwrap()[0].loss;
+            assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {index}: {loss} {expected}", case.name);
         }
     }
 }
@@ -138,12 +205,12 @@ fn ten_losses_are_those_of_pytorch() {
     for case in Case::all() {
         let (model, parameters) = case.model();
         let store = Store::build(&case.stream).unwrap();
-        let mut scorer = PairScorer::new(&model, &FeatureTables::of(&case.stream).unwrap(), &store);
+        let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
         let mut learner = Learner::new(&Device::cpu(), parameters, AdamConfig::default()).unwrap();
-        let (group, dropout) = (case.queries.len() / 2, Stream::named(0, ""));
-        let lesson = Lesson { queries: &case.queries, targets: &case.targets, group, dropout: &dropout };
+        let (group, dropout) = (case.group(), Stream::named(0, ""));
+        let lesson = Lesson { queries: &case.queries, targets: &case.targets, events: &[], group, dropout: &dropout };
         for (step, expected) in numbers(&case.written["losses"]).into_iter().enumerate() {
-            scorer.learn(&mut learner, &lesson).unwrap();
+            scorer.learn(&mut learner, &lesson, None).unwrap();
             let loss = learner.results(0).unwrap()[0].loss;
             assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {step}: {loss} {expected}", case.name);
         }
@@ -153,7 +220,7 @@ fn ten_losses_are_those_of_pytorch() {
 /// Splits, negatives, order of batches, model and Adam together: the beginning of a training run on the bundled data.
 #[test]
 fn training_follows_the_curve_of_pytorch() {
-    let curve = fixture("curve.json");
+    let curve = fixture("hopedgn/curve.json");
     let stream = ctdg::dataset::collegemsg().unwrap();
     // Without the time encoding nothing is chaotic; with it, an age of 1e6 turns the last bit of a trained frequency
     // into a tenth of a radian, and PyTorch itself differs from PyTorch by 5e-3 between one and two threads.

@@ -2,7 +2,7 @@
 
 use ctdg::event::EventStream;
 use ctdg::random::Stream;
-use hopedgn::config::{Config, ModelConfig, TrainConfig};
+use hopedgn::config::{Config, ModelConfig, ModelName, TrainConfig};
 use hopedgn::observe::{Observer, Unobserved};
 use hopedgn::record::EpochRecord;
 use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
@@ -64,18 +64,17 @@ fn metrics(path: &std::path::Path) -> Vec<EpochRecord> {
     without_times(&text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>())
 }
 
-#[test]
-fn a_run_stopped_at_any_step_and_resumed_equals_the_unbroken_run() {
-    let (stream, config, home) = (stream(), config(), tempfile::tempdir().unwrap());
+/// Stops a run after every so many questions, for each of `stops`; the end is always that of the unbroken run.
+fn check_stops(config: &Config, stops: impl IntoIterator<Item = usize>) {
+    let (stream, home) = (stream(), tempfile::tempdir().unwrap());
     let task = Task::new(&stream, config.split).unwrap();
-    let whole = folder(&home.path().join("whole"), &config, &task);
-    let expected = Session { folder: &whole, config: &config, task: &task, device: &Device::cpu() }
-        .train(&mut Unobserved)
-        .unwrap();
+    let whole = folder(&home.path().join("whole"), config, &task);
+    let expected =
+        Session { folder: &whole, config, task: &task, device: &Device::cpu() }.train(&mut Unobserved).unwrap();
     let model = std::fs::read(whole.path().join("model.safetensors")).unwrap();
-    for after in (1..60).step_by(3) {
-        let broken = folder(&home.path().join(after.to_string()), &config, &task);
-        let session = Session { folder: &broken, config: &config, task: &task, device: &Device::cpu() };
+    for after in stops {
+        let broken = folder(&home.path().join(after.to_string()), config, &task);
+        let session = Session { folder: &broken, config, task: &task, device: &Device::cpu() };
         let mut stops = 0;
         let summary = loop {
             match session.train(&mut StopAt { after: std::cell::Cell::new(after) }) {
@@ -92,6 +91,27 @@ fn a_run_stopped_at_any_step_and_resumed_equals_the_unbroken_run() {
         assert_eq!((summary.test, summary.val), (expected.test, expected.val), "stopped every {after}");
         assert_eq!(metrics(broken.path()), metrics(whole.path()));
         assert_eq!(std::fs::read(broken.path().join("model.safetensors")).unwrap(), model);
+    }
+}
+
+#[test]
+fn a_run_stopped_at_any_step_and_resumed_equals_the_unbroken_run() {
+    check_stops(&config(), (1..60).step_by(3));
+}
+
+#[test]
+fn a_memory_is_resumed_with_the_rest() {
+    for name in [ModelName::Jodie, ModelName::Tgn, ModelName::Pint] {
+        let mut config = config();
+        config.model = ModelConfig {
+            neighbors: 3,
+            d_time: 4,
+            d_out: 6,
+            n_heads: 2,
+            ..Config::resolve(name, &[], &[]).unwrap().model
+        };
+        config.train.epochs = 2;
+        check_stops(&config, (1..30).step_by(4));
     }
 }
 

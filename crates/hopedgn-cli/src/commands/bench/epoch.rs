@@ -7,7 +7,7 @@ use clap::Args;
 use ctdg::mite::PairQuery;
 use ctdg::negative::RandomNegatives;
 use hopedgn::config::{Config, Preset};
-use hopedgn::model::HopeDgn;
+use hopedgn::model::{self, Model};
 use hopedgn::score::PairScorer;
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::commands::device::DeviceArgs;
 use crate::commands::input::From;
 use crate::commands::memory;
+use crate::commands::model::ModelArgs;
 use crate::output::{Outcome, Output};
 use crate::progress;
 use hopedgn::number::{duration, grouped, precise};
@@ -27,6 +28,8 @@ pub(crate) struct Epoch {
     /// A bundled or fetched data set, or a file
     #[arg(long, value_name = "D", default_value = ctdg::dataset::COLLEGEMSG)]
     data: String,
+    #[command(flatten)]
+    model: ModelArgs,
     #[command(flatten)]
     device: DeviceArgs,
     /// Steps to time, spread over the epoch; on a GPU in a row from its middle [default: all]
@@ -42,6 +45,7 @@ pub(crate) struct Epoch {
 #[derive(Debug, Serialize)]
 struct Report {
     bench: &'static str,
+    model: &'static str,
     data: String,
     device: &'static str,
     threads: usize,
@@ -65,12 +69,14 @@ struct Report {
 
 pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let preset = Preset::for_data(&args.data);
-    let config = Config::resolve(preset, &args.set)?;
+    let settings: Vec<String> = args.model.settings().into_iter().chain(args.set.iter().cloned()).collect();
+    let presets: Vec<&Preset> = preset.into_iter().collect();
+    let config = Config::resolve(args.model.name(), &presets, &settings)?;
     let device = args.device.open_for(&config.model, output)?;
     let loaded = args.from.load(&args.data, output)?;
     let task = Task::new(&loaded.stream, config.split)?;
-    let (model, parameters) = HopeDgn::new(&config.model, task.tables.widths(), config.seed)?;
-    let make = || Trainer::new(&config, &task, &model, parameters.clone(), &device);
+    let (model, parameters) = model::build(&config.model, task.tables.widths(), config.seed)?;
+    let make = || Trainer::new(&config, &task, &*model, parameters.clone(), &device);
     let n_batches = make()?.n_batches();
     let n_steps = args.steps.unwrap_or(n_batches);
     super::within("--steps", n_steps, n_batches)?;
@@ -102,7 +108,7 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
         batch += row.len();
     }
     bar.finish_and_clear();
-    let past = Past::measure(&config, &task, &model, &batches)?;
+    let past = Past::measure(&config, &task, &*model, &batches)?;
     seconds.sort_unstable_by(f64::total_cmp);
     let mean = total / seconds.len().max(1) as f64;
     if is_card {
@@ -111,6 +117,7 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     }
     let report = Report {
         bench: "epoch",
+        model: config.model.name.title(),
         data: args.data.clone(),
         device: device.name(),
         threads: rayon::current_num_threads(),
@@ -142,7 +149,7 @@ struct Past {
 
 impl Past {
     /// Of the same batches, with the same number of negatives.
-    fn measure(config: &Config, task: &Task<'_>, model: &HopeDgn, batches: &[usize]) -> anyhow::Result<Self> {
+    fn measure(config: &Config, task: &Task<'_>, model: &dyn Model, batches: &[usize]) -> anyhow::Result<Self> {
         let mut encoder = PairScorer::new(model, &task.tables, &task.train_store);
         let mut negatives = RandomNegatives::new(task.stream, &task.split.train, 0);
         let mut past = Self { seconds: 0.0, n_tokens: 0, n_pairs: 0 };
@@ -165,7 +172,8 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "epoch on {}: {} ({} steps of {} events, {} each; {:.0} pairs a second)",
+            "epoch of {} on {}: {} ({} steps of {} events, {} each; {:.0} pairs a second)",
+            self.model,
             self.data,
             if self.seconds_per_epoch < 10.0 {
                 precise(self.seconds_per_epoch)

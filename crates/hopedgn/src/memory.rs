@@ -1,0 +1,169 @@
+//! What memory models keep of each node: a value, and the message that will change it.
+//!
+//! A batch reads the value that a node's waiting message makes of its value, without writing anything. Consuming a batch
+//! writes those values for the nodes of its events, then leaves each of them a new message. So a batch never sees its own
+//! events. Which nodes have messages, and of which events, the host knows; values and messages lie where the weights are.
+//!
+//! A memory sees whole batches: an event of the batch before is seen even where its time is that of the query.
+
+mod checkpoint;
+mod recall;
+
+use std::sync::Arc;
+
+use ctdg::event::{EventId, EventStream};
+use ctdg::mite::PairQuery;
+use ctdg::positions::Positions;
+use hopedgn_tensor::{Bank, Device};
+
+use crate::Result;
+
+pub use checkpoint::MemoryState;
+pub use recall::{Consumed, Recalled};
+
+/// What a model keeps of each node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryForm {
+    /// Width of a value.
+    pub width: usize,
+    /// Width of a message.
+    pub message: usize,
+    /// Whether walks between nodes are counted as well.
+    pub with_positions: bool,
+}
+
+/// What is kept of the nodes of a stream. Starts empty.
+#[derive(Debug)]
+pub struct Memory<'t> {
+    form: MemoryForm,
+    stream: &'t EventStream,
+    /// `[N + 1, width]`: the last row is nobody's.
+    values: Arc<Bank>,
+    /// `[N + 1, message]`
+    messages: Arc<Bank>,
+    /// The event of each node's waiting message.
+    waiting: Vec<Option<EventId>>,
+    /// The event whose message last changed each node's value.
+    applied: Vec<Option<EventId>>,
+    positions: Option<Positions>,
+    shifts: [Shift; 2],
+    /// Where each node stands in the batch at hand, and in which batch that was.
+    marks: Vec<(u64, u32)>,
+    batch: u64,
+}
+
+impl<'t> Memory<'t> {
+    /// The empty memory of the nodes of `stream`, for a model that learns from `learned`.
+    pub fn new(device: &Device, form: MemoryForm, stream: &'t EventStream, learned: &[EventId]) -> Result<Self> {
+        let n_nodes = stream.n_nodes();
+        Ok(Self {
+            form,
+            stream,
+            values: Arc::new(Bank::zeros(device, n_nodes + 1, form.width)?),
+            messages: Arc::new(Bank::zeros(device, n_nodes + 1, form.message)?),
+            waiting: vec![None; n_nodes + 1],
+            applied: vec![None; n_nodes + 1],
+            positions: form.with_positions.then(|| Positions::new(n_nodes + 1)),
+            shifts: Shift::of(stream, learned),
+            marks: vec![(0, 0); n_nodes + 1],
+            batch: 0,
+        })
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) -> Result<()> {
+        self.values.clear()?;
+        self.messages.clear()?;
+        self.waiting.fill(None);
+        self.applied.fill(None);
+        if let Some(positions) = &mut self.positions {
+            positions.reset();
+        }
+        Ok(())
+    }
+
+    /// The pairs of `events`, at their own times.
+    pub(crate) fn queries(&self, events: &[EventId]) -> Vec<PairQuery> {
+        PairQuery::of(self.stream, events)
+    }
+
+    /// When a node's value, its waiting message taken in, was last changed; the stream's beginning where it never was.
+    fn last_change(&self, node: usize) -> f64 {
+        let last = self.waiting[node].or(self.applied[node]);
+        last.map_or_else(|| beginning(self.stream), |event| self.stream.event(event).time)
+    }
+}
+
+/// When time begins. DyGLib begins at 0, which is the same for its own files; counted from 0, times of the calendar would
+/// make every first gap half a century long.
+fn beginning(stream: &EventStream) -> f64 {
+    stream.times().first().copied().unwrap_or(0.0)
+}
+
+/// How long nodes usually rest in one role: what makes gaps of JODIE's size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Shift {
+    mean: f64,
+    deviation: f64,
+}
+
+impl Shift {
+    /// Of sources and of destinations. A node's first gap is counted from the stream's beginning.
+    fn of(stream: &EventStream, events: &[EventId]) -> [Self; 2] {
+        [0, 1].map(|role| {
+            let mut last = vec![beginning(stream); stream.n_nodes()];
+            let gaps: Vec<f64> = events
+                .iter()
+                .map(|&id| {
+                    let event = stream.event(id);
+                    let node = [event.src, event.dst][role].index();
+                    event.time - std::mem::replace(&mut last[node], event.time)
+                })
+                .collect();
+            let n = gaps.len().max(1) as f64;
+            let mean = gaps.iter().sum::<f64>() / n;
+            let variance = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / n;
+            Self { mean, deviation: if variance > 0.0 { variance.sqrt() } else { 1.0 } }
+        })
+    }
+
+    /// Mean and deviation as three `f32` each, whose sum they are exactly.
+    #[expect(clippy::cast_possible_truncation, reason = "each part holds what those before it lack")]
+    fn parts(&self) -> [f32; 6] {
+        let mut parts = [0.0; 6];
+        for (parts, mut rest) in parts.chunks_exact_mut(3).zip([self.mean, self.deviation]) {
+            for part in parts {
+                *part = rest as f32;
+                rest -= f64::from(*part);
+            }
+        }
+        parts
+    }
+
+    fn of_parts(parts: &[f32]) -> Self {
+        // From the smallest on: no sum is rounded.
+        let sum = |parts: &[f32]| parts.iter().rev().map(|&part| f64::from(part)).sum();
+        Self { mean: sum(&parts[..3]), deviation: sum(&parts[3..]) }
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a model's input")]
+    fn apply(self, gap: f64) -> f32 {
+        ((gap - self.mean) / self.deviation) as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_those_of_each_role() {
+        let stream = EventStream::from_events(vec![(0, 1, 2.0), (1, 0, 4.0), (0, 1, 8.0)]).unwrap();
+        let events: Vec<EventId> = (0..3).map(EventId).collect();
+        let [src, dst] = Shift::of(&stream, &events);
+        // From time 2 on; source: 0 after 0, 1 after 2, 0 after 6. Destination: 1 after 0, 0 after 2, 1 after 6.
+        let deviation = (56.0_f64 / 9.0).sqrt();
+        assert!((src.mean - 8.0 / 3.0).abs() < 1e-12 && (src.deviation - deviation).abs() < 1e-12 && src == dst);
+        assert!(src.apply(8.0 / 3.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,115 @@
+//! How memory models read what is kept of nodes, and what they leave there.
+//!
+//! Shapes: `W` nodes with waiting messages and `Q` without, `M` nodes of the events that are remembered, `d` width of a value.
+
+use std::sync::Arc;
+
+use hopedgn_tensor::{Activation, Tape, Var};
+
+use super::{Layers, Linear, TimeEncoding};
+use crate::Result;
+use crate::config::ModelConfig;
+use crate::encode::{FeatureWidths, HopInput};
+use crate::memory::{MemoryForm, Recalled};
+
+/// What takes a message into a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cell {
+    /// Gated recurrent unit.
+    Gru,
+    /// tanh of what message and value make.
+    Tanh,
+}
+
+/// The cell and the form of its messages: a node's own value, something of its partner, how long the value had rested, and
+/// the features of the event.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Remember {
+    cell: Cell,
+    input: Linear,
+    hidden: Linear,
+    time: TimeEncoding,
+    form: MemoryForm,
+}
+
+impl Layers<'_> {
+    /// A memory whose messages know time by `time`.
+    pub(crate) fn remember(
+        &mut self,
+        config: &ModelConfig,
+        widths: FeatureWidths,
+        cell: Cell,
+        time: TimeEncoding,
+    ) -> Result<Remember> {
+        let d = config.d_out;
+        let message = 2 * d + config.d_time + widths.edge.unwrap_or(0);
+        let n_gates = match cell {
+            Cell::Gru => 3,
+            Cell::Tanh => 1,
+        };
+        // Cells are drawn by the width of what they keep.
+        Ok(Remember {
+            cell,
+            input: self.linear_as("memory.input", message, d, n_gates * d)?,
+            hidden: self.linear_as("memory.hidden", d, d, n_gates * d)?,
+            time,
+            form: MemoryForm { width: d, message, with_positions: false },
+        })
+    }
+}
+
+impl Remember {
+    /// The same, with walks between nodes counted as well.
+    pub(crate) fn with_positions(self) -> Self {
+        Self { form: MemoryForm { with_positions: true, ..self.form }, ..self }
+    }
+
+    pub(crate) fn form(self) -> MemoryForm {
+        self.form
+    }
+
+    /// The value of each node with its message taken in, `[W + Q, d]`.
+    pub(crate) fn recall(self, tape: &mut Tape<'_>, recalled: &Recalled) -> Result<Var> {
+        let Recalled { values, messages, waiting, quiet, .. } = recalled;
+        let mut parts = Vec::with_capacity(2);
+        if !waiting.is_empty() {
+            let value = tape.recall(values, waiting)?; // [W, d]
+            let message = tape.recall(messages, waiting)?; // [W, message]
+            let input = self.input.forward(tape, message, None)?;
+            let hidden = self.hidden.forward(tape, value, None)?;
+            parts.push(match self.cell {
+                Cell::Gru => tape.gru(input, hidden, value)?,
+                Cell::Tanh => {
+                    let sum = tape.add(input, hidden)?;
+                    tape.activate(sum, Activation::Tanh)
+                }
+            });
+        }
+        if !quiet.is_empty() || parts.is_empty() {
+            parts.push(tape.recall(values, quiet)?);
+        }
+        Ok(tape.stack(&parts)?)
+    }
+
+    /// Leaves behind what the events of the batch are remembered by, if they are to be. `nodes` are the values of all
+    /// nodes, `partners` what each root is to those it met, `[2B, d]`.
+    pub(crate) fn remember(self, tape: &mut Tape<'_>, input: &HopInput, nodes: Var, partners: Var) -> Result<()> {
+        let Some(recalled) = &input.recalled else { return Ok(()) };
+        let Some(consumed) = &recalled.consumed else { return Ok(()) };
+        if !consumed.taken.is_empty() {
+            let taken = tape.gather(nodes, Arc::clone(&consumed.taken))?;
+            tape.keep(&recalled.values, &consumed.taken_nodes, taken)?;
+        }
+        let own: Arc<[u32]> = consumed.own.iter().map(|&root| recalled.roots[root as usize]).collect();
+        let own = tape.gather(nodes, own)?; // [M, d]
+        let partner = tape.gather(partners, Arc::clone(&consumed.partner))?; // [M, d]
+        let rested = tape.input(Arc::clone(&consumed.rested));
+        let mut message = vec![own, partner, self.time.forward(tape, rested)?];
+        if let Some(table) = &input.edges {
+            let table = tape.table(table);
+            message.push(tape.gather(table, Arc::clone(&consumed.events))?);
+        }
+        let message = tape.concat(&message)?; // [M, message]
+        Ok(tape.keep(&recalled.messages, &consumed.nodes, message)?)
+    }
+}
