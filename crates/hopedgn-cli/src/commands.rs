@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod data;
 mod device;
 pub(crate) mod evaluate;
+pub(crate) mod experiment;
 mod input;
 mod memory;
 mod model;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: Command, output: &Output) -> anyhow::Result<Outcome> 
         Command::Score(args) => score::run(&args, output),
         Command::Selftest(args) => selftest::run(&args, output),
         Command::Wl(args) => wl::run(*args, output),
+        Command::Experiment(command) => experiment::run(&command, output),
         Command::Bench(bench) => bench::run(bench, output),
     }
 }

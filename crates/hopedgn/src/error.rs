@@ -31,6 +31,16 @@ pub enum Error {
         /// What the parser said.
         detail: String,
     },
+    /// A file of an experiment that cannot be read, or says what cannot be.
+    #[error("{}{}: {detail}", file.display(), line.map_or(String::new(), |line| format!(":{line}")))]
+    Experiment {
+        /// The file.
+        file: PathBuf,
+        /// From 1, where one is at fault.
+        line: Option<usize>,
+        /// What is wrong and what to do.
+        detail: String,
+    },
     /// A file of a run folder that cannot be understood.
     #[error("{}: {detail}; the file was changed or comes from another version: take the run from a copy", file.display())]
     Damaged {

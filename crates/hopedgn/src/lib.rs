@@ -13,6 +13,7 @@
 //! | [`answer`], [`explain`] | the scores of any pairs, and why a pair got its score |
 //! | [`train`] | the training loop |
 //! | [`run`] | run folders: state, metrics, summary, report |
+//! | [`experiment`] | grids of runs as data, and their tables beside the paper's |
 //! | [`report`], [`tensorboard`] | a run for people and for `TensorBoard` |
 //! | [`selftest`], [`bench`](mod@bench) | checks and measurements of this machine |
 //! | [`record`], [`observe`], [`number`] | what is written down, how long work is watched, numbers for people |
@@ -25,6 +26,7 @@ pub mod encode;
 mod error;
 pub mod evaluate;
 pub mod examine;
+pub mod experiment;
 pub mod explain;
 pub mod memory;
 pub mod model;

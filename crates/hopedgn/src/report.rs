@@ -31,23 +31,7 @@ pub struct Report<'a> {
 /// The page. It depends on nothing but `report`.
 #[must_use]
 pub fn html(report: &Report<'_>) -> String {
-    let title = escaped(report.title);
-    let mut page = format!(
-        r#"<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<meta name="color-scheme" content="light dark"/>
-<link rel="icon" href="data:,"/>
-<title>{title}</title>
-<style>{}</style>
-</head>
-<body>
-<h1>{title}</h1>
-"#,
-        style::STYLE
-    );
+    let mut page = page_head(report.title, "");
     page.push_str(&headline(report));
     if let Some(summary) = report.summary {
         page.push_str(&table::results(summary));
@@ -62,6 +46,27 @@ pub fn html(report: &Report<'_>) -> String {
         "<h2>Configuration</h2>\n<details><summary>config.toml</summary>\n<pre>{config}</pre>\n</details>\n</body>\n</html>"
     );
     page
+}
+
+/// How every page begins; `style` comes on top of the common one.
+pub(crate) fn page_head(title: &str, style: &str) -> String {
+    let title = escaped(title);
+    format!(
+        r#"<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<meta name="color-scheme" content="light dark"/>
+<link rel="icon" href="data:,"/>
+<title>{title}</title>
+<style>{}{style}</style>
+</head>
+<body>
+<h1>{title}</h1>
+"#,
+        style::STYLE
+    )
 }
 
 impl Report<'_> {
@@ -208,7 +213,7 @@ fn training(report: &Report<'_>) -> String {
 }
 
 /// Text that stands for nothing but itself, between tags and in quotes.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

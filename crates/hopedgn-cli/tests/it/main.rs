@@ -1,6 +1,7 @@
 //! The command from outside, in one binary.
 
 mod data;
+mod experiment;
 mod fetch;
 mod tidy;
 mod train;

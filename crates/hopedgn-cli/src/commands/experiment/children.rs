@@ -1,0 +1,83 @@
+//! Runs as processes of this very program: started, waited for, stopped.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::Context;
+
+use crate::output::Output;
+
+/// One run in a process of its own.
+pub(super) struct Running {
+    child: Child,
+    log: PathBuf,
+    pub(super) start: Instant,
+    signals: usize,
+}
+
+impl Running {
+    /// Starts this program with `arguments`; what it says goes to `log`.
+    pub(super) fn start(arguments: &[String], log: &Path) -> anyhow::Result<Self> {
+        let program = std::env::current_exe().context("could not find this program to start it again")?;
+        let file = File::create(log).with_context(|| format!("could not write {}", log.display()))?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        // Ctrl-C reaches this program alone, which then stops each of its children once.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command.spawn().context("could not start this program again")?;
+        Ok(Self { child, log: log.to_owned(), start: Instant::now(), signals: 0 })
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        self.child.try_wait().context("could not wait for a run")
+    }
+
+    /// Asks it to stop; the second time, ends it.
+    pub(super) fn stop(&mut self, wanted: usize) {
+        while self.signals < wanted.min(2) {
+            self.signals += 1;
+            if self.signals == 2 {
+                // It may have ended by itself.
+                let _ = self.child.kill();
+            } else if cfg!(unix) {
+                let _ = Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+            }
+        }
+    }
+
+    /// The last of what it said.
+    pub(super) fn last_words(&self) -> String {
+        let said = fs::read(&self.log).unwrap_or_default();
+        let said = String::from_utf8_lossy(&said);
+        let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+        let error = lines.iter().rposition(|line| line.starts_with("error:"));
+        lines[error.unwrap_or(lines.len().saturating_sub(10))..].join("\n")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nobody is left behind when this program gives up.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How often Ctrl-C was pressed.
+pub(super) fn listen(output: &Output) -> anyhow::Result<Arc<AtomicUsize>> {
+    let pressed = Arc::new(AtomicUsize::new(0));
+    let (counter, output) = (Arc::clone(&pressed), output.clone());
+    ctrlc::set_handler(move || {
+        if counter.fetch_add(1, Ordering::SeqCst) == 0 {
+            output.remark("\nfinishing the steps at hand; press Ctrl-C again to stop at once");
+        }
+    })
+    .context("could not listen for Ctrl-C")?;
+    Ok(pressed)
+}

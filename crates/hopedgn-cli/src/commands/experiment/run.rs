@@ -1,0 +1,187 @@
+//! `hopedgn experiment run`: every cell that is not done yet, some at a time.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use ctdg::dataset::{self, write_file};
+use hopedgn::experiment::{Experiment, Found, State};
+use hopedgn::number::duration;
+use indicatif::ProgressBar;
+
+use super::children::{Running, listen};
+use super::{Run, answer};
+use crate::output::{Outcome, Output};
+use crate::progress;
+
+/// Events of the bundled data that a cell is tried on.
+const N_SMALL: usize = 600;
+
+pub(super) fn run(args: &Run, output: &Output) -> anyhow::Result<Outcome> {
+    let experiment = args.files.read()?;
+    let out = args.files.out(&experiment);
+    let found = args.files.found(&experiment)?;
+    std::fs::create_dir_all(out.join("logs")).with_context(|| format!("could not create {}", out.display()))?;
+    let n_jobs = n_jobs(args, output)?;
+    let small = args.files.smoke.then(|| small_data(&out)).transpose()?;
+    let todo: Vec<&Found> =
+        found.iter().filter(|one| !matches!(one.state, State::Done(_) | State::Missing(_) | State::Running)).collect();
+    let n_done = found.iter().filter(|one| one.summary().is_some()).count();
+    output.remark(format_args!(
+        "{}: {} cells, {n_done} done before, {} to run, {n_jobs} at a time; runs in {}",
+        experiment.title(),
+        found.len(),
+        todo.len(),
+        out.display()
+    ));
+    output.remark(answer::missing(&found).trim_end());
+    let grid = Grid { args, output, out: &out, small: small.as_deref(), n_jobs };
+    let was_stopped = grid.run(&todo)?;
+    conclude(args, &experiment, was_stopped, output)
+}
+
+/// What came of it, looked up again from the folders.
+fn conclude(args: &Run, experiment: &Experiment, was_stopped: bool, output: &Output) -> anyhow::Result<Outcome> {
+    let found = args.files.found(experiment)?;
+    output.answer(answer::text(&found), &answer::of_cells(&found))?;
+    if was_stopped {
+        let typed = format!("{}{}", args.files.typed(), args.device.typed());
+        output.remark(format_args!("stopped; everything is saved. Go on with: hopedgn experiment run {typed}"));
+    }
+    let all_done = found.iter().all(|one| one.summary().is_some());
+    if all_done {
+        output.remark(format_args!("see it with: hopedgn experiment report {}", args.files.typed()));
+    }
+    Ok(if all_done { Outcome::Done } else { Outcome::FellShort })
+}
+
+fn n_jobs(args: &Run, output: &Output) -> anyhow::Result<usize> {
+    let n_jobs = args.jobs.unwrap_or(1);
+    anyhow::ensure!((1..=256).contains(&n_jobs), "found --jobs {n_jobs}, expected 1 to 256");
+    if n_jobs > 1 && args.device.open(output)?.is_gpu() {
+        output.remark("on a GPU cells are trained one after the other; for --jobs, add --device cpu");
+        return Ok(1);
+    }
+    Ok(n_jobs)
+}
+
+/// A file with the first of the bundled events.
+fn small_data(out: &Path) -> anyhow::Result<PathBuf> {
+    let stream = dataset::collegemsg()?;
+    let mut text = String::from("src,dst,time\n");
+    for ((src, dst), time) in stream.src().iter().zip(stream.dst()).zip(stream.times()).take(N_SMALL) {
+        let _ = writeln!(text, "{},{},{time}", src.0, dst.0);
+    }
+    let file = out.join("smoke.csv");
+    write_file(&file, text)?;
+    Ok(file)
+}
+
+/// A grid at work.
+struct Grid<'a> {
+    args: &'a Run,
+    output: &'a Output,
+    out: &'a Path,
+    small: Option<&'a Path>,
+    n_jobs: usize,
+}
+
+impl Grid<'_> {
+    /// Runs all of `todo`; true if it was stopped before that.
+    fn run(&self, todo: &[&Found]) -> anyhow::Result<bool> {
+        let pressed = listen(self.output)?;
+        let start = Instant::now();
+        let bar = progress::steps(self.output, "cells", todo.len() as u64);
+        let mut waiting = todo.iter();
+        let mut running: Vec<(&Found, Running)> = Vec::new();
+        let mut n_over = 0;
+        loop {
+            let n_pressed = pressed.load(Ordering::SeqCst);
+            while n_pressed == 0 && running.len() < self.n_jobs {
+                let Some(one) = waiting.next() else { break };
+                match self.start(one) {
+                    Ok(child) => running.push((one, child)),
+                    Err(error) => {
+                        one.write_error(&format!("error: {error:#}\n"))?;
+                        n_over += 1;
+                        bar.suspend(|| self.output.remark(format_args!("{}: {error:#}", one.cell.name)));
+                    }
+                }
+            }
+            let mut place = 0;
+            while place < running.len() {
+                let (one, child) = &mut running[place];
+                child.stop(n_pressed);
+                if let Some(status) = child.ended()? {
+                    n_over += 1;
+                    let left = start.elapsed().as_secs_f64() / n_over as f64 * (todo.len() - n_over) as f64;
+                    let was_stopped = pressed.load(Ordering::SeqCst) > 0;
+                    let line = ended(one, child, status, was_stopped)?;
+                    let after =
+                        if n_over < todo.len() { format!("; about {} left", duration(left)) } else { String::new() };
+                    bar.suspend(|| self.output.remark(format_args!("[{n_over}/{}] {line}{after}", todo.len())));
+                    running.swap_remove(place);
+                } else {
+                    place += 1;
+                }
+            }
+            show(&bar, n_over, &running);
+            if running.is_empty() && (n_pressed > 0 || waiting.len() == 0) {
+                break;
+            }
+            sleep(Duration::from_millis(20));
+        }
+        bar.finish_and_clear();
+        Ok(pressed.load(Ordering::SeqCst) > 0)
+    }
+
+    fn start(&self, one: &Found) -> anyhow::Result<Running> {
+        let data = match (self.small, self.args.files.place.find(&one.cell.data)) {
+            (Some(small), _) => small.display().to_string(),
+            (None, Ok(data)) => data,
+            (None, Err(remedy)) => anyhow::bail!("the data are not there; get them with: {remedy}"),
+        };
+        let folder = one.folder.display().to_string();
+        let mut arguments = vec!["train".to_owned(), "--data".to_owned(), data];
+        if one.prepare()? {
+            arguments.extend(["--resume".to_owned(), folder]);
+        } else {
+            arguments.extend(["--out".to_owned(), folder]);
+            arguments.extend(one.cell.arguments());
+        }
+        arguments.extend(self.args.device.typed().split_whitespace().map(str::to_owned));
+        let threads = (rayon::current_num_threads() / self.n_jobs).max(1);
+        arguments.extend(["--threads".to_owned(), threads.to_string()]);
+        Running::start(&arguments, &self.out.join("logs").join(format!("{}.log", one.cell.name)))
+    }
+}
+
+/// Writes down how a run ended, and says it.
+fn ended(one: &Found, child: &Running, status: ExitStatus, was_stopped: bool) -> anyhow::Result<String> {
+    let parent = one.folder.parent().unwrap_or(Path::new("."));
+    let took = duration(child.start.elapsed().as_secs_f64());
+    let now = Found::of(&one.cell, parent)?;
+    if let (true, Some(summary)) = (status.success(), now.summary()) {
+        let ap = summary.test.transductive.map_or(String::new(), |metrics| format!("AP {:.2}, ", 100.0 * metrics.ap));
+        return Ok(format!("{}: {ap}{took}", one.cell.name));
+    }
+    if was_stopped {
+        return Ok(format!("{}: stopped", one.cell.name));
+    }
+    let mut words = child.last_words();
+    if words.is_empty() {
+        words = format!("error: it ended with {status} and said nothing");
+    }
+    one.write_error(&(words.clone() + "\n"))?;
+    Ok(format!("{}: failed: {}", one.cell.name, words.lines().last().unwrap_or_default()))
+}
+
+fn show(bar: &ProgressBar, n_over: usize, running: &[(&Found, Running)]) {
+    bar.set_position(n_over as u64);
+    let names: Vec<&str> = running.iter().map(|(one, _)| one.cell.name.as_str()).collect();
+    bar.set_message(names.join(", "));
+}

@@ -1,0 +1,81 @@
+//! What was reached against what was expected.
+
+use serde::Serialize;
+
+use super::file::{Expect, Metric, Setting};
+use super::{Experiment, Found, Table};
+use crate::{Error, Result};
+
+/// One expectation of one row on one data set.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// Model, MITE, variant.
+    pub row: String,
+    /// The data set.
+    pub data: String,
+    /// Which events.
+    pub setting: Setting,
+    /// Which metric.
+    pub metric: Metric,
+    /// The mean over the seeds that are done, in percent.
+    pub reached: Option<f64>,
+    /// The least that was expected.
+    pub expected: f64,
+    /// The line of the file that says so.
+    pub line: usize,
+}
+
+impl Verdict {
+    /// Whether it was reached; nothing where there is no result.
+    #[must_use]
+    pub fn holds(&self) -> Option<bool> {
+        self.reached.map(|reached| reached >= self.expected)
+    }
+}
+
+/// Every expectation of `experiment`, for every row and data set that it names.
+pub fn check(experiment: &Experiment, found: &[Found]) -> Result<Vec<Verdict>> {
+    if experiment.file.expect.is_empty() {
+        let detail = "found no expectation, expected [[expect]] with at-least or below-paper-at-most; add one";
+        return Err(Error::Experiment { file: experiment.path.clone(), line: None, detail: detail.to_owned() });
+    }
+    let tables = Table::all(experiment, found);
+    let mut verdicts: Vec<Verdict> = Vec::new();
+    for spanned in &experiment.file.expect {
+        let (expect, place) = (spanned.get_ref(), spanned.span().start);
+        let before = verdicts.len();
+        for table in tables.iter().filter(|table| fits(expect, table)) {
+            let mut seen: Vec<(String, &str)> = Vec::new();
+            for cell in experiment.cells().iter().filter(|cell| expect.when.fits(cell)) {
+                let row = cell.row();
+                if seen.contains(&(row.clone(), &cell.data)) {
+                    continue;
+                }
+                seen.push((row.clone(), &cell.data));
+                let Some(entry) = table.entry(&row, &cell.data) else { continue };
+                let below = expect.below_paper_at_most.zip(entry.paper).map(|(below, paper)| paper.mean - below);
+                let Some(expected) = expect.at_least.or(below) else { continue };
+                verdicts.push(Verdict {
+                    row,
+                    data: cell.data.clone(),
+                    setting: table.setting,
+                    metric: table.metric,
+                    reached: entry.ours.map(|ours| ours.mean),
+                    expected,
+                    line: super::file::line(&experiment.text, place),
+                });
+            }
+        }
+        if verdicts.len() == before {
+            let detail = "found nothing to compare with this expectation, expected a [[paper]] value of its cells and a metric \
+                          of the experiment; add the value, or state at-least";
+            return Err(experiment.wrong(place, detail.to_owned()));
+        }
+    }
+    Ok(verdicts)
+}
+
+fn fits(expect: &Expect, table: &Table) -> bool {
+    expect.setting.is_none_or(|setting| setting == table.setting)
+        && expect.metric.is_none_or(|metric| metric == table.metric)
+}

@@ -1,0 +1,209 @@
+//! The cells of a grid: what each is, with every setting resolved.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+use super::{Experiment, file};
+use crate::config::{Config, ModelName, Preset};
+use crate::{Error, Result};
+
+/// One run of an experiment.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// Its folder is called so.
+    pub name: String,
+    /// The data set.
+    pub data: String,
+    /// The model.
+    pub model: ModelName,
+    /// Whether the model sees MITE, if the grid says.
+    pub mite: Option<bool>,
+    /// The variant, if the grid has any.
+    pub variant: Option<String>,
+    /// The seed.
+    pub seed: u64,
+    /// Everything that decides it.
+    pub config: Config,
+    /// Of `config`, wherever the data lie.
+    pub hash: String,
+    preset: Option<&'static Preset>,
+    settings: Vec<String>,
+}
+
+/// What is put on top of a cell that is only to be tried.
+const SMALL: [&str; 12] = [
+    "model.d-channel=4",
+    "model.d-time=8",
+    "model.d-out=8",
+    "model.d-mite=4",
+    "model.d-cooccurrence=4",
+    "model.k=4",
+    "model.length=8",
+    "model.patch=2",
+    "model.neighbors=4",
+    "model.n-heads=2",
+    "train.epochs=1",
+    "train.batch=50",
+];
+
+impl Cell {
+    /// Whether the model sees MITE.
+    #[must_use]
+    pub fn has_mite(&self) -> bool {
+        self.mite.unwrap_or(self.model == ModelName::Hopedgn)
+    }
+
+    /// Model, MITE and variant, as a row of a table is called.
+    #[must_use]
+    pub fn row(&self) -> String {
+        let mut row = self.model.title().to_owned();
+        if self.mite.is_some() && self.has_mite() && self.model != ModelName::Hopedgn {
+            row.push_str(" with MITE");
+        } else if self.mite == Some(false) && self.model == ModelName::Hopedgn {
+            row.push_str(" without MITE");
+        }
+        if let Some(variant) = &self.variant {
+            let _ = write!(row, ", {variant}");
+        }
+        row
+    }
+
+    /// What `hopedgn train` takes besides data, device and folder to train this cell.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["--model".to_owned(), self.model.as_str().to_owned()];
+        arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
+        if let Some(preset) = self.preset {
+            arguments.extend(["--preset".to_owned(), preset.name.clone()]);
+        }
+        for setting in &self.settings {
+            arguments.extend(["--set".to_owned(), setting.clone()]);
+        }
+        arguments
+    }
+
+    fn resolve(&self, settings: &[String]) -> Result<Config> {
+        let presets: Vec<&Preset> = self.preset.into_iter().collect();
+        let seed = std::iter::once(format!("seed={}", self.seed));
+        let settings: Vec<String> = seed.chain(settings.iter().cloned()).collect();
+        let mut config = Config::resolve(self.model, &presets, &settings)?;
+        config.data.clone_from(&self.data);
+        Ok(config)
+    }
+}
+
+/// Of every setting, with the data called `data`.
+pub(super) fn hash(config: &Config, data: &str) -> Result<String> {
+    let text = Config { data: data.to_owned(), ..config.clone() }.to_toml()?;
+    Ok(Sha256::digest(text).iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+/// Every cell, resolved and checked; every override fits some.
+pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
+    let file::File { variants, excludes, overrides, .. } = &experiment.file;
+    let mut cells = bare(experiment)?;
+    for exclude in excludes {
+        let before = cells.len();
+        cells.retain(|cell| !exclude.get_ref().when.fits(cell));
+        if cells.len() == before {
+            return Err(experiment.wrong(exclude.span().start, file::matches_nothing("exclusion")));
+        }
+    }
+    for layer in overrides {
+        if !cells.iter().any(|cell| layer.get_ref().when.fits(cell)) {
+            return Err(experiment.wrong(layer.span().start, file::matches_nothing("override")));
+        }
+    }
+    for cell in &mut cells {
+        // Each with the place in the file that it comes from.
+        let mut layers: Vec<(usize, Vec<String>)> = Vec::new();
+        layers.push((0, cell.mite.map(|mite| format!("model.mite={mite}")).into_iter().collect()));
+        let of_cell = variants.iter().filter(|variant| cell.variant.as_ref() == Some(&variant.get_ref().name));
+        layers.extend(of_cell.map(|variant| (variant.span().start, settings(&variant.get_ref().set))));
+        let fitting = overrides.iter().filter(|layer| layer.get_ref().when.fits(cell));
+        layers.extend(fitting.map(|layer| (layer.span().start, settings(&layer.get_ref().set))));
+        if experiment.is_smoke {
+            layers.push((0, SMALL.map(str::to_owned).to_vec()));
+        }
+        let all: Vec<String> = layers.iter().flat_map(|(_, settings)| settings.clone()).collect();
+        cell.config = cell.resolve(&all).map_err(|error| blame(experiment, cell, &layers, &error))?;
+        cell.hash = hash(&cell.config, &cell.data)?;
+        cell.settings = all;
+    }
+    Ok(cells)
+}
+
+/// The product of the grid, nothing resolved.
+fn bare(experiment: &Experiment) -> Result<Vec<Cell>> {
+    let file::File { grid, variants, .. } = &experiment.file;
+    let mites: Vec<Option<bool>> = match grid.mite.as_slice() {
+        [] => vec![None],
+        mites => mites.iter().copied().map(Some).collect(),
+    };
+    let variants: Vec<Option<String>> = match variants.as_slice() {
+        [] => vec![None],
+        variants => variants.iter().map(|variant| Some(variant.get_ref().name.clone())).collect(),
+    };
+    let seeds = if experiment.is_smoke { &grid.seed[..1] } else { &grid.seed };
+    let mut cells = Vec::new();
+    for data in &grid.data {
+        for &model in &grid.model {
+            for &mite in &mites {
+                for variant in &variants {
+                    for &seed in seeds {
+                        let mut name = format!("{data}-{}", model.as_str());
+                        name.push_str(if mite == Some(true) { "-mite" } else { "" });
+                        if let Some(variant) = variant {
+                            let _ = write!(name, "-{variant}");
+                        }
+                        let _ = write!(name, "-{seed}");
+                        cells.push(Cell {
+                            name,
+                            data: data.clone(),
+                            model,
+                            mite,
+                            variant: variant.clone(),
+                            seed,
+                            config: Config::default(),
+                            hash: String::new(),
+                            preset: Preset::for_data(data),
+                            settings: Vec::new(),
+                        });
+                    }
+                }
+            }
+        }
+    }
+    let twice = cells.iter().enumerate().find(|(place, cell)| cells[..*place].iter().any(|c| c.name == cell.name));
+    if let Some((_, cell)) = twice {
+        let detail = format!("found two cells called {}, expected one; give a variant another name", cell.name);
+        return Err(Error::Experiment { file: experiment.path.clone(), line: None, detail });
+    }
+    Ok(cells)
+}
+
+/// The error of a cell, at the first layer with which it appears.
+fn blame(experiment: &Experiment, cell: &Cell, layers: &[(usize, Vec<String>)], error: &Error) -> Error {
+    let upto = |n: usize| layers[..=n].iter().flat_map(|(_, settings)| settings.clone()).collect::<Vec<_>>();
+    let first = (0..layers.len()).find(|&n| cell.resolve(&upto(n)).is_err());
+    experiment.wrong(first.map_or(0, |n| layers[n].0), format!("cell {}: {error}", cell.name))
+}
+
+/// A table of settings as `a.b=v`.
+fn settings(table: &toml::Table) -> Vec<String> {
+    let mut out = Vec::new();
+    for (name, value) in table {
+        match value {
+            toml::Value::Table(inner) => {
+                out.extend(settings(inner).into_iter().map(|setting| format!("{name}.{setting}")));
+            }
+            toml::Value::String(text) => out.push(format!("{name}={text}")),
+            value => out.push(format!("{name}={value}")),
+        }
+    }
+    out
+}
