@@ -38,6 +38,7 @@ pub(crate) enum Command {
     Evaluate(Box<commands::evaluate::Evaluate>),
     Score(Box<commands::score::Score>),
     Wl(Box<commands::wl::Wl>),
+    Lab(commands::lab::Lab),
     /// Run a grid of models, data sets and seeds, and compare it with the paper
     #[command(subcommand)]
     Experiment(commands::experiment::Command),

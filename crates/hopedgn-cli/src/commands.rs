@@ -6,6 +6,7 @@ mod device;
 pub(crate) mod evaluate;
 pub(crate) mod experiment;
 mod input;
+pub(crate) mod lab;
 mod memory;
 mod model;
 pub(crate) mod score;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: Command, output: &Output) -> anyhow::Result<Outcome> 
         Command::Evaluate(args) => evaluate::run(&args, output),
         Command::Score(args) => score::run(&args, output),
         Command::Selftest(args) => selftest::run(&args, output),
+        Command::Lab(args) => lab::run(&args, output),
         Command::Wl(args) => wl::run(*args, output),
         Command::Experiment(command) => experiment::run(&command, output),
         Command::Bench(bench) => bench::run(bench, output),

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-pub use model::{MessageOrder, MiteHistory, ModelConfig, ModelName, Normaliser, Padding, Pooling, SamplingName};
+pub use model::{
+    MessageOrder, MiteHistory, ModelConfig, ModelName, Normaliser, Padding, PairStart, Pooling, Replacing, SamplingName,
+};
 pub use preset::Preset;
 
 /// Everything that decides a run.

@@ -15,8 +15,10 @@ use crate::config::{ModelConfig, Padding};
 use crate::number::narrow;
 use crate::{Error, Result};
 
+mod global;
 mod hops;
 
+pub use global::{GlobalInput, GlobalLayout, PairLayer};
 pub(crate) use hops::EncodeHops;
 pub use hops::{EmptyGroups, Entries, Hop, HopInput, HopLayout};
 
@@ -108,6 +110,8 @@ pub enum Layout {
     },
     /// The nodes of a pair, their neighbours, and perhaps the neighbours of those: [`HopInput`].
     Hops(HopLayout),
+    /// All pairs behind a pair: [`GlobalInput`].
+    Pairs(GlobalLayout),
 }
 
 /// What a model reads of some pairs.
@@ -117,6 +121,8 @@ pub enum Input {
     Patches(PairInput),
     /// See [`Layout::Hops`].
     Hops(Box<HopInput>),
+    /// See [`Layout::Pairs`].
+    Pairs(Box<GlobalInput>),
 }
 
 impl Input {
@@ -130,6 +136,11 @@ impl Input {
         if let Self::Hops(input) = self { Ok(input) } else { Err(Error::MissingInput) }
     }
 
+    /// All pairs behind each.
+    pub fn pairs(&self) -> Result<&GlobalInput> {
+        if let Self::Pairs(input) = self { Ok(input) } else { Err(Error::MissingInput) }
+    }
+
     /// What changes from batch to batch, to be brought to a card.
     pub(crate) fn tensors(&self) -> Vec<&Arc<Tensor>> {
         match self {
@@ -137,6 +148,7 @@ impl Input {
                 [Some(&input.ages), input.mite.as_ref(), input.counts.as_ref()].into_iter().flatten().collect()
             }
             Self::Hops(input) => input.tensors(),
+            Self::Pairs(input) => input.tensors(),
         }
     }
 }

@@ -79,6 +79,19 @@ pub enum Error {
     /// The model was made for features that its input does not have.
     #[error("the input lacks features that the model was made for; use the data set it was trained on")]
     MissingInput,
+    /// More pairs of nodes than memory is allowed for.
+    #[error(
+        "the pairs of {n_nodes} nodes would take {needed} MiB for each pair asked about, of which {most} MiB are allowed; \
+         use fewer layers (model.n-blocks), a smaller model.d-out, model.replacing=met, or a graph of fewer nodes"
+    )]
+    TooManyPairs {
+        /// Nodes that are looked at.
+        n_nodes: usize,
+        /// MiB.
+        needed: usize,
+        /// MiB.
+        most: usize,
+    },
     /// A model whose scores cannot be taken apart by events.
     #[error(
         "found {model}, which {why}; expected a model that sees the newest events of both nodes one by one (HopeDGN, \

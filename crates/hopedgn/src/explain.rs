@@ -8,7 +8,7 @@ use ctdg::sample::Sampling;
 use ctdg::store::Store;
 use hopedgn_tensor::Weights;
 
-use crate::encode::FeatureTables;
+use crate::encode::{FeatureTables, Layout};
 use crate::model::Model;
 use crate::score::score_tokens;
 use crate::{Error, Result};
@@ -89,6 +89,8 @@ pub fn check(model: &dyn Model) -> Result<()> {
     let encoding = model.encoding();
     let why = if model.memory().is_some() {
         "remembers more than it sees"
+    } else if matches!(model.layout(), Layout::Pairs(_)) {
+        "looks at all pairs of nodes"
     } else if encoding.second.is_some() {
         "looks at neighbours of neighbours"
     } else if encoding.sampling != Sampling::Recent {

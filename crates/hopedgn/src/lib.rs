@@ -11,6 +11,7 @@
 //! | [`score`] | the one way from pairs to scores |
 //! | [`evaluate`], [`examine`] | the protocol's passes, ranking; a model beside heuristics |
 //! | [`answer`], [`explain`] | the scores of any pairs, and why a pair got its score |
+//! | [`lab`] | which models tell which graphs and pairs apart |
 //! | [`train`] | the training loop |
 //! | [`run`] | run folders: state, metrics, summary, report |
 //! | [`experiment`] | grids of runs as data, and their tables beside the paper's |
@@ -28,6 +29,7 @@ pub mod evaluate;
 pub mod examine;
 pub mod experiment;
 pub mod explain;
+pub mod lab;
 pub mod memory;
 pub mod model;
 mod nn;

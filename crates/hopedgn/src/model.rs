@@ -5,6 +5,7 @@
 
 mod cawn;
 mod dygformer;
+mod global;
 mod graphmixer;
 mod hopedgn;
 mod jodie;
@@ -26,6 +27,7 @@ use crate::memory::MemoryForm;
 
 pub use cawn::Cawn;
 pub use dygformer::DyGFormer;
+pub use global::GlobalHopeDgn;
 pub use graphmixer::GraphMixer;
 pub use hopedgn::HopeDgn;
 pub use jodie::Jodie;
@@ -52,6 +54,11 @@ pub trait Model: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Refuses graphs of more nodes than it can look at.
+    fn check_nodes(&self, _n_nodes: usize) -> Result<()> {
+        Ok(())
+    }
+
     /// The logit of each pair, `[B, 1]`.
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var>;
 }
@@ -64,6 +71,7 @@ pub fn build(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(
     config.check()?;
     Ok(match config.name {
         ModelName::Hopedgn => boxed(HopeDgn::new(config, widths, seed)?),
+        ModelName::HopedgnGlobal => boxed(GlobalHopeDgn::new(config, widths, seed)?),
         ModelName::Dygformer => boxed(DyGFormer::new(config, widths, seed)?),
         ModelName::Tgat => boxed(Tgat::new(config, widths, seed)?),
         ModelName::Tcl => boxed(Tcl::new(config, widths, seed)?),

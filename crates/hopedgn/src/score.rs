@@ -10,7 +10,7 @@ use hopedgn_tensor::{Device, Dropout, Gradients, Learner, Mode, Tape, Var, Weigh
 use rayon::prelude::*;
 
 use crate::config::Padding;
-use crate::encode::{Encode, EncodeHops, FeatureTables, Input, Layout, PaddedTo, longest};
+use crate::encode::{Encode, EncodeHops, FeatureTables, GlobalInput, Input, Layout, PaddedTo, longest};
 use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
@@ -244,6 +244,9 @@ impl Past<'_> {
                 let input = EncodeHops { config, layout, tables, store, tokens, queries, pairs, has_second }.run()?;
                 Ok(Input::Hops(Box::new(input)))
             }
+            Layout::Pairs(layout) => {
+                Ok(Input::Pairs(Box::new(GlobalInput::of(layout, tables, store, &queries[pairs])?)))
+            }
         }
     }
 
@@ -269,9 +272,11 @@ impl Past<'_> {
     /// alone.
     fn plan(&self, n_rows: usize, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
         let config = self.model.config();
-        let (patch, is_padded, places) = match self.model.layout() {
-            Layout::Patches { .. } => (config.patch, config.padding == Padding::Dyglib, 0),
-            Layout::Hops(layout) => (1, false, layout.places),
+        let (patch, is_padded, places, most_pairs) = match self.model.layout() {
+            Layout::Patches { .. } => (config.patch, config.padding == Padding::Dyglib, 0, MOST_PAIRS),
+            Layout::Hops(layout) => (1, false, layout.places, MOST_PAIRS),
+            // Behind one there are thousands.
+            Layout::Pairs(_) => (1, false, 0, 1),
         };
         let has_second = self.model.encoding().second.is_some();
         let group = if is_padded { group } else { tokens.n_pairs() };
@@ -296,7 +301,7 @@ impl Past<'_> {
             while start < in_group.end {
                 let (mut end, mut rows) = (start, 0);
                 let room = n_rows.min(MOST_TOKENS / patch.max(1));
-                let last = in_group.end.min(start + MOST_PAIRS);
+                let last = in_group.end.min(start + most_pairs);
                 while end < last && (end == start || rows + n_patches(end) <= room) {
                     rows += n_patches(end);
                     end += 1;

@@ -106,6 +106,7 @@ impl<'a> Trainer<'a> {
         device: &Device,
     ) -> Result<Self> {
         config.check()?;
+        model.check_nodes(task.stream.n_nodes())?;
         let seed = u32::try_from(config.seed).unwrap_or(u32::MAX);
         Ok(Self {
             learner: Learner::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,

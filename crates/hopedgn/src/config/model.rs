@@ -61,6 +61,10 @@ pub struct ModelConfig {
     pub message_order: MessageOrder,
     /// How fast PINT forgets, per unit of time.
     pub beta: f32,
+    /// Which nodes global HopeDGN puts into a pair.
+    pub replacing: Replacing,
+    /// What global HopeDGN knows of a pair at first.
+    pub pair_start: PairStart,
     /// Round event times to `f32` before subtracting, as DyGLib stores them.
     pub f32_times: bool,
 }
@@ -92,6 +96,8 @@ impl Default for ModelConfig {
             pooling: Pooling::Pair,
             message_order: MessageOrder::Newest,
             beta: 1e-5,
+            replacing: Replacing::All,
+            pair_start: PairStart::Features,
             f32_times: false,
         }
     }
@@ -104,6 +110,8 @@ pub enum ModelName {
     /// HopeDGN over the last events of both nodes.
     #[default]
     Hopedgn,
+    /// HopeDGN over all pairs of nodes.
+    HopedgnGlobal,
     /// Transformer over the histories of both nodes, with co-occurrence counts.
     Dygformer,
     /// Attention over neighbours of neighbours.
@@ -126,8 +134,9 @@ pub enum ModelName {
 
 impl ModelName {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Hopedgn,
+        Self::HopedgnGlobal,
         Self::Dygformer,
         Self::Tgat,
         Self::Tcl,
@@ -154,6 +163,7 @@ impl ModelName {
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Hopedgn => ("hopedgn", "HopeDGN"),
+            Self::HopedgnGlobal => ("hopedgn-global", "Global HopeDGN"),
             Self::Dygformer => ("dygformer", "DyGFormer"),
             Self::Tgat => ("tgat", "TGAT"),
             Self::Tcl => ("tcl", "TCL"),
@@ -197,6 +207,28 @@ pub enum MessageOrder {
     Newest,
     /// As in DyGLib: that of its newest event as a destination, where there is one.
     Dyglib,
+}
+
+/// Which nodes global HopeDGN puts into a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replacing {
+    /// All that met anybody: the paper's global equation.
+    #[default]
+    All,
+    /// Those that one of the two met: its local equation.
+    Met,
+}
+
+/// What global HopeDGN knows of a pair at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairStart {
+    /// The features of both nodes, as in the paper.
+    #[default]
+    Features,
+    /// Also whether they are one node, and when they met.
+    Types,
 }
 
 /// Which meetings MITE counts.
