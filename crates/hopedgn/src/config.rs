@@ -14,7 +14,7 @@ use crate::{Error, Result};
 pub use model::{
     MessageOrder, MiteHistory, ModelConfig, ModelName, Normaliser, Padding, PairStart, Pooling, Replacing, SamplingName,
 };
-pub use preset::Preset;
+pub use preset::{Preset, data_stem};
 
 /// Everything that decides a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -46,14 +46,17 @@ pub struct Experiment {
 impl Experiment {
     /// Reads a file and resolves every cell of its grid.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|source| ctdg::Error::io(path, "read", source))?;
-        Self::parse(path, text, false)
+        Self::open(path, false)
     }
 
     /// The same grid with one seed and so small that each cell takes a second.
     pub fn read_small(path: &Path) -> Result<Self> {
+        Self::open(path, true)
+    }
+
+    fn open(path: &Path, is_smoke: bool) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|source| ctdg::Error::io(path, "read", source))?;
-        Self::parse(path, text, true)
+        Self::parse(path, text, is_smoke)
     }
 
     fn parse(path: &Path, text: String, is_smoke: bool) -> Result<Self> {

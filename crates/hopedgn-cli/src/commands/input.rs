@@ -40,13 +40,17 @@ pub(crate) struct DataFolder {
     data_dir: Option<PathBuf>,
 }
 
+/// Where fetched data sets lie unless a folder is named.
+pub(crate) fn own_folder() -> Option<PathBuf> {
+    std::env::home_dir().map(|home| home.join(".local/share/hopedgn"))
+}
+
 impl DataFolder {
     pub(crate) fn path(&self) -> anyhow::Result<PathBuf> {
         if let Some(folder) = &self.data_dir {
             return Ok(folder.clone());
         }
-        let home = std::env::home_dir().context("found no home folder, expected one; name a folder with --data-dir")?;
-        Ok(home.join(".local/share/hopedgn"))
+        own_folder().context("found no home folder, expected one; name a folder with --data-dir")
     }
 
     /// Where the fetched data set `name` lies, or would.

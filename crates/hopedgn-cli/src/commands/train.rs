@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use hopedgn::Error;
-use hopedgn::config::{Config, Preset, TrainConfig};
+use hopedgn::config::{Config, Preset, TrainConfig, data_stem};
 use hopedgn::record::{LinkMetrics, Summary};
 use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
@@ -170,8 +170,7 @@ impl Train {
 
 /// A new folder `runs/DATA-MODEL-SEED`, with a number behind it where that is taken.
 fn new_folder(config: &Config, manifest: &Manifest) -> Result<RunFolder, Error> {
-    let data = Path::new(&config.data).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let data = data.split('.').next().unwrap_or(&data).to_owned();
+    let data = data_stem(&config.data);
     let base = format!("{data}-{}-{}", config.model.name.as_str(), config.seed);
     let runs = Path::new("runs");
     let numbered = (2..).map(|number| runs.join(format!("{base}-{number}")));

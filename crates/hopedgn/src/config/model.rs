@@ -1,6 +1,6 @@
 //! The settings of models.
 
-use ctdg::mite::{PairEncoding, Scope, TimePrecision};
+use ctdg::mite::{PairEncoding, Scope, Second, SecondTime, TimePrecision};
 use ctdg::sample::Sampling;
 use serde::{Deserialize, Serialize};
 
@@ -384,6 +384,20 @@ impl ModelConfig {
     #[must_use]
     pub fn mite_inputs(&self) -> usize {
         2 * self.k * if self.mite_valid_bit { 2 } else { 1 }
+    }
+
+    /// Refuses more hops than a model looks at.
+    pub(crate) fn check_hops(&self, most: usize) -> Result<()> {
+        if self.n_blocks <= most {
+            return Ok(());
+        }
+        refuse("model.n-blocks", self.n_blocks, if most == 1 { "1 hop" } else { "1 or 2 hops" })
+    }
+
+    /// How pairs become hops, as many as there are blocks; the second goes back from `time`.
+    pub(crate) fn hops(&self, time: SecondTime) -> PairEncoding {
+        let second = (self.n_blocks == 2).then_some(Second { length: self.neighbors, time });
+        PairEncoding { second, ..self.encoding(self.neighbors + 1) }
     }
 
     /// How pairs become tokens, `length` of them a side at most.

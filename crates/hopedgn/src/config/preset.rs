@@ -35,6 +35,13 @@ struct File {
     preset: Vec<Preset>,
 }
 
+/// The name of a data set, or of its file without folders and endings.
+#[must_use]
+pub fn data_stem(data: &str) -> &str {
+    let file = data.rsplit(['/', '\\']).next().unwrap_or(data);
+    file.split('.').next().unwrap_or(file)
+}
+
 /// The bundled file.
 ///
 /// # Panics
@@ -81,8 +88,7 @@ impl Preset {
     /// The paper's preset for a data set, by its name or by that of its file without endings.
     #[must_use]
     pub fn for_data(data: &str) -> Option<&'static Self> {
-        let file = data.rsplit(['/', '\\']).next().unwrap_or(data);
-        let stem = file.split('.').next().unwrap_or(file);
+        let stem = data_stem(data);
         let stem = stem.strip_prefix("ml_").unwrap_or(stem);
         Self::all().iter().find(|preset| preset.name == stem && preset.name != "quick" && !preset.on_top)
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Cell;
 use super::grid::hash;
+use crate::config::data_stem;
 use crate::record::Summary;
 use crate::run::{Manifest, RunFolder};
 use crate::{Error, Result};
@@ -181,7 +182,7 @@ impl Kept {
         let run = RunFolder::open(folder)?;
         if let Some(summary) = run.summary()? {
             let config = run.config()?;
-            self.runs.push((hash(&config, stem(&config.data))?, folder.to_owned(), summary));
+            self.runs.push((hash(&config, data_stem(&config.data))?, folder.to_owned(), summary));
         }
         Ok(())
     }
@@ -201,10 +202,4 @@ impl Kept {
         }
         Ok(Some(Found { cell: cell.clone(), folder: folder.clone(), state: State::Done(Box::new(summary.clone())) }))
     }
-}
-
-/// The name of a data set, or of its file without folders and endings.
-fn stem(data: &str) -> &str {
-    let file = data.rsplit(['/', '\\']).next().unwrap_or(data);
-    file.split('.').next().unwrap_or(file)
 }

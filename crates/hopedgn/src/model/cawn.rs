@@ -7,7 +7,7 @@
 //!
 //! # Differences from the paper
 //! - **Walks** are of one step, as in DyGLib's experiments: the root, then a node it met. Which events they take is drawn by
-//!   the time since them (`sampling = "time-interval-aware"`), and depends on the node and the time alone, so that a pair's
+//!   the time since them (`sampling = "time-interval-aware"`), and depends on the pair and the time alone, so that a pair's
 //!   score does not depend on its batch.
 //! - **Nobody**: a root without a past has one walk that ends where it starts, with any `padding`. In DyGLib its walks go on
 //!   to a node that stands for nobody.

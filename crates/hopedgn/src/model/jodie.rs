@@ -18,11 +18,11 @@ use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Dropout, Parameters, Shape, Tape, Tensor, Var};
 
 use super::Model;
+use crate::Result;
 use crate::config::ModelConfig;
 use crate::encode::{FeatureWidths, Input};
 use crate::memory::MemoryForm;
 use crate::nn::{Cell, Layers, Linear, PairHead, Remember};
-use crate::{Error, Result};
 
 /// The model without its weights, which lie in [`Parameters`].
 #[derive(Debug, Clone)]
@@ -65,9 +65,7 @@ impl Model for Jodie {
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let recalled = input.recalled.as_ref().ok_or(Error::MissingInput)?;
-        let nodes = self.memory.recall(tape, recalled)?;
-        let roots = tape.gather(nodes, std::sync::Arc::clone(&recalled.roots))?; // [2B, d]
+        let (recalled, nodes, roots) = self.memory.recall(tape, input)?; // …, [2B, d]
         self.memory.remember(tape, input, nodes, roots)?;
 
         let gaps = tape.input(std::sync::Arc::clone(&recalled.gaps)); // [2B, 1]

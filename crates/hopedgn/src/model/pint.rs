@@ -21,8 +21,8 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::{PairEncoding, Second, SecondTime};
-use hopedgn_tensor::{Activation, Dropout, Parameters, Tape, Tensor, Var};
+use ctdg::mite::{PairEncoding, SecondTime};
+use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Tensor, Var};
 
 use super::Model;
 use crate::config::ModelConfig;
@@ -50,7 +50,6 @@ struct Layer {
     message: [Linear; 2],
     update: [Linear; 2],
     d: usize,
-    beta: f32,
 }
 
 /// Nodes with what stands for them below a layer.
@@ -63,7 +62,7 @@ struct Nodes<'a> {
     /// `[R + 1, Dm]`, and the row of each node.
     mite: Option<(Var, &'a Arc<[u32]>)>,
     /// `[N, 8]`
-    positions: &'a Arc<Tensor>,
+    positions: Var,
 }
 
 impl<'a> Nodes<'a> {
@@ -79,11 +78,8 @@ impl<'a> Nodes<'a> {
 impl Pint {
     /// A model for features of these widths, with weights drawn from `seed`.
     pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
-        let ModelConfig { d_out: d, d_time, n_blocks, beta, .. } = *config;
-        if n_blocks > 2 {
-            let expected = "1 or 2 hops".to_owned();
-            return Err(Error::Setting { name: "model.n-blocks", found: n_blocks.to_string(), expected });
-        }
+        let ModelConfig { d_out: d, d_time, n_blocks, .. } = *config;
+        config.check_hops(2)?;
         widths.check_nodes(d)?;
         let mut parameters = Parameters::default();
         let layers = &mut Layers::new(&mut parameters, seed);
@@ -103,7 +99,6 @@ impl Pint {
                     layers.linear(&format!("layers.{index}.update.out"), d, d)?,
                 ],
                 d,
-                beta,
             })
         };
         let hops = (1..=n_blocks).map(layer).collect::<Result<_>>()?;
@@ -131,9 +126,15 @@ impl Pint {
     }
 
     /// What the layers make of each root, `[2B, d]`; `memories` are those of all nodes.
-    fn embed<'i>(&self, tape: &mut Tape<'_>, input: &'i HopInput, memories: Var) -> Result<Var> {
-        let recalled = input.recalled.as_ref().ok_or(Error::MissingInput)?;
+    fn embed<'i>(
+        &self,
+        tape: &mut Tape<'_>,
+        input: &'i HopInput,
+        recalled: &'i Recalled,
+        memories: Var,
+    ) -> Result<Var> {
         let positions = recalled.positions.as_ref().ok_or(Error::MissingInput)?;
+        let positions = positions.each_ref().map(|positions| tape.input(Arc::clone(positions)));
         let known = Known::new(tape, input, self.mite)?;
         let values = self.featured(tape, &known, recalled, memories)?;
         let below = |entries: &'i Entries, places, positions| -> Result<Nodes<'i>> {
@@ -141,44 +142,45 @@ impl Pint {
             let mite = known.mite_of_all().map(|mite| rows().map(|rows| (mite, rows))).transpose()?;
             Ok(Nodes { values, places: Some(places), mite, positions })
         };
-        let first = below(&input.first.entries, &recalled.first, &positions[1])?;
-        let roots = below(&input.roots, &recalled.roots, &positions[0])?;
+        let first = below(&input.first.entries, &recalled.first, positions[1])?;
+        let roots = below(&input.roots, &recalled.roots, positions[0])?;
         let edges = known.edges(tape, &input.first)?;
-        let embedded = self.layers[0].forward(tape, roots, &input.first, first, edges)?; // [2B, d]
+        let fading = Fading::of(&input.first, self.config.beta)?;
+        let embedded = self.layers[0].forward(tape, roots, &fading, first, edges)?; // [2B, d]
         let Some(hop) = &input.second else { return Ok(embedded) };
 
         let places = recalled.second.as_ref().ok_or(Error::MissingInput)?;
-        let second = below(&hop.entries, places, &positions[2])?;
+        let second = below(&hop.entries, places, positions[2])?;
         let further_edges = known.edges(tape, hop)?;
-        let met = self.layers[0].forward(tape, first, hop, second, further_edges)?; // [F, d]
+        let further_fading = Fading::of(hop, self.config.beta)?;
+        let met = self.layers[0].forward(tape, first, &further_fading, second, further_edges)?; // [F, d]
         let roots = Nodes { values: embedded, places: None, mite: None, ..roots };
         let first = Nodes { values: met, places: None, mite: None, ..first };
-        self.layers[1].forward(tape, roots, &input.first, first, edges)
+        self.layers[1].forward(tape, roots, &fading, first, edges)
     }
 }
 
 impl Layer {
-    /// `[N, d]` for nodes that look at the neighbours of `hop`.
+    /// `[N, d]` for nodes that look at the neighbours of a hop, which fade.
     fn forward(
         self,
         tape: &mut Tape<'_>,
         lookers: Nodes<'_>,
-        hop: &Hop,
+        fading: &Fading<'_>,
         neighbours: Nodes<'_>,
         edges: Option<Var>,
     ) -> Result<Var> {
         let (mut parts, behind) = neighbours.parts(tape, 0);
-        let positions = tape.input(Arc::clone(neighbours.positions));
-        let beside: Vec<Var> = edges.into_iter().chain([positions]).collect();
+        let beside: Vec<Var> = edges.into_iter().chain([neighbours.positions]).collect();
         parts.push(Part::own(behind, tape.concat(&beside)?));
         let bias = self.message[0].bias(tape);
         let hidden = self.message[0].of_parts(tape, bias, &parts)?;
         let hidden = tape.activate(hidden, Activation::Relu); // [E, d]
-        let sum = self.sum(tape, hop, hidden)?; // [N, d]
+        let sum = self.sum(tape, fading, hidden)?; // [N, d]
 
         let (mut parts, behind) = lookers.parts(tape, self.d);
         parts.push(Part::own(0, sum));
-        parts.push(Part::own(behind, tape.input(Arc::clone(lookers.positions))));
+        parts.push(Part::own(behind, lookers.positions));
         let bias = self.update[0].bias(tape);
         let hidden = self.update[0].of_parts(tape, bias, &parts)?;
         let hidden = tape.activate(hidden, Activation::Relu);
@@ -186,30 +188,40 @@ impl Layer {
     }
 
     /// The sum of each node's messages, older ones by less, given the `hidden` of each: Σ w (W h + b) = W Σ w h + b Σ w.
-    fn sum(self, tape: &mut Tape<'_>, hop: &Hop, hidden: Var) -> Result<Var> {
-        let (weights, sums) = weights(hop, self.beta)?;
-        let hidden = tape.segment_sum(hidden, Some(&weights), &hop.groups)?;
+    fn sum(self, tape: &mut Tape<'_>, fading: &Fading<'_>, hidden: Var) -> Result<Var> {
+        let hidden = tape.segment_sum(hidden, Some(&fading.weights), fading.groups)?;
         let messages = self.message[1].product(tape, hidden)?;
         let bias = self.message[1].bias(tape);
         let bias = tape.reshape(bias, self.d, 1)?;
-        let sums = tape.input(sums);
+        let sums = tape.input(Arc::clone(&fading.sums));
         let biases = tape.linear(sums, bias, None, None)?;
         Ok(tape.add(messages, biases)?)
     }
 }
 
-/// The weight of each neighbour, `[E, 1]`, and their sum for each node that looks, `[N, 1]`.
-fn weights(hop: &Hop, beta: f32) -> Result<(Arc<Tensor>, Tensor)> {
-    let (mut weights, mut sums) = (Vec::with_capacity(hop.entries.len), Vec::with_capacity(hop.groups.len()));
-    for group in hop.groups.ranges() {
-        let slowness = (group.len() as f64 + 1e-4).sqrt();
-        #[expect(clippy::cast_possible_truncation, reason = "computed in f64, kept in f32")]
-        let weight = |&age: &f32| (-(f64::from(beta) * f64::from(age)).max(0.0) / slowness).exp2() as f32;
-        let first = weights.len();
-        weights.extend(hop.ages.values()[group].iter().map(weight));
-        sums.push(weights[first..].iter().sum());
+/// By how much each neighbour of a hop counts.
+struct Fading<'a> {
+    groups: &'a Ragged,
+    /// `[E, 1]`
+    weights: Arc<Tensor>,
+    /// Of each node that looks, `[N, 1]`.
+    sums: Arc<Tensor>,
+}
+
+impl<'a> Fading<'a> {
+    fn of(hop: &'a Hop, beta: f32) -> Result<Self> {
+        let (mut weights, mut sums) = (Vec::with_capacity(hop.entries.len), Vec::with_capacity(hop.groups.len()));
+        for group in hop.groups.ranges() {
+            let slowness = (group.len() as f64 + 1e-4).sqrt();
+            #[expect(clippy::cast_possible_truncation, reason = "computed in f64, kept in f32")]
+            let weight = |&age: &f32| (-(f64::from(beta) * f64::from(age)).max(0.0) / slowness).exp2() as f32;
+            let first = weights.len();
+            weights.extend(hop.ages.values()[group].iter().map(weight));
+            sums.push(weights[first..].iter().sum());
+        }
+        let weights = Tensor::matrix(weights.len(), 1, weights)?.into();
+        Ok(Self { groups: &hop.groups, weights, sums: Tensor::matrix(sums.len(), 1, sums)?.into() })
     }
-    Ok((Tensor::matrix(weights.len(), 1, weights)?.into(), Tensor::matrix(sums.len(), 1, sums)?))
 }
 
 impl Model for Pint {
@@ -218,9 +230,7 @@ impl Model for Pint {
     }
 
     fn encoding(&self) -> PairEncoding {
-        let length = self.config.neighbors;
-        let second = (self.config.n_blocks == 2).then_some(Second { length, time: SecondTime::Query });
-        PairEncoding { second, ..self.config.encoding(length + 1) }
+        self.config.hops(SecondTime::Query)
     }
 
     fn memory(&self) -> Option<MemoryForm> {
@@ -229,11 +239,9 @@ impl Model for Pint {
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, _: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let recalled = input.recalled.as_ref().ok_or(Error::MissingInput)?;
-        let memories = self.memory.recall(tape, recalled)?; // [U, d]
-        let roots = tape.gather(memories, Arc::clone(&recalled.roots))?;
+        let (recalled, memories, roots) = self.memory.recall(tape, input)?; // [U, d], [2B, d]
         self.memory.remember(tape, input, memories, roots)?;
-        let embedded = self.embed(tape, input, memories)?;
+        let embedded = self.embed(tape, input, recalled, memories)?;
         self.head.forward(tape, embedded)
     }
 }

@@ -17,17 +17,17 @@
 //! Stands behind the features of every node, of both hops and of the roots, wherever those enter. A node of the second hop
 //! that neither source nor destination met has no intervals.
 
-use ctdg::mite::{PairEncoding, Second, SecondTime};
+use ctdg::mite::{PairEncoding, SecondTime};
 use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
 
 use super::Model;
+use crate::Result;
 use crate::config::ModelConfig;
 use crate::encode::{Entries, FeatureWidths, Hop, Input};
 use crate::nn::{
     Attended, Known, Layers, MiteEmbedding, PADDED_FEATURES, PairHead, TemporalAttention, TemporalWidths, TimeEncoding,
     nobody, zeros,
 };
-use crate::{Error, Result};
 
 /// The model without its weights, which lie in [`Parameters`].
 #[derive(Debug, Clone)]
@@ -43,10 +43,7 @@ impl Tgat {
     /// A model for features of these widths, with weights drawn from `seed`.
     pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
         let ModelConfig { d_out: d, d_time, n_blocks, n_heads, .. } = *config;
-        if n_blocks > 2 {
-            let expected = "1 or 2 hops".to_owned();
-            return Err(Error::Setting { name: "model.n-blocks", found: n_blocks.to_string(), expected });
-        }
+        config.check_hops(2)?;
         widths.check_nodes(d)?;
         let mut parameters = Parameters::default();
         let layers = &mut Layers::new(&mut parameters, seed);
@@ -87,24 +84,34 @@ impl Tgat {
         if parts.is_empty() { Ok(None) } else { Ok(Some(tape.concat(&parts)?)) }
     }
 
-    /// A layer over `hop`: `below` is what is known of the nodes that look and of those they look at.
+    /// How the neighbours of a hop were met: edge and time features, `[entries, De + Dt]`.
+    fn met(&self, tape: &mut Tape<'_>, known: &Known<'_>, hop: &Hop) -> Result<Var> {
+        let edges = known.edges(tape, hop)?;
+        let times = self.time.of_hop(tape, hop)?;
+        match edges {
+            Some(edges) => Ok(tape.concat(&[edges, times])?),
+            None => Ok(times),
+        }
+    }
+
+    /// A layer over `hop`: `raw` is what is known of the nodes that look before any layer, `met` how they met those they
+    /// look at, `below` what stands for both below this layer.
     fn layer(
         &self,
         tape: &mut Tape<'_>,
         (index, known, dropout): (usize, &Known<'_>, Dropout),
-        (lookers, hop, times): (&Entries, &Hop, Var),
+        (raw, hop, met): (Option<Var>, &Hop, Var),
         below: [Option<Var>; 2],
     ) -> Result<Var> {
         let ModelConfig { d_out: d, .. } = self.config;
         let [own, seen] = below;
-        let raw = self.raw(tape, known, lookers)?;
-        let now = self.time.of_now(tape, lookers.len)?;
+        let n_lookers = hop.groups.len();
+        let now = self.time.of_now(tape, n_lookers)?;
         // Without features a node is zeros; MITE stands behind them.
         let lacks_nodes = index == 1 && known.input().nodes.is_none();
-        let lacking = if lacks_nodes { Some(zeros(tape, lookers.len, d)?) } else { None };
+        let lacking = if lacks_nodes { Some(zeros(tape, n_lookers, d)?) } else { None };
         let query: Vec<Var> = lacking.into_iter().chain(own).chain([now]).collect();
-        let edges = known.edges(tape, hop)?;
-        let keys: Vec<Var> = seen.into_iter().chain(edges).chain([times]).collect();
+        let keys: Vec<Var> = seen.into_iter().chain([met]).collect();
         let (queries, keys) = (tape.concat(&query)?, tape.concat(&keys)?);
         let instead = nobody(tape, hop, self.time, keys)?;
         let attended = Attended { queries, keys, groups: &hop.groups, raw, instead };
@@ -118,9 +125,7 @@ impl Model for Tgat {
     }
 
     fn encoding(&self) -> PairEncoding {
-        let length = self.config.neighbors;
-        let second = (self.config.n_blocks == 2).then_some(Second { length, time: SecondTime::Event });
-        PairEncoding { second, ..self.config.encoding(length + 1) }
+        self.config.hops(SecondTime::Event)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
@@ -128,15 +133,14 @@ impl Model for Tgat {
         let (roots, first) = (&input.roots, &input.first);
         let known = Known::new(tape, input, self.mite)?;
         let raw = [self.raw(tape, &known, roots)?, self.raw(tape, &known, &first.entries)?];
-        let times = self.time.of_hop(tape, first)?; // [F, Dt]
+        let met = self.met(tape, &known, first)?; // [F, De + Dt]
         let at = |index: usize, place: u64| (index, &known, dropout.site(8 * place));
-        let mut nodes = self.layer(tape, at(1, 0), (roots, first, times), raw)?; // [2B, d]
+        let mut nodes = self.layer(tape, at(1, 0), (raw[0], first, met), raw)?; // [2B, d]
         if let Some(second) = &input.second {
             let further = self.raw(tape, &known, &second.entries)?;
-            let further_times = self.time.of_hop(tape, second)?; // [S, Dt]
-            let below = [raw[1], further];
-            let met = self.layer(tape, at(1, 1), (&first.entries, second, further_times), below)?; // [F, d]
-            nodes = self.layer(tape, at(2, 2), (roots, first, times), [Some(nodes), Some(met)])?;
+            let further_met = self.met(tape, &known, second)?; // [S, De + Dt]
+            let neighbours = self.layer(tape, at(1, 1), (raw[1], second, further_met), [raw[1], further])?; // [F, d]
+            nodes = self.layer(tape, at(2, 2), (raw[0], first, met), [Some(nodes), Some(neighbours)])?;
         }
         self.head.forward(tape, nodes)
     }

@@ -51,10 +51,7 @@ impl Tgn {
     /// TGN or DyRep for features of these widths, with weights drawn from `seed`.
     pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
         let ModelConfig { d_out: d, d_time, n_heads, .. } = *config;
-        if config.n_blocks != 1 {
-            let expected = "1 hop".to_owned();
-            return Err(Error::Setting { name: "model.n-blocks", found: config.n_blocks.to_string(), expected });
-        }
+        config.check_hops(1)?;
         widths.check_nodes(d)?;
         let mut parameters = Parameters::default();
         let layers = &mut Layers::new(&mut parameters, seed);
@@ -134,9 +131,7 @@ impl Model for Tgn {
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let recalled = input.recalled.as_ref().ok_or(Error::MissingInput)?;
-        let nodes = self.memory.recall(tape, recalled)?;
-        let roots = tape.gather(nodes, Arc::clone(&recalled.roots))?; // [2B, d]
+        let (recalled, nodes, roots) = self.memory.recall(tape, input)?; // …, [2B, d]
         if self.config.name == ModelName::Dyrep {
             if recalled.consumed.is_some() {
                 let told = self.attend(tape, input, nodes, dropout)?;

@@ -25,8 +25,6 @@ pub(crate) struct PostNorm {
 impl Layers<'_> {
     /// A post-norm transformer block; `width` is a multiple of `n_heads`.
     pub(crate) fn post_norm(&mut self, name: &str, width: usize, n_heads: usize) -> Result<PostNorm> {
-        #[expect(clippy::cast_possible_truncation, reason = "the scale is rounded once")]
-        let scale = (1.0 / ((width / n_heads) as f64).sqrt()) as f32;
         let out = format!("{name}.attention.out");
         let out_weights = init::attention_out(&mut self.random(&out), width);
         Ok(PostNorm {
@@ -39,7 +37,7 @@ impl Layers<'_> {
             down: self.linear(&format!("{name}.down"), 4 * width, width)?,
             norm2: self.norm(&format!("{name}.norm2"), width)?,
             heads: Heads(n_heads),
-            scale,
+            scale: Heads(n_heads).scale(width),
         })
     }
 

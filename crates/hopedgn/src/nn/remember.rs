@@ -7,10 +7,10 @@ use std::sync::Arc;
 use hopedgn_tensor::{Activation, Tape, Var};
 
 use super::{Layers, Linear, TimeEncoding};
-use crate::Result;
 use crate::config::ModelConfig;
 use crate::encode::{FeatureWidths, HopInput};
 use crate::memory::{MemoryForm, Recalled};
+use crate::{Error, Result};
 
 /// What takes a message into a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +68,9 @@ impl Remember {
         self.form
     }
 
-    /// The value of each node with its message taken in, `[W + Q, d]`.
-    pub(crate) fn recall(self, tape: &mut Tape<'_>, recalled: &Recalled) -> Result<Var> {
+    /// The value of each node with its message taken in, `[W + Q, d]`, and those of the roots, `[2B, d]`.
+    pub(crate) fn recall<'i>(self, tape: &mut Tape<'_>, input: &'i HopInput) -> Result<(&'i Recalled, Var, Var)> {
+        let recalled = input.recalled.as_ref().ok_or(Error::MissingInput)?;
         let Recalled { values, messages, waiting, quiet, .. } = recalled;
         let mut parts = Vec::with_capacity(2);
         if !waiting.is_empty() {
@@ -88,7 +89,8 @@ impl Remember {
         if !quiet.is_empty() || parts.is_empty() {
             parts.push(tape.recall(values, quiet)?);
         }
-        Ok(tape.stack(&parts)?)
+        let nodes = tape.stack(&parts)?;
+        Ok((recalled, nodes, tape.gather(nodes, Arc::clone(&recalled.roots))?))
     }
 
     /// Leaves behind what the events of the batch are remembered by, if they are to be. `nodes` are the values of all

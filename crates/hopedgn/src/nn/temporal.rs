@@ -70,8 +70,6 @@ impl Layers<'_> {
                 .map(|head| layers.weight(&format!("{name}.heads.{head}.{part}"), n_in, drawn_as, d_head))
                 .collect()
         };
-        #[expect(clippy::cast_possible_truncation, reason = "the scale is rounded once")]
-        let scale = (1.0 / (d_head as f64).sqrt()) as f32;
         Ok(TemporalAttention {
             query: heads(self, "query", query, query)?,
             key: heads(self, "key", key, key_drawn_as)?,
@@ -82,7 +80,7 @@ impl Layers<'_> {
                 self.linear_as(&format!("{name}.merge.hidden"), query + raw, query + raw_drawn_as, out)?,
                 self.linear(&format!("{name}.merge.out"), out, out)?,
             ],
-            scale,
+            scale: Heads(n_heads).scale(query),
         })
     }
 }

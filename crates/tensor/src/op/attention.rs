@@ -11,6 +11,15 @@ use crate::{Dropout, Ragged, Result, Shape, Tape, Tensor, Var, cuda};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Heads(pub usize);
 
+impl Heads {
+    /// What scores are multiplied by where the heads share `width`: 1/√ of the width of one.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "the scale is rounded once")]
+    pub fn scale(self, width: usize) -> f32 {
+        (1.0 / ((width / self.0.max(1)) as f64).sqrt()) as f32
+    }
+}
+
 impl Tape<'_> {
     /// softmax(q·kᵀ/√d)·v for each head and sequence, heads side by side, `[T, D]`.
     ///
@@ -112,9 +121,8 @@ impl Form {
         batch.ranges().map(place).collect()
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "the scale is rounded once")]
     fn scale(self) -> f32 {
-        (1.0 / (self.d_head as f64).sqrt()) as f32
+        Heads(self.n_heads).scale(self.d_model)
     }
 
     /// Queries (`part` 0), keys (1) or values (2) of a head of one sequence, `[length, d_head]`.

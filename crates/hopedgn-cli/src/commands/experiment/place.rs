@@ -6,6 +6,8 @@ use clap::Args;
 use ctdg::dataset;
 use ctdg::fetch;
 
+use crate::commands::input::own_folder;
+
 /// Where data sets lie.
 #[derive(Debug, Args)]
 pub(crate) struct Place {
@@ -20,7 +22,7 @@ impl Place {
         if name == dataset::COLLEGEMSG {
             return Ok(name.to_owned());
         }
-        let own = std::env::home_dir().map(|home| home.join(".local/share/hopedgn"));
+        let own = own_folder();
         let known = fetch::Source::named(name).is_ok();
         for folder in self.data_dir.iter().chain(own.as_ref().filter(|_| known)) {
             let fetched = folder.join(name).with_extension(fetch::EXTENSION);
@@ -30,9 +32,8 @@ impl Place {
                 return Ok(file.display().to_string());
             }
         }
-        let to = self.data_dir.as_ref().map(|folder| format!(" --data-dir {}", folder.display())).unwrap_or_default();
         Err(if known {
-            format!("hopedgn data fetch {name}{to}")
+            format!("hopedgn data fetch {name}{}", self.typed())
         } else {
             format!("put {name}.csv.gz into a folder and name that with --data-dir")
         })
