@@ -72,8 +72,11 @@ pub struct Summary {
     pub heuristics: BTreeMap<String, Settings>,
     /// Mean over epochs, validation included.
     pub seconds_per_epoch: f64,
-    /// `cpu` or a GPU's name.
+    /// `cpu` or `cuda`.
     pub device: String,
+    /// The GPU's or the processor's name, where the system says.
+    #[serde(default)]
+    pub hardware: Option<String>,
     /// What products are made of there: `f32`, `tf32` or `bf16`.
     #[serde(default)]
     pub precision: Option<String>,

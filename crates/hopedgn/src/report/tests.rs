@@ -36,6 +36,7 @@ fn summary(epochs: usize) -> Summary {
         heuristics: [("memory".to_owned(), both(0.9)), ("recency".to_owned(), both(0.925))].into(),
         seconds_per_epoch: 15.0,
         device: "cpu".into(),
+        hardware: None,
         precision: None,
         parameters: 1_234_567,
         peak_memory: Some(900 << 20),

@@ -129,6 +129,7 @@ impl Session<'_> {
             heuristics,
             seconds_per_epoch: seconds / history.len().max(1) as f64,
             device: self.device.name().to_owned(),
+            hardware: self.device.card().map(str::to_owned).or_else(processor),
             precision: Some(self.device.precision().as_str().to_owned()),
             parameters: n_values,
             peak_memory: observer.peak_memory(),
@@ -142,4 +143,12 @@ impl Session<'_> {
         let report = Report { title: &title, config_toml: &config_toml, data: Some(data), history, summary };
         self.folder.write(REPORT, report::html(&report))
     }
+}
+
+/// The processor's name, where Linux tells it.
+fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    let cores = text.lines().filter(|line| line.starts_with("model name")).count();
+    Some(format!("{}, {cores} cores", line.split_once(':')?.1.trim()))
 }
