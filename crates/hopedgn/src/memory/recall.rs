@@ -187,21 +187,24 @@ fn places(positions: &Positions, tokens: &PairTokens, queries: &[PairQuery]) -> 
         let (pair, side) = (index / 2, [Side::Src, Side::Dst][index % 2]);
         let PairQuery { src, dst, .. } = queries[pair];
         let [root, other] = if side == Side::Src { [src, dst] } else { [dst, src] };
-        let eight = |node: &NodeId| {
-            let (own, others) = (walks(*node, root), walks(*node, other));
-            own.into_iter().chain(others)
+        let eight = |values: &mut Vec<f32>, nodes: &[NodeId]| {
+            for &node in nodes {
+                values.extend_from_slice(&walks(node, root));
+                values.extend_from_slice(&walks(node, other));
+            }
         };
-        let first: Vec<f32> = tokens.nodes()[tokens.tokens(pair, side)][1..].iter().flat_map(eight).collect();
-        let mut second = Vec::new();
+        let mut hops = [const { Vec::new() }; 3];
+        eight(&mut hops[0], &[root]);
+        eight(&mut hops[1], &tokens.nodes()[tokens.tokens(pair, side)][1..]);
         if tokens.second_starts().len() > 1 {
             for token in tokens.drawn(pair, side) {
-                second.extend(tokens.second_nodes()[tokens.second(token)].iter().flat_map(eight));
+                eight(&mut hops[2], &tokens.second_nodes()[tokens.second(token)]);
             }
         }
-        [eight(&root).collect::<Vec<f32>>(), first, second]
+        hops
     };
     let sides: Vec<[Vec<f32>; 3]> = (0..2 * tokens.n_pairs()).into_par_iter().map(side).collect();
-    let mut all = [0, 1, 2].map(|hop| sides.iter().flat_map(|side| side[hop].iter().copied()).collect::<Vec<f32>>());
+    let mut all = [0, 1, 2].map(|hop| sides.iter().map(|side| &*side[hop]).collect::<Vec<&[f32]>>().concat());
     let mut tensor = |hop: usize| -> Result<Arc<Tensor>> {
         let values = std::mem::take(&mut all[hop]);
         Ok(Tensor::matrix(values.len() / 8, 8, values)?.into())

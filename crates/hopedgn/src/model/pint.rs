@@ -19,10 +19,12 @@
 //! Stands behind the memory of every node, of both hops and of the roots, wherever that enters a layer. A node of the second
 //! hop that neither source nor destination met has no intervals.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ctdg::mite::{PairEncoding, SecondTime};
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Tensor, Var};
+use rayon::prelude::*;
 
 use super::Model;
 use crate::config::ModelConfig;
@@ -210,15 +212,15 @@ struct Fading<'a> {
 
 impl<'a> Fading<'a> {
     fn of(hop: &'a Hop, beta: f32) -> Result<Self> {
-        let (mut weights, mut sums) = (Vec::with_capacity(hop.entries.len), Vec::with_capacity(hop.groups.len()));
-        for group in hop.groups.ranges() {
+        let groups: Vec<_> = hop.groups.ranges().collect();
+        let weigh = |group: &Range<usize>| {
             let slowness = (group.len() as f64 + 1e-4).sqrt();
             #[expect(clippy::cast_possible_truncation, reason = "computed in f64, kept in f32")]
-            let weight = |&age: &f32| (-(f64::from(beta) * f64::from(age)).max(0.0) / slowness).exp2() as f32;
-            let first = weights.len();
-            weights.extend(hop.ages.values()[group].iter().map(weight));
-            sums.push(weights[first..].iter().sum());
-        }
+            let weight = move |&age: &f32| (-(f64::from(beta) * f64::from(age)).max(0.0) / slowness).exp2() as f32;
+            hop.ages.values()[group.clone()].iter().map(weight)
+        };
+        let weights: Vec<f32> = groups.par_iter().flat_map_iter(weigh).collect();
+        let sums: Vec<f32> = groups.into_iter().map(|group| weights[group].iter().sum()).collect();
         let weights = Tensor::matrix(weights.len(), 1, weights)?.into();
         Ok(Self { groups: &hop.groups, weights, sums: Tensor::matrix(sums.len(), 1, sums)?.into() })
     }

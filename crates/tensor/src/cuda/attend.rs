@@ -74,6 +74,31 @@ impl Groups {
         let blocks = most.div_ceil(2 * warps).clamp(1, MOST_BLOCKS);
         Grid { blocks: (size(self.n), size(blocks)), threads: (32, size(warps)), shared: 0 }
     }
+
+    /// A block for each head of every 32 of `most` in every group, where what they look at fits into shared memory. A few
+    /// queries are better taken one by one.
+    fn tiles(&self, most: usize, attend: &Attend) -> Option<Grid> {
+        const FEW: usize = 4;
+        const TILE: usize = 32;
+        const THREADS: u32 = 128;
+        /// What a block has without asking.
+        const MOST_BYTES: usize = 48 << 10;
+        let pitch = attend.d_key.max(attend.d_value) | 1;
+        let of_queries = TILE * (pitch + (self.most_keys | 1)) + self.most_keys * pitch;
+        let of_keys = self.most_queries * (TILE + 1 + pitch);
+        let bytes = 4 * of_queries.max(of_keys);
+        let blocks = (size(self.n), size(attend.n_heads * most.div_ceil(TILE)));
+        let fits = self.most_queries > FEW && bytes <= MOST_BYTES;
+        fits.then(|| Grid { blocks, threads: (THREADS, 1), shared: size(bytes) })
+    }
+
+    /// How to compute something for `most` in every group: the kernel for tiles, or the other.
+    fn cut(&self, most: usize, attend: &Attend, [tiles, rows]: [&'static str; 2]) -> (&'static str, Grid) {
+        match self.tiles(most, attend) {
+            Some(grid) => (tiles, grid),
+            None => (rows, self.grid(most * attend.n_heads)),
+        }
+    }
 }
 
 /// Groups that are on the card already, and what they were made of.
@@ -127,7 +152,8 @@ impl Record<'_> {
             sizes[2],
             scale
         ];
-        self.cuda.launch("attend_forward", groups.grid(groups.most_queries * n_heads), arguments)?;
+        let (kernel, grid) = groups.cut(groups.most_queries, &attend, ["attend_tile_forward", "attend_forward"]);
+        self.cuda.launch(kernel, grid, arguments)?;
         let vars = attend.parts.map(|part| part.var);
         let backward =
             move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| attend.backward(&grad, &weights, &groups, back);
@@ -169,15 +195,18 @@ impl Attend {
             let (to, add) = (place(dq), adds(dq));
             let arguments =
                 args![grad, k, v, table, mask, weights, scores, to, add, steps, n_heads, d_key, d_value, self.scale];
-            let grid = groups.grid(groups.most_queries * self.n_heads);
-            cuda.launch("attend_queries_backward", grid, arguments)?;
+            let kernels = ["attend_tile_queries_backward", "attend_queries_backward"];
+            let (kernel, grid) = groups.cut(groups.most_queries, self, kernels);
+            cuda.launch(kernel, grid, arguments)?;
         }
         if dk.is_some() || dv.is_some() {
             let add = adds(dk) | adds(dv) << 1;
             let (dk, dv) = (place(dk), place(dv));
             let arguments =
                 args![grad, q, table, mask, weights, scores, dk, dv, add, steps, n_heads, d_key, d_value, self.scale];
-            cuda.launch("attend_keys_backward", groups.grid(groups.most_keys * self.n_heads), arguments)?;
+            let kernels = ["attend_tile_keys_backward", "attend_keys_backward"];
+            let (kernel, grid) = groups.cut(groups.most_keys, self, kernels);
+            cuda.launch(kernel, grid, arguments)?;
         }
         Ok(())
     }

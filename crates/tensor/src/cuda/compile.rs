@@ -17,6 +17,7 @@ const SOURCE: &str = concat!(
     include_str!("kernels/values.cu"),
     include_str!("kernels/cells.cu"),
     include_str!("kernels/attend.cu"),
+    include_str!("kernels/attend_tile.cu"),
     include_str!("kernels/attention.cu"),
     include_str!("kernels/attention_mma.cu"),
     include_str!("kernels/fragments.cu"),
@@ -24,7 +25,7 @@ const SOURCE: &str = concat!(
 );
 
 /// Every kernel of the source.
-pub(super) const KERNELS: [&str; 54] = [
+pub(super) const KERNELS: [&str; 57] = [
     "to_elem",
     "add_to",
     "gather",
@@ -73,6 +74,9 @@ pub(super) const KERNELS: [&str; 54] = [
     "attend_forward",
     "attend_queries_backward",
     "attend_keys_backward",
+    "attend_tile_forward",
+    "attend_tile_queries_backward",
+    "attend_tile_keys_backward",
     "attention_forward",
     "attention_backward",
     "attention_forward_mma",
