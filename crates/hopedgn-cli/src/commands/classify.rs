@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use hopedgn::Error;
 use hopedgn::classify::{LabelConfig, Sources};
+use hopedgn::config::data_stem;
 use hopedgn::number::{duration, grouped, percent};
 use hopedgn::record::{Classification, LabelMetrics};
 use hopedgn::run::Session;
@@ -23,11 +24,9 @@ use crate::output::{Outcome, Output};
   hopedgn classify runs/wikipedia
   hopedgn classify runs/wikipedia --seed 1 --epochs 50 --patience 10 --json
 
-The model is frozen; labels are 0 and 1, in the column that --label names. The answer is also kept in
-classification.json in the folder of the run.")]
+The model is frozen. Labels are 0 and 1, in the column that --label names. The answer is also kept
+as classification.json in the folder of the run.")]
 pub(crate) struct Classify {
-    #[command(flatten)]
-    of: Trained,
     /// Passes over the training events at most
     #[arg(long, value_name = "N", default_value_t = LabelConfig::default().epochs)]
     epochs: usize,
@@ -37,6 +36,8 @@ pub(crate) struct Classify {
     /// Decides initial weights and dropout of the classifier [default: the run's]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+    #[command(flatten)]
+    of: Trained,
 }
 
 pub(crate) fn run(args: &Classify, output: &Output) -> anyhow::Result<Outcome> {
@@ -84,7 +85,7 @@ pub(crate) fn run(args: &Classify, output: &Output) -> anyhow::Result<Outcome> {
 }
 
 fn text(found: &Classification, folder: &Path) -> String {
-    let title = format!("labels on {}, {} frozen", found.data, found.model);
+    let title = format!("labels on {}, {} frozen", data_stem(&found.data), found.model);
     let mut table = Table::new([&title, "events", "of label 1", "AUC", "AP"]);
     let cell = |metric: Option<f64>| metric.map_or(String::new(), percent);
     let mut row = |name: &str, events: usize, positives: usize, LabelMetrics { auc, ap }| {

@@ -247,11 +247,11 @@ fn the_classifier_of_nodes_is_that_of_pytorch() {
     let (classifier, mut parameters) = Classifier::new(width, 0).unwrap();
     set(&mut parameters, &written["parameters"]);
     let mut learner = Learner::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
-    let logits = |tape: &mut Tape<'_>, _: &()| -> hopedgn::Result<Vec<f32>> {
+    let logits = |tape: &mut Tape<'_>, (): &()| -> hopedgn::Result<Vec<f32>> {
         let logits = classifier.logits(tape, &nodes, Dropout::NONE)?;
         Ok(tape.read(logits)?)
     };
-    let loss = |tape: &mut Tape<'_>, _: &()| -> hopedgn::Result<Var> {
+    let loss = |tape: &mut Tape<'_>, (): &()| -> hopedgn::Result<Var> {
         let logits = classifier.logits(tape, &nodes, Dropout::NONE)?;
         Ok(tape.bce_with_logits(logits, &targets, targets.len())?)
     };
