@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Train(Box<commands::train::Train>),
     Evaluate(Box<commands::evaluate::Evaluate>),
     Score(Box<commands::score::Score>),
+    Classify(Box<commands::classify::Classify>),
     Wl(Box<commands::wl::Wl>),
     Lab(commands::lab::Lab),
     /// Run a grid of models, data sets and seeds, and compare it with the paper

@@ -1,6 +1,7 @@
 //! One module per command: its arguments, the library call, the printing.
 
 pub(crate) mod bench;
+pub(crate) mod classify;
 pub(crate) mod data;
 mod device;
 pub(crate) mod evaluate;
@@ -26,6 +27,7 @@ pub(crate) fn run(command: Command, output: &Output) -> anyhow::Result<Outcome> 
         Command::Train(args) => train::run(&args, output),
         Command::Evaluate(args) => evaluate::run(&args, output),
         Command::Score(args) => score::run(&args, output),
+        Command::Classify(args) => classify::run(&args, output),
         Command::Selftest(args) => selftest::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
         Command::Wl(args) => wl::run(*args, output),

@@ -92,6 +92,27 @@ pub enum Error {
         /// MiB.
         most: usize,
     },
+    /// Labels that nothing can be learned from.
+    #[error(
+        "found {found}; node classification needs events of both labels, 0 and 1; Wikipedia and Reddit of JODIE have them"
+    )]
+    Labels {
+        /// Which, and where.
+        found: String,
+    },
+    /// More sources than memory can hold.
+    #[error(
+        "the sources of {n_events} events would take {needed} MiB, of which {free} MiB are free; end other programs, or use a \
+         machine with more memory"
+    )]
+    TooManySources {
+        /// Events.
+        n_events: usize,
+        /// MiB.
+        needed: u64,
+        /// MiB.
+        free: u64,
+    },
     /// A model whose scores cannot be taken apart by events.
     #[error(
         "found {model}, which {why}; expected a model that sees the newest events of both nodes one by one (HopeDGN, \

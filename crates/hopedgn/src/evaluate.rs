@@ -84,6 +84,20 @@ impl<'a, 'm> ModelScorer<'a, 'm> {
         Self { scorer, weights, memory, at_hand: Vec::new() }
     }
 
+    /// What stands for the source of each of `queries`, which are the events of `batches` one after another, row after row.
+    pub(crate) fn sources(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
+        let Some(memory) = &mut self.memory else {
+            return self.scorer.sources(self.weights, queries, batches.first().map_or(1, |batch| batch.len()));
+        };
+        let (mut sources, mut rest) = (Vec::new(), queries);
+        for &batch in batches {
+            let (of_batch, others) = rest.split_at(batch.len());
+            sources.extend(self.scorer.sources_with(self.weights, of_batch, memory, batch)?);
+            rest = others;
+        }
+        Ok(sources)
+    }
+
     /// The memory, which knows all batches but the one that was asked about last, if single scores were asked for.
     pub(crate) fn into_memory(self) -> Option<Memory<'m>> {
         self.memory

@@ -77,6 +77,17 @@ impl Examination<'_> {
         Ok(Some(memory))
     }
 
+    /// The model by itself, before the first event.
+    pub(crate) fn scorer_from_the_beginning(&self) -> Result<ModelScorer<'_, '_>> {
+        let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
+        let memory = self.model.memory().map(|form| -> Result<Memory<'_>> {
+            let mut memory = Memory::new(self.weights.device(), form, self.task.stream, &[])?;
+            memory.as_usual_in(self.memory.ok_or(Error::NoMemory)?);
+            Ok(memory)
+        });
+        Ok(ModelScorer::new(scorer, self.weights, memory.transpose()?))
+    }
+
     fn scorers(&self, pass: Pass) -> Result<Named<'_>> {
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
         let mut names = vec![self.model.config().name.as_str().to_owned()];

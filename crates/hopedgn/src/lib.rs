@@ -13,6 +13,7 @@
 //! | [`answer`], [`explain`] | the scores of any pairs, and why a pair got its score |
 //! | [`lab`] | which models tell which graphs and pairs apart |
 //! | [`train`] | the training loop |
+//! | [`classify`] | node classification with a trained model |
 //! | [`run`] | run folders: state, metrics, summary, report |
 //! | [`experiment`] | grids of runs as data, and their tables beside the paper's |
 //! | [`report`], [`tensorboard`] | a run for people and for `TensorBoard` |
@@ -22,6 +23,7 @@
 mod ahead;
 pub mod answer;
 pub mod bench;
+pub mod classify;
 pub mod config;
 pub mod encode;
 mod error;

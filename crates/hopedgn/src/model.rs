@@ -59,6 +59,11 @@ pub trait Model: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// What stands for both nodes of each pair when they meet, `[2B, d-out]`: source, destination, source of the next pair, … .
+    /// To a model that knows nothing but pairs ([`Layout::Pairs`]) a node is its pair with itself: asked about that, it answers
+    /// with one row for each, `[B, d-out]`.
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var>;
+
     /// The logit of each pair, `[B, 1]`.
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var>;
 }

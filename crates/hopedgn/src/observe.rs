@@ -1,6 +1,6 @@
 //! How long work tells where it is, and how it is asked to stop.
 
-use crate::record::EpochRecord;
+use crate::record::{EpochRecord, LabelEpoch};
 
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,10 @@ pub enum Stage {
     Evaluate,
     /// Events of a ranking.
     Rank,
+    /// Batches whose sources are embedded.
+    Embed,
+    /// Epochs of learning labels.
+    Classify,
 }
 
 /// Someone who watches long work. Every method may be left as it is.
@@ -30,6 +34,11 @@ pub trait Observer {
         let _ = record;
     }
 
+    /// An epoch of learning labels is over.
+    fn label_epoch(&mut self, record: &LabelEpoch) {
+        let _ = record;
+    }
+
     /// Asked after every batch: whether to put everything down in good order.
     fn wants_to_stop(&self) -> bool {
         false
@@ -42,6 +51,11 @@ pub trait Observer {
 
     /// Most memory the program held, in bytes, if known.
     fn peak_memory(&self) -> Option<u64> {
+        None
+    }
+
+    /// Memory that can still be had, in bytes, if known.
+    fn free_memory(&self) -> Option<u64> {
         None
     }
 }

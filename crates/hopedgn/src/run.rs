@@ -8,12 +8,14 @@
 //! | `model.safetensors` | the best weights so far |
 //! | `state.safetensors` | the newest weights, Adam's state and progress: what `--resume` goes on from |
 //! | `summary.json` | final metrics, once training is over |
+//! | `classification.json` | how well labels are told, once that was asked |
 //! | `report.html` | all of it for a person |
 //! | `events.out.tfevents.*` | the same for `TensorBoard` |
 //!
 //! Each file is written beside its place and renamed, in an order that leaves the folder fit to be resumed whenever the
 //! program dies: the state names the epochs it knows, and whatever was written ahead of it is written again, the same.
 
+mod classify;
 mod manifest;
 mod session;
 
@@ -29,7 +31,7 @@ use crate::config::Config;
 use crate::encode::FeatureWidths;
 use crate::memory::MemoryState;
 use crate::model::{self, Model};
-use crate::record::{EpochRecord, Summary};
+use crate::record::{Classification, EpochRecord, Summary};
 use crate::{Error, Result};
 
 pub use manifest::{DataRecord, Manifest};
@@ -41,6 +43,7 @@ const METRICS: &str = "metrics.jsonl";
 const MODEL: &str = "model.safetensors";
 const STATE: &str = "state.safetensors";
 const SUMMARY: &str = "summary.json";
+const CLASSIFICATION: &str = "classification.json";
 const REPORT: &str = "report.html";
 const EVENTS: &str = "events.out.tfevents";
 
@@ -101,7 +104,7 @@ impl RunFolder {
         let file = File::create(&path).map_err(|source| ctdg::Error::io(&path, "create", source))?;
         // Some file systems cannot lock: then nobody is protected, and nobody hindered.
         if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
-            let detail = "another program is training in it; wait for it, or stop it";
+            let detail = "another program is at work in it; wait for it, or stop it";
             return Err(Error::Run { folder: self.path.clone(), detail: detail.into() });
         }
         Ok(RunLock { _file: file })
@@ -118,14 +121,18 @@ impl RunFolder {
         }
     }
 
-    fn remove_summary(&self) -> Result<()> {
-        let path = self.path.join(SUMMARY);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(ctdg::Error::io(&path, "remove", error).into())
+    /// Removes what is said of weights that are about to be replaced.
+    fn remove_results(&self) -> Result<()> {
+        for name in [SUMMARY, CLASSIFICATION] {
+            let path = self.path.join(name);
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(ctdg::Error::io(&path, "remove", error).into());
+                }
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// The settings.
@@ -147,6 +154,11 @@ impl RunFolder {
     /// The final metrics, if training is over.
     pub fn summary(&self) -> Result<Option<Summary>> {
         if self.path.join(SUMMARY).is_file() { self.read_json(SUMMARY).map(Some) } else { Ok(None) }
+    }
+
+    /// How well labels are told, if that was asked.
+    pub fn classification(&self) -> Result<Option<Classification>> {
+        if self.path.join(CLASSIFICATION).is_file() { self.read_json(CLASSIFICATION).map(Some) } else { Ok(None) }
     }
 
     /// The model with its best weights, and what it remembered when they were validated.

@@ -1,5 +1,6 @@
 //! The one way from pairs to scores, for training, evaluation and answers alike.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use ctdg::event::EventId;
@@ -66,7 +67,7 @@ impl<'a> PairScorer<'a> {
     /// Only [`Padding::Dyglib`] knows groups: every `group` consecutive queries are padded together.
     pub fn logits(&mut self, weights: &Weights, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
         self.look_up(queries, 0);
-        self.past.score(weights, &self.tokens, queries, group)
+        self.past.score(weights, &self.tokens, queries, group, Wanted::Logits)
     }
 
     /// The same with what `memory` knows. It remembers `events`, which the first queries are, afterwards.
@@ -77,11 +78,42 @@ impl<'a> PairScorer<'a> {
         memory: &mut Memory<'_>,
         events: &[EventId],
     ) -> Result<Vec<f32>> {
+        self.recalled(weights, queries, memory, events, Wanted::Logits)
+    }
+
+    /// What stands for the source of each of `queries`, `[queries, d-out]` row after row, without dropout.
+    pub fn sources(&mut self, weights: &Weights, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
+        let with_itself = |query: &PairQuery| PairQuery { dst: query.src, ..*query };
+        let queries: Cow<'_, [PairQuery]> = match self.past.model.layout() {
+            Layout::Pairs(_) => queries.iter().map(with_itself).collect(),
+            _ => queries.into(),
+        };
+        self.look_up(&queries, 0);
+        self.past.score(weights, &self.tokens, &queries, group, Wanted::Sources)
+    }
+
+    /// The same with what `memory` knows. It remembers `events`, which the first queries are, afterwards.
+    pub fn sources_with(
+        &mut self,
+        weights: &Weights,
+        queries: &[PairQuery],
+        memory: &mut Memory<'_>,
+        events: &[EventId],
+    ) -> Result<Vec<f32>> {
+        self.recalled(weights, queries, memory, events, Wanted::Sources)
+    }
+
+    fn recalled(
+        &mut self,
+        weights: &Weights,
+        queries: &[PairQuery],
+        memory: &mut Memory<'_>,
+        events: &[EventId],
+        wanted: Wanted,
+    ) -> Result<Vec<f32>> {
         self.look_up(queries, 0);
-        let input = self.past.remembered(&self.tokens, queries, memory, events)?;
-        let scores =
-            weights.evaluate(&[staged(weights.device(), input)?], |tape, input| self.past.forward(tape, input))?;
-        Ok(scores.concat())
+        let input = staged(weights.device(), self.past.remembered(&self.tokens, queries, memory, events)?)?;
+        Ok(weights.evaluate(&[input], |tape, input| self.past.forward(tape, input, wanted))?.concat())
     }
 
     /// All that comes before the model, for measuring: looks up the past of `queries` and lays out the input. The number
@@ -201,7 +233,7 @@ pub(crate) fn score_tokens(
     tokens: &PairTokens,
     queries: &[PairQuery],
 ) -> Result<Vec<f32>> {
-    Past { model, tables: tables.clone(), store }.score(weights, tokens, queries, 1)
+    Past { model, tables: tables.clone(), store }.score(weights, tokens, queries, 1, Wanted::Logits)
 }
 
 /// A model and what it looks back on.
@@ -212,24 +244,48 @@ struct Past<'a> {
     store: &'a Store,
 }
 
+/// What a model is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Logits,
+    Sources,
+}
+
 impl Past<'_> {
-    fn score(&self, weights: &Weights, tokens: &PairTokens, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
+    fn score(
+        &self,
+        weights: &Weights,
+        tokens: &PairTokens,
+        queries: &[PairQuery],
+        group: usize,
+        wanted: Wanted,
+    ) -> Result<Vec<f32>> {
         let device = weights.device();
         let plan = self.plan(device.rows_to_score(), tokens, group);
         let scores = if device.is_gpu() {
             // All threads lay out what the card then reads.
             let ready = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?);
             let inputs: Vec<Input> = plan.par_iter().with_max_len(1).map(ready).collect::<Result<_>>()?;
-            weights.evaluate(&inputs, |tape, input| self.forward(tape, input))?
+            weights.evaluate(&inputs, |tape, input| self.forward(tape, input, wanted))?
         } else {
-            weights.evaluate(&plan, |tape, chunk| self.forward(tape, &self.input(tokens, queries, chunk)?))?
+            weights.evaluate(&plan, |tape, chunk| self.forward(tape, &self.input(tokens, queries, chunk)?, wanted))?
         };
         Ok(scores.concat())
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, input: &Input) -> Result<Vec<f32>> {
-        let logits = self.model.logits(tape, input, Dropout::NONE)?;
-        Ok(tape.read(logits)?)
+    fn forward(&self, tape: &mut Tape<'_>, input: &Input, wanted: Wanted) -> Result<Vec<f32>> {
+        if wanted == Wanted::Logits {
+            let logits = self.model.logits(tape, input, Dropout::NONE)?;
+            return Ok(tape.read(logits)?);
+        }
+        let nodes = self.model.nodes(tape, input, Dropout::NONE)?;
+        if matches!(input, Input::Pairs(_)) {
+            return Ok(tape.read(nodes)?); // A row for each.
+        }
+        let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
+        let beside = tape.reshape(nodes, rows / 2, 2 * cols)?; // [B, 2·d-out]
+        let sources = tape.columns(beside, 0, cols)?;
+        Ok(tape.read(sources)?)
     }
 
     fn input(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<Input> {

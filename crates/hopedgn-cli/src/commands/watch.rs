@@ -6,13 +6,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 use hopedgn::observe::{Observer, Stage};
-use hopedgn::record::{EpochRecord, LinkMetrics};
+use hopedgn::record::{EpochRecord, LabelEpoch, LinkMetrics};
 use indicatif::ProgressBar;
 
 use crate::commands::memory;
 use crate::output::Output;
 use crate::progress;
-use hopedgn::number::duration;
+use hopedgn::number::{duration, percent};
 
 /// Watches training and evaluation.
 pub(crate) struct Watch<'o> {
@@ -23,6 +23,8 @@ pub(crate) struct Watch<'o> {
     n_epochs: usize,
     /// When the first epoch of this sitting began, and how many were over then.
     start: (Instant, usize),
+    /// The best epoch of learning labels so far, and its AUC.
+    best_label: Option<(usize, f64)>,
 }
 
 impl<'o> Watch<'o> {
@@ -39,7 +41,7 @@ impl<'o> Watch<'o> {
             quiet.remark("\nfinishing the step at hand; press Ctrl-C again to stop at once");
         })
         .context("could not listen for Ctrl-C")?;
-        Ok(Self { output, stop, bar: None, n_epochs: 0, start: (Instant::now(), 0) })
+        Ok(Self { output, stop, bar: None, n_epochs: 0, start: (Instant::now(), 0), best_label: None })
     }
 
     fn clear(&mut self) {
@@ -63,6 +65,8 @@ impl Observer for Watch<'_> {
                 Stage::Train => "training",
                 Stage::Evaluate => "evaluating",
                 Stage::Rank => "ranking",
+                Stage::Embed => "embedding",
+                Stage::Classify => "learning labels",
             };
             self.bar = Some((stage, total, progress::steps(self.output, what, total as u64)));
         }
@@ -97,6 +101,21 @@ impl Observer for Watch<'_> {
         ));
     }
 
+    /// One line in ten: there are hundreds, and each takes a moment.
+    fn label_epoch(&mut self, record: &LabelEpoch) {
+        let LabelEpoch { epoch, loss, auc, better } = *record;
+        if let Some(auc) = auc.filter(|_| better) {
+            self.best_label = Some((epoch, auc));
+        }
+        if epoch != 1 && !epoch.is_multiple_of(10) {
+            return;
+        }
+        self.clear();
+        let best = self.best_label.filter(|_| !better).map(|(at, auc)| format!(", best {} at {at}", percent(auc)));
+        let auc = auc.map_or("none".to_owned(), percent);
+        self.output.remark(format_args!("epoch {epoch:>3}  loss {loss:.5}  val AUC {auc}{}", best.unwrap_or_default()));
+    }
+
     fn wants_to_stop(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
@@ -107,6 +126,10 @@ impl Observer for Watch<'_> {
 
     fn peak_memory(&self) -> Option<u64> {
         memory::peak()
+    }
+
+    fn free_memory(&self) -> Option<u64> {
+        memory::free()
     }
 }
 

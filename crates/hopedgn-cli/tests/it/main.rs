@@ -1,5 +1,6 @@
 //! The command from outside, in one binary.
 
+mod classify;
 mod data;
 mod experiment;
 mod fetch;

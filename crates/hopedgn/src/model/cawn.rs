@@ -246,7 +246,7 @@ impl Model for Cawn {
         Layout::Hops(HopLayout { with_landing: true, ..HopLayout::default() })
     }
 
-    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let walks = Walks::of(input);
         let walked = self.walked(tape, input, &walks)?;
@@ -256,7 +256,11 @@ impl Model for Cawn {
         }
         let x = self.block.forward(tape, x, x, &walks.groups, &walks.groups, dropout)?;
         let mean = tape.segment_mean(x, &walks.groups)?; // [2B, width]
-        let embedding = self.output.forward(tape, mean, None)?;
-        self.head.forward(tape, embedding)
+        self.output.forward(tape, mean, None)
+    }
+
+    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let nodes = self.nodes(tape, input, dropout)?;
+        self.head.forward(tape, nodes)
     }
 }

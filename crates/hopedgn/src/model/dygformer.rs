@@ -84,7 +84,7 @@ impl Model for DyGFormer {
         Layout::Patches { with_roots: false, with_counts: true }
     }
 
-    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.patches()?;
         let mut channels = self.patches.channels(tape, input)?.to_vec(); // [S, d] each
         let cooccurrence = self.cooccurrence(tape, input)?;
@@ -93,7 +93,11 @@ impl Model for DyGFormer {
             let x = mite.forward(tape, input.mite.as_ref())?;
             channels.push(self.patches.shared(tape, input, channel, x)?);
         }
-        let nodes = self.patches.embed(tape, &channels, input, &input.sides, dropout)?; // [2B, d-out]
+        self.patches.embed(tape, &channels, input, &input.sides, dropout)
+    }
+
+    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let nodes = self.nodes(tape, input, dropout)?;
         self.head.forward(tape, nodes)
     }
 }

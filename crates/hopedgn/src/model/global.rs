@@ -216,6 +216,11 @@ impl Model for GlobalHopeDgn {
         self.global_layout().check_nodes(n_nodes)
     }
 
+    /// As in k-DWL, where the tuple (u, u) has the colour of `u`.
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        self.embed(tape, input.pairs()?, dropout)
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         self.pair_logits(tape, input.pairs()?, dropout)
     }

@@ -94,7 +94,7 @@ impl GraphMixer {
     }
 
     /// Features of each root and a little of its neighbours', `[2B, Dn]`; nothing where the data set has none.
-    fn nodes(&self, tape: &mut Tape<'_>, known: &Known<'_>) -> Result<Option<Var>> {
+    fn features(&self, tape: &mut Tape<'_>, known: &Known<'_>) -> Result<Option<Var>> {
         let HopInput { roots, node_means, .. } = known.input();
         let Some(own) = known.nodes(tape, roots)? else { return Ok(None) };
         let means = tape.input(node_means.clone().ok_or(Error::MissingInput)?); // [2B, Dn]
@@ -122,7 +122,7 @@ impl Model for GraphMixer {
         })
     }
 
-    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let known = Known::new(tape, input, self.mite)?;
         let (mut slots, bias) = self.slots(tape, &known)?; // [2B·K, d]
@@ -133,11 +133,15 @@ impl Model for GraphMixer {
         let roots = &input.roots;
         let groups = Ragged::from_lengths(std::iter::repeat_n(self.config.neighbors, roots.len));
         let events = tape.segment_mean(slots, &groups)?; // [2B, d]
-        let nodes = self.nodes(tape, &known)?;
+        let features = self.features(tape, &known)?;
         let mite = known.mite(tape, roots)?;
-        let joined: Vec<Var> = [events].into_iter().chain(nodes).chain(mite).collect();
+        let joined: Vec<Var> = [events].into_iter().chain(features).chain(mite).collect();
         let joined = tape.concat(&joined)?; // [2B, d + Dn + Dm]
-        let nodes = self.output.forward(tape, joined, None)?; // [2B, d]
+        self.output.forward(tape, joined, None)
+    }
+
+    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let nodes = self.nodes(tape, input, dropout)?;
         self.head.forward(tape, nodes)
     }
 }

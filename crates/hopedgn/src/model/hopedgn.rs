@@ -25,7 +25,7 @@
 //! is weaker.
 
 use ctdg::mite::PairEncoding;
-use hopedgn_tensor::{Activation, Dropout, Parameters, Shape, Tape, Var};
+use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Var};
 
 use super::Model;
 use super::patches::{Patches, channel};
@@ -73,6 +73,18 @@ impl HopeDgn {
 
     /// The embedding of each pair, `[B, d-out]`; with node pooling those of its two nodes side by side, `[B, 2·d-out]`.
     pub fn embed(&self, tape: &mut Tape<'_>, input: &PairInput, dropout: Dropout) -> Result<Var> {
+        match self.config.pooling {
+            Pooling::Pair => self.pooled(tape, input, &input.pairs, dropout),
+            Pooling::Node => {
+                let nodes = self.pooled(tape, input, &input.sides, dropout)?; // [2B, d-out]
+                let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
+                Ok(tape.reshape(nodes, rows / 2, 2 * cols)?)
+            }
+        }
+    }
+
+    /// The mean of the tokens of each of `pools`, projected, `[pools, d-out]`.
+    fn pooled(&self, tape: &mut Tape<'_>, input: &PairInput, pools: &Ragged, dropout: Dropout) -> Result<Var> {
         let [nodes, edges, times] = self.patches.channels(tape, input)?; // [S, d] each
         let mite = match &self.mite {
             Some(mite) => {
@@ -81,16 +93,7 @@ impl HopeDgn {
             }
             None => self.mite_channel.forward(tape, input.pairs.total(), |_| Err(crate::Error::MissingInput))?,
         };
-        let pools = match self.config.pooling {
-            Pooling::Pair => &input.pairs,
-            Pooling::Node => &input.sides,
-        };
-        let embedding = self.patches.embed(tape, &[nodes, edges, times, mite], input, pools, dropout)?;
-        let Shape::Matrix(rows, cols) = tape.shape(embedding) else { return Ok(embedding) };
-        match self.config.pooling {
-            Pooling::Pair => Ok(embedding),
-            Pooling::Node => Ok(tape.reshape(embedding, rows / 2, 2 * cols)?),
-        }
+        self.patches.embed(tape, &[nodes, edges, times, mite], input, pools, dropout)
     }
 }
 
@@ -105,6 +108,12 @@ impl Model for HopeDgn {
 
     fn layout(&self) -> Layout {
         Layout::Patches { with_roots: true, with_counts: false }
+    }
+
+    /// The mean over each side's own tokens, as the paper has it for tasks about nodes, whatever a pair is embedded by.
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let input = input.patches()?;
+        self.pooled(tape, input, &input.sides, dropout)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -63,7 +63,7 @@ impl Model for Jodie {
         Some(self.memory.form())
     }
 
-    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let (recalled, nodes, roots) = self.memory.recall(tape, input)?; // …, [2B, d]
         self.memory.remember(tape, input, nodes, roots)?;
@@ -74,7 +74,11 @@ impl Model for Jodie {
         let ones = tape.repeat_row(one, input.roots.len)?;
         let factor = tape.add(ones, drift)?;
         let drifted = tape.mul(roots, factor)?;
-        let embedding = tape.dropout(drifted, dropout);
-        self.head.forward(tape, embedding)
+        Ok(tape.dropout(drifted, dropout))
+    }
+
+    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let nodes = self.nodes(tape, input, dropout)?;
+        self.head.forward(tape, nodes)
     }
 }

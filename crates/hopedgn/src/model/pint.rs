@@ -239,11 +239,15 @@ impl Model for Pint {
         Some(self.memory.form())
     }
 
-    fn logits(&self, tape: &mut Tape<'_>, input: &Input, _: Dropout) -> Result<Var> {
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, _: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let (recalled, memories, roots) = self.memory.recall(tape, input)?; // [U, d], [2B, d]
         self.memory.remember(tape, input, memories, roots)?;
-        let embedded = self.embed(tape, input, recalled, memories)?;
-        self.head.forward(tape, embedded)
+        self.embed(tape, input, recalled, memories)
+    }
+
+    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let nodes = self.nodes(tape, input, dropout)?;
+        self.head.forward(tape, nodes)
     }
 }

@@ -108,7 +108,7 @@ impl Model for Tcl {
         self.config.encoding(self.config.neighbors + 1)
     }
 
-    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let sides = Sides::of(input);
         let one_each = Ragged::from_lengths(std::iter::repeat_n(1, input.roots.len));
@@ -123,7 +123,11 @@ impl Model for Tcl {
             }
             x = block.forward(tape, lookers, other, groups, &sides.partner_groups, dropout.site(place + 1))?;
         }
-        let nodes = self.output.forward(tape, x, None)?; // [2B, d]
+        self.output.forward(tape, x, None)
+    }
+
+    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let nodes = self.nodes(tape, input, dropout)?;
         self.head.forward(tape, nodes)
     }
 }

@@ -128,7 +128,7 @@ impl Model for Tgat {
         self.config.hops(SecondTime::Event)
     }
 
-    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let (roots, first) = (&input.roots, &input.first);
         let known = Known::new(tape, input, self.mite)?;
@@ -142,6 +142,11 @@ impl Model for Tgat {
             let neighbours = self.layer(tape, at(1, 1), (raw[1], second, further_met), [raw[1], further])?; // [F, d]
             nodes = self.layer(tape, at(2, 2), (raw[0], first, met), [Some(nodes), Some(neighbours)])?;
         }
+        Ok(nodes)
+    }
+
+    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let nodes = self.nodes(tape, input, dropout)?;
         self.head.forward(tape, nodes)
     }
 }

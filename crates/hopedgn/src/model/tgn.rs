@@ -129,7 +129,7 @@ impl Model for Tgn {
         Some(self.memory.form())
     }
 
-    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let (recalled, nodes, roots) = self.memory.recall(tape, input)?; // …, [2B, d]
         if self.config.name == ModelName::Dyrep {
@@ -137,10 +137,14 @@ impl Model for Tgn {
                 let told = self.attend(tape, input, nodes, dropout)?;
                 self.memory.remember(tape, input, nodes, told)?;
             }
-            return self.head.forward(tape, roots);
+            return Ok(roots);
         }
         self.memory.remember(tape, input, nodes, roots)?;
-        let embedding = self.attend(tape, input, nodes, dropout)?;
-        self.head.forward(tape, embedding)
+        self.attend(tape, input, nodes, dropout)
+    }
+
+    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let nodes = self.nodes(tape, input, dropout)?;
+        self.head.forward(tape, nodes)
     }
 }

@@ -65,7 +65,7 @@ impl Session<'_> {
         observer.start(trainer.progress().history.len(), self.config.train.epochs);
         if !trainer.is_done() {
             // What was tested is about to be replaced.
-            self.folder.remove_summary()?;
+            self.folder.remove_results()?;
         }
         while !trainer.is_done() {
             let save = &mut |trainer: &Trainer<'_>| self.folder.write(STATE, trainer.save()?);
@@ -146,7 +146,7 @@ impl Session<'_> {
 }
 
 /// The processor's name, where Linux tells it.
-fn processor() -> Option<String> {
+pub(super) fn processor() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
     let cores = text.lines().filter(|line| line.starts_with("model name")).count();

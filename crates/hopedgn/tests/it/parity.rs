@@ -1,11 +1,13 @@
 //! Values, gradients and losses of PyTorch; see `fixtures/hopedgn` and `fixtures/models`.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use ctdg::event::{Columns, EventId, EventStream, Features, NodeId, NodeNames};
 use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
+use hopedgn::classify::Classifier;
 use hopedgn::config::{Config, ModelConfig};
 use hopedgn::encode::{FeatureTables, FeatureWidths};
 use hopedgn::memory::Memory;
@@ -13,7 +15,7 @@ use hopedgn::model::{self, HopeDgn, Model};
 use hopedgn::score::{Lesson, PairScorer};
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
-use hopedgn_tensor::{AdamConfig, Device, Gradients, Learner, Parameters};
+use hopedgn_tensor::{AdamConfig, Device, Dropout, Gradients, Learner, Parameters, Tape, Tensor, Var, Weights};
 use serde_json::Value;
 
 /// `f32` against PyTorch's `f64`, relative to the larger of 1 and the largest value: two blocks deep, some tens of
@@ -115,12 +117,16 @@ impl Case {
     }
 
     fn assert_close(&self, what: &str, got: &[f32], expected: &[f32], tolerance: f64) {
-        assert_eq!(got.len(), expected.len(), "{} {what}", self.name);
-        let scale = expected.iter().fold(1.0_f64, |max, x| max.max(f64::from(x.abs())));
-        for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
-            let off = (f64::from(*got) - f64::from(*expected)).abs();
-            assert!(off <= tolerance * scale, "{} {what} {at}: {got}, PyTorch has {expected}", self.name);
-        }
+        assert_close(&format!("{} {what}", self.name), got, expected, tolerance);
+    }
+}
+
+fn assert_close(what: &str, got: &[f32], expected: &[f32], tolerance: f64) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    let scale = expected.iter().fold(1.0_f64, |max, x| max.max(f64::from(x.abs())));
+    for (at, (got, expected)) in got.iter().zip(expected).enumerate() {
+        let off = (f64::from(*got) - f64::from(*expected)).abs();
+        assert!(off <= tolerance * scale, "{what} {at}: {got}, PyTorch has {expected}");
     }
 }
 
@@ -214,6 +220,53 @@ fn ten_losses_are_those_of_pytorch() {
             let loss = learner.results(0).unwrap()[0].loss;
             assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {step}: {loss} {expected}", case.name);
         }
+    }
+}
+
+/// The paper's equation for tasks about nodes, also of models that were trained with a mean over the pair.
+#[test]
+fn sources_of_hopedgn_are_those_of_pytorch() {
+    let nodes = fixture("hopedgn/nodes.json");
+    for case in Case::of("hopedgn/cases.json") {
+        let (model, parameters) = case.model();
+        let store = Store::build(&case.stream).unwrap();
+        let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
+        let weights = Weights::new(&Device::cpu(), parameters).unwrap();
+        let sources = scorer.sources(&weights, &case.queries, case.group()).unwrap();
+        let expected = &nodes[case.written["name"].as_str().unwrap()];
+        case.assert_close("source", &sources, &numbers(&expected["values"]), TOLERANCE);
+    }
+}
+
+#[test]
+fn the_classifier_of_nodes_is_that_of_pytorch() {
+    let written = &fixture("models/classifier.json")[0];
+    let (nodes, targets) = (numbers(&written["nodes"]["values"]), numbers(&written["targets"]));
+    let width = nodes.len() / targets.len();
+    let nodes = Arc::new(Tensor::matrix(targets.len(), width, nodes).unwrap());
+    let (classifier, mut parameters) = Classifier::new(width, 0).unwrap();
+    set(&mut parameters, &written["parameters"]);
+    let mut learner = Learner::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
+    let logits = |tape: &mut Tape<'_>, (): &()| -> hopedgn::Result<Vec<f32>> {
+        let logits = classifier.logits(tape, &nodes, Dropout::NONE)?;
+        Ok(tape.read(logits)?)
+    };
+    let loss = |tape: &mut Tape<'_>, (): &()| -> hopedgn::Result<Var> {
+        let logits = classifier.logits(tape, &nodes, Dropout::NONE)?;
+        Ok(tape.bce_with_logits(logits, &targets, targets.len())?)
+    };
+    let got = learner.weights().evaluate(&[()], logits).unwrap().concat();
+    assert_close("logit", &got, &numbers(&written["logits"]), TOLERANCE);
+    let (start, gradients) = learner.differentiate(&[()], loss).unwrap();
+    assert!((start - written["loss"].as_f64().unwrap()).abs() < TOLERANCE);
+    for (id, name, _) in parameters.iter() {
+        let expected = numbers(&written["gradients"][name]["values"]);
+        assert_close(name, gradients.parameter(id).values(), &expected, TOLERANCE);
+    }
+    for (step, expected) in numbers(&written["losses"]).into_iter().enumerate() {
+        learner.step(&[()], loss).unwrap();
+        let now = learner.results(0).unwrap()[0].loss;
+        assert!((now - f64::from(expected)).abs() < LOSS_TOLERANCE, "{step}: {now} {expected}");
     }
 }
 

@@ -142,7 +142,7 @@ fn a_folder_in_use_is_refused() {
     let error = Session { folder: &run, config: &config, task: &task, device: &Device::cpu() }
         .train(&mut Unobserved)
         .unwrap_err();
-    assert!(error.to_string().contains("another program is training in it"), "{error}");
+    assert!(error.to_string().contains("another program is at work in it"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! The classifier of nodes: a perceptron with two hidden layers.
+//!
+//! Shapes: `B` nodes, `d` width of what stands for one.
+
+use std::sync::Arc;
+
+use hopedgn_tensor::{Activation, Dropout, Parameters, Tape, Tensor, Var};
+
+use crate::Result;
+use crate::nn::{Layers, Linear};
+
+/// Widths of the hidden layers, DyGLib's.
+const HIDDEN: [usize; 2] = [80, 10];
+
+/// The classifier without its weights, which lie in [`Parameters`].
+#[derive(Debug, Clone, Copy)]
+pub struct Classifier {
+    hidden: [Linear; 2],
+    out: Linear,
+}
+
+impl Classifier {
+    /// For nodes of `width` values, with weights drawn from `seed`.
+    pub fn new(width: usize, seed: u64) -> Result<(Self, Parameters)> {
+        let mut parameters = Parameters::default();
+        let layers = &mut Layers::new(&mut parameters, seed);
+        let classifier = Self {
+            hidden: [
+                layers.linear("classifier.1", width, HIDDEN[0])?,
+                layers.linear("classifier.2", HIDDEN[0], HIDDEN[1])?,
+            ],
+            out: layers.linear("classifier.3", HIDDEN[1], 1)?,
+        };
+        Ok((classifier, parameters))
+    }
+
+    /// The logit of each of `nodes` `[B, d]`, `[B, 1]`.
+    pub fn logits(&self, tape: &mut Tape<'_>, nodes: &Arc<Tensor>, dropout: Dropout) -> Result<Var> {
+        let mut x = tape.input(Arc::clone(nodes));
+        for (layer, place) in self.hidden.iter().zip(0..) {
+            x = layer.forward(tape, x, Some(Activation::Relu))?; // [B, 80], then [B, 10]
+            x = tape.dropout(x, dropout.site(place));
+        }
+        self.out.forward(tape, x, None)
+    }
+}

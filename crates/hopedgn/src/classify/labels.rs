@@ -1,0 +1,54 @@
+//! Which events have which label.
+
+use ctdg::event::EventId;
+
+use crate::number::grouped;
+use crate::record::Parts;
+use crate::task::Task;
+use crate::{Error, Result};
+
+/// The events of each part for node classification, and their labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Labels {
+    /// Events in the order of time.
+    pub(super) events: Parts<Vec<EventId>>,
+    /// 0 or 1 for each.
+    pub(super) targets: Parts<Vec<f32>>,
+}
+
+impl Labels {
+    /// Of all events of `task`, none of which is masked. Refuses labels other than 0 and 1, and parts to learn from in
+    /// which all events have the same one.
+    pub fn of(task: &Task<'_>) -> Result<Self> {
+        let split = task.split.for_nodes();
+        let events = Parts { train: split.train, val: split.val, test: split.test };
+        let label = |&id: &EventId| task.stream.event(id).label;
+        let targets = events.each_ref().map(|events| events.iter().map(label).collect::<Vec<f32>>());
+        let all = || targets.iter().flatten();
+        if let Some(other) = all().find(|&&label| label != 0.0 && label != 1.0) {
+            return Err(Error::Labels { found: format!("the label {other}, expected 0 and 1") });
+        }
+        for (labels, of_what) in
+            [(all().collect::<Vec<_>>(), "events"), (targets.train.iter().collect(), "training events")]
+        {
+            if let Some(&&first) = labels.first().filter(|first| labels.iter().all(|label| label == *first)) {
+                return Err(Error::Labels {
+                    found: format!("only label {first} in {} {of_what}", grouped(labels.len())),
+                });
+            }
+        }
+        Ok(Self { events, targets })
+    }
+
+    /// Events of each part.
+    #[must_use]
+    pub fn events(&self) -> Parts<usize> {
+        self.targets.each_ref().map(Vec::len)
+    }
+
+    /// Events of label 1 of each part.
+    #[must_use]
+    pub fn positives(&self) -> Parts<usize> {
+        self.targets.each_ref().map(|targets| targets.iter().filter(|&&target| target == 1.0).count())
+    }
+}

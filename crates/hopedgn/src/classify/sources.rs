@@ -1,0 +1,95 @@
+//! What a frozen model makes of the source of every event.
+
+use std::sync::Arc;
+
+use ctdg::event::EventId;
+use hopedgn_tensor::Tensor;
+
+use super::Labels;
+use crate::evaluate::{ModelScorer, Scorer};
+use crate::examine::Examination;
+use crate::observe::{Observer, Stage};
+use crate::record::Parts;
+use crate::{Error, Result};
+
+/// Events that are learned from at once.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// What stands for their sources, `[B, d-out]`.
+    pub nodes: Arc<Tensor>,
+    /// Their labels, 0 or 1.
+    pub targets: Vec<f32>,
+}
+
+/// The sources of all events of each part, in batches in the order of time.
+#[derive(Debug)]
+pub struct Sources {
+    /// The batches of each part.
+    pub batches: Parts<Vec<Batch>>,
+    /// Values that stand for a source.
+    pub width: usize,
+}
+
+impl Sources {
+    /// Bytes that the sources of so many events take.
+    #[must_use]
+    pub fn n_bytes(n_events: usize, width: usize) -> u64 {
+        4 * n_events as u64 * width as u64
+    }
+
+    /// Embeds the source of every event of `labels`, part after part; a memory is empty before the first.
+    pub fn embed(of: &Examination<'_>, labels: &Labels, observer: &mut dyn Observer) -> Result<Self> {
+        let width = of.model.config().d_out;
+        let n_events: usize = labels.events().iter().sum();
+        let needed = Self::n_bytes(n_events, width);
+        if let Some(free) = observer.free_memory().filter(|&free| needed > free) {
+            return Err(Error::TooManySources { n_events, needed: needed >> 20, free: free >> 20 });
+        }
+        let mut scorer = of.scorer_from_the_beginning()?;
+        let total = labels.events.iter().map(|events| events.len().div_ceil(of.batch)).sum();
+        let mut done = 0;
+        let mut embed = |(events, targets): (&Vec<EventId>, &Vec<f32>)| -> Result<Vec<Batch>> {
+            let batches: Vec<&[EventId]> = events.chunks(of.batch).collect();
+            let mut embedded = Vec::with_capacity(batches.len());
+            while let Some(window) = next(&batches[embedded.len()..], of.batch, &scorer) {
+                observer.progress(Stage::Embed, done, total);
+                if observer.wants_to_stop() {
+                    return Err(Error::Interrupted);
+                }
+                let values = scorer.sources(window, &of.task.queries(&window.concat()))?;
+                let mut rest = values.as_slice();
+                for batch in window {
+                    let (nodes, others) = rest.split_at(batch.len() * width);
+                    let first = embedded.len() * of.batch;
+                    embedded.push(Batch {
+                        nodes: Tensor::matrix(batch.len(), width, nodes.to_vec())?.into(),
+                        targets: targets[first..first + batch.len()].to_vec(),
+                    });
+                    rest = others;
+                }
+                done += window.len();
+            }
+            Ok(embedded)
+        };
+        let (events, targets) = (&labels.events, &labels.targets);
+        let batches = Parts {
+            train: embed((&events.train, &targets.train))?,
+            val: embed((&events.val, &targets.val))?,
+            test: embed((&events.test, &targets.test))?,
+        };
+        observer.progress(Stage::Embed, total, total);
+        Ok(Self { batches, width })
+    }
+}
+
+/// As many of the first whole batches as are best embedded at once. Only the last may be smaller, and is by itself: where a
+/// model pads, a batch is padded together.
+fn next<'b, 'e>(
+    batches: &'b [&'e [EventId]],
+    size: usize,
+    scorer: &ModelScorer<'_, '_>,
+) -> Option<&'b [&'e [EventId]]> {
+    let whole = batches.iter().take_while(|batch| batch.len() == size).count();
+    let window = &batches[..batches.len().min(whole.clamp(1, scorer.at_once(size)))];
+    (!window.is_empty()).then_some(window)
+}
