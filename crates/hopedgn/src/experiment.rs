@@ -41,7 +41,7 @@ pub use markdown::markdown;
 pub use measure::{Measure, Metric, Setting};
 pub use outcome::{CLASSIFICATION, Classification, EVALUATION, Evaluation, Labels, Outcome, Pace, Ranking};
 pub use page::html;
-pub use state::{Found, State, Step};
+pub use state::{Found, State, Step, reason};
 pub use table::{Entry, Reference, Table};
 
 /// A file of an experiment with its cells, resolved and checked.

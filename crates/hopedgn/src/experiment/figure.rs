@@ -10,6 +10,7 @@ use super::measure::{Measure, Metric};
 use super::table::{Reference, Table};
 use super::{Experiment, Found};
 use crate::Result;
+use crate::evaluate::Negatives;
 use crate::report::escaped;
 use plot::{Key, Mark, Panel, Scale};
 
@@ -30,25 +31,19 @@ pub struct Figure {
 
 impl Figure {
     fn lacks(&mut self, data: &str, what: &str) {
-        let place = match self.missing.iter().position(|(known, _)| known == data) {
-            Some(place) => place,
-            None => {
-                self.missing.push((data.to_owned(), Vec::new()));
-                self.missing.len() - 1
-            }
-        };
-        let known = &mut self.missing[place].1;
-        if !known.iter().any(|known| known == what) {
-            known.push(what.to_owned());
+        match self.missing.iter_mut().find(|(known, _)| known == data) {
+            Some((_, known)) if known.iter().any(|known| known == what) => {}
+            Some((_, known)) => known.push(what.to_owned()),
+            None => self.missing.push((data.to_owned(), vec![what.to_owned()])),
         }
     }
 
     /// What it cannot show yet in words; nothing if it shows all.
     #[must_use]
     pub fn lacking(&self) -> Option<String> {
-        let part = |(data, rows): &(String, Vec<String>)| match rows.len() == self.n_wanted {
-            true => format!("anything on {data}"),
-            false => format!("{} on {data}", rows.join(" and ")),
+        let part = |(data, rows): &(String, Vec<String>)| {
+            let what = if rows.len() == self.n_wanted { "anything".to_owned() } else { rows.join(" and ") };
+            format!("{what} on {data}")
         };
         let parts: Vec<String> = self.missing.iter().map(part).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
@@ -103,7 +98,7 @@ impl Experiment {
                     "found a sweep without variants, expected some called by its name, - and a number"
                 }
                 (Shape::Scatter, _, None) => "found points without against, expected what lies across",
-                (Shape::Bars, Some(_), _) | (Shape::Scatter, Some(_), _) => "found sweep, expected it with lines only",
+                (Shape::Bars | Shape::Scatter, Some(_), _) => "found sweep, expected it with lines only",
                 (Shape::Bars | Shape::Lines, _, Some(_)) => "found against, expected it with kind = \"scatter\" only",
                 _ => continue,
             };
@@ -220,8 +215,8 @@ impl Drawing<'_> {
         let keys = rows.iter().enumerate().map(|(series, (_, short))| Key::Bar(series, short.clone())).collect();
         let note = if floor > 0.0 { "bars begin at 50, which is chance" } else { "" };
         let panel =
-            Panel { title: axis_title(&table.measure), x, y, x_title: note.to_owned(), keys, marks, is_tall: false };
-        self.add(&panel, &file_part(&table.measure), figure);
+            Panel { title: axis_title(table.measure), x, y, x_title: note.to_owned(), keys, marks, is_tall: false };
+        self.add(&panel, &file_part(table.measure), figure);
     }
 
     fn lines(&self, table: &Table, figure: &mut Figure) {
@@ -256,8 +251,8 @@ impl Drawing<'_> {
         let Some(y) = Scale::around(&points_of_all, metric) else { return };
         let x = Scale::over(&numbers);
         let x_title = self.figure.axis.clone().unwrap_or_else(|| sweep.clone());
-        let panel = Panel { title: axis_title(&table.measure), x, y, x_title, keys, marks, is_tall: false };
-        self.add(&panel, &file_part(&table.measure), figure);
+        let panel = Panel { title: axis_title(table.measure), x, y, x_title, keys, marks, is_tall: false };
+        self.add(&panel, &file_part(table.measure), figure);
     }
 
     fn scatter(&self, table: &Table, figure: &mut Figure) {
@@ -282,7 +277,7 @@ impl Drawing<'_> {
                 xs.push(x);
             }
             let Some(y) = Scale::around(&points, table.measure.metric) else { continue };
-            let title = format!("{}: {}", data, axis_title(&table.measure));
+            let title = format!("{}: {}", data, axis_title(table.measure));
             let x_title = lower_first(against.title());
             let panel = Panel { title, x: Scale::decades(&xs), y, x_title, keys: Vec::new(), marks, is_tall: true };
             self.add(&panel, data, figure);
@@ -298,16 +293,15 @@ impl Drawing<'_> {
 }
 
 /// Over the vertical axis.
-fn axis_title(measure: &Measure) -> String {
+fn axis_title(measure: Measure) -> String {
     let title = measure.title();
     if measure.metric.is_cost() { title } else { format!("{title}, %") }
 }
 
 /// What tells the file of a panel from that of another.
-fn file_part(measure: &Measure) -> String {
+fn file_part(measure: Measure) -> String {
     let setting = measure.setting.map(super::Setting::title);
-    let negatives =
-        measure.negatives.filter(|kind| *kind != crate::evaluate::Negatives::Random).map(|kind| kind.as_str());
+    let negatives = measure.negatives.filter(|kind| *kind != Negatives::Random).map(Negatives::as_str);
     let parts: Vec<&str> = setting.into_iter().chain(negatives).collect();
     parts.join("-")
 }

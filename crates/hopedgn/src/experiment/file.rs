@@ -276,8 +276,8 @@ impl Paper {
             && (self.variant.is_none() || self.variant == cell.variant)
     }
 
-    pub(super) fn value(&self, measure: &Measure) -> Option<[f64; 2]> {
-        let Measure { metric, setting, negatives } = *measure;
+    pub(super) fn value(&self, measure: Measure) -> Option<[f64; 2]> {
+        let Measure { metric, setting, negatives } = measure;
         if negatives.is_some_and(|negatives| negatives != Negatives::Random) {
             return None;
         }

@@ -179,9 +179,9 @@ fn bare(experiment: &Experiment) -> Result<Vec<Cell>> {
         [] => vec![None],
         variants => variants.iter().map(|variant| Some(&variant.item)).collect(),
     };
-    let evaluate = experiment.file.evaluate.map(|evaluate| match experiment.is_smoke {
-        true => Evaluate { ranking: evaluate.ranking.map(|n| n.min(SMALL_RANKING)), ..evaluate },
-        false => evaluate,
+    let evaluate = experiment.file.evaluate.map(|evaluate| {
+        let most = if experiment.is_smoke { SMALL_RANKING } else { usize::MAX };
+        Evaluate { ranking: evaluate.ranking.map(|n| n.min(most)), ..evaluate }
     });
     let seeds = if experiment.is_smoke { &grid.seed[..1] } else { &grid.seed };
     let mut cells = Vec::new();

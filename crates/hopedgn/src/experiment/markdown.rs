@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::measure::Metric;
 use super::table::{Entry, Table};
-use super::{Experiment, Figure, Found, Measure, Outcome, State};
+use super::{Experiment, Figure, Found, Measure, Outcome, State, reason};
 use crate::number::seconds;
 
 /// The page; links are relative to `folder`, where it will lie.
@@ -126,7 +126,7 @@ fn runs(out: &mut String, experiment: &Experiment, found: &[Found], folder: &Pat
 /// The numbers of one run.
 pub(super) fn values(outcome: &Outcome, measures: &[Measure]) -> Vec<String> {
     let shown =
-        |measure: &Measure| outcome.value(measure, None).map_or("–".to_owned(), |value| measure.metric.text(value));
+        |&measure: &Measure| outcome.value(measure, None).map_or("–".to_owned(), |value| measure.metric.text(value));
     measures.iter().map(shown).collect()
 }
 
@@ -144,7 +144,7 @@ pub(super) fn missing(found: &[Found]) -> Vec<String> {
         let why = match &one.state {
             State::Done => continue,
             State::Missing(remedy) => format!("data of {} are not there: {remedy}", one.cell.data),
-            State::Failed(error) => format!("failed: {}", error.trim().lines().last().unwrap_or_default()),
+            State::Failed(error) => format!("failed: {}", reason(error)),
             State::Trained => "trained, but not yet what follows, which needs the weights".to_owned(),
             state => state.title().to_owned(),
         };

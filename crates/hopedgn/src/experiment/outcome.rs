@@ -92,8 +92,8 @@ impl Outcome {
 
     /// One number of it, fractions in percent; that of `heuristic` instead of the model's, where one is named.
     #[must_use]
-    pub fn value(&self, measure: &Measure, heuristic: Option<&str>) -> Option<f64> {
-        let Measure { metric, setting, negatives } = *measure;
+    pub fn value(&self, measure: Measure, heuristic: Option<&str>) -> Option<f64> {
+        let Measure { metric, setting, negatives } = measure;
         let value = match (metric, setting) {
             (Metric::Ap | Metric::Auc, Some(setting)) => {
                 let settings = match (negatives, heuristic) {

@@ -65,8 +65,10 @@ pub fn html(experiment: &Experiment, found: &[Found], commands: &[String], folde
 }
 
 fn drawn(figure: &Figure) -> String {
-    let pictures: String =
-        figure.pictures.iter().map(|picture| format!("<figure>{}</figure>\n", picture.inline())).collect();
+    let mut pictures = String::new();
+    for picture in &figure.pictures {
+        let _ = writeln!(pictures, "<figure>{}</figure>", picture.inline());
+    }
     let (title, lacking) = (escaped(&figure.title), escaped(&lacking(figure)));
     format!("<h2>{title}</h2>\n<div class=\"wide plots\">\n{pictures}</div>\n<p class=\"quiet\">{lacking}</p>\n")
 }
@@ -114,10 +116,10 @@ fn runs(experiment: &Experiment, found: &[Found], folder: &Path) -> String {
     for one in found {
         let Some(outcome) = &one.outcome else { continue };
         let link = escaped(&relative(folder, &page_of(one)));
-        let values: String = values(outcome, &measures).iter().map(|value| format!("<td>{value}</td>")).collect();
+        let values = values(outcome, &measures).join("</td><td>");
         let _ = writeln!(
             out,
-            "<tr><td><a href=\"{link}\">{}</a></td>{values}<td>{} of {}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td><a href=\"{link}\">{}</a></td><td>{values}</td><td>{} of {}</td><td>{}</td><td>{}</td></tr>",
             escaped(&one.cell.name),
             outcome.summary.best_epoch,
             outcome.summary.epochs,

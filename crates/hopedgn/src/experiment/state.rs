@@ -84,6 +84,16 @@ impl State {
     }
 }
 
+/// What an error says, on one line: its first, or the last of what was said where none begins so.
+#[must_use]
+pub fn reason(error: &str) -> &str {
+    let mut lines = error.trim().lines();
+    match lines.next().and_then(|first| first.strip_prefix("error: ")) {
+        Some(reason) => reason,
+        None => error.trim().lines().last().unwrap_or_default(),
+    }
+}
+
 impl Found {
     /// What lies in the folder of `cell` below `out`.
     pub fn of(cell: &Cell, out: &Path) -> Result<Self> {
@@ -94,13 +104,10 @@ impl Found {
         if run.config().and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
             return Ok(nothing(State::Changed));
         }
-        if let Some(mut found) = Self::finished(cell, &folder) {
+        if let Some(found) = Self::finished(cell, &folder) {
             if recorded_hash(&folder).as_ref() != Some(&cell.hash) {
                 // The program ended between the two files.
                 found.write_record()?;
-            }
-            if let (State::Trained, Some(error)) = (&found.state, error) {
-                found.state = error;
             }
             return Ok(found);
         }
@@ -124,7 +131,8 @@ impl Found {
         let outcome = Some(Box::new(Outcome::read(folder)?));
         let mut found = Self { cell: cell.clone(), folder: folder.to_owned(), state: State::Done, outcome };
         if found.next_step().is_some() {
-            found.state = State::Trained;
+            let error = fs::read_to_string(folder.join(ERROR)).ok();
+            found.state = error.map_or(State::Trained, State::Failed);
         }
         Some(found)
     }

@@ -84,7 +84,7 @@ impl Experiment {
 }
 
 impl Entry {
-    fn of_row(experiment: &Experiment, found: &[Found], measure: &Measure, row: &str, data: &str) -> Option<Self> {
+    fn of_row(experiment: &Experiment, found: &[Found], measure: Measure, row: &str, data: &str) -> Option<Self> {
         let cells: Vec<&Found> = found.iter().filter(|one| one.cell.data == data && one.cell.row() == row).collect();
         let first = cells.first()?;
         let outcomes = cells.iter().filter_map(|one| one.outcome.as_ref());
@@ -102,7 +102,7 @@ impl Entry {
     }
 
     /// Nothing is drawn for it: every run on the same data states the same.
-    fn of_heuristic(found: &[Found], measure: &Measure, name: &str, data: &str) -> Self {
+    fn of_heuristic(found: &[Found], measure: Measure, name: &str, data: &str) -> Self {
         let cells: Vec<&Found> = found.iter().filter(|one| one.cell.data == data).collect();
         let mut outcomes = cells.iter().filter_map(|one| one.outcome.as_ref());
         let value = outcomes.find_map(|outcome| outcome.value(measure, Some(name)));
@@ -137,13 +137,13 @@ impl Table {
         }
         let mut rows: Vec<(String, Vec<Option<Entry>>)> = Vec::new();
         for name in names {
-            let entries = columns.iter().map(|data| Entry::of_row(experiment, found, &measure, &name, data)).collect();
+            let entries = columns.iter().map(|data| Entry::of_row(experiment, found, measure, &name, data)).collect();
             rows.push((name, entries));
         }
         if !measure.metric.is_cost() {
             for name in &experiment.file.heuristics {
                 let entries =
-                    columns.iter().map(|data| Some(Entry::of_heuristic(found, &measure, name, data))).collect();
+                    columns.iter().map(|data| Some(Entry::of_heuristic(found, measure, name, data))).collect();
                 rows.push((name.clone(), entries));
             }
         }

@@ -46,7 +46,7 @@ pub(super) fn text(found: &[Found]) -> String {
 
 fn note(state: &State) -> String {
     match state {
-        State::Failed(error) => error.trim().lines().last().unwrap_or_default().to_owned(),
+        State::Failed(error) => experiment::reason(error).to_owned(),
         State::Missing(remedy) => remedy.clone(),
         _ => String::new(),
     }

@@ -1,5 +1,6 @@
 //! `hopedgn experiment pages`: every experiment, and a list of them.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -39,7 +40,7 @@ pub(super) fn pages(args: &Pages, output: &Output) -> anyhow::Result<Outcome> {
     let n_done = |found: &[Found]| found.iter().filter(|one| one.is_done()).count();
     let mut text = String::new();
     for (_, experiment, found) in &all {
-        text += &format!("{}: {} of {} runs\n", experiment.stem(), n_done(found), found.len());
+        let _ = writeln!(text, "{}: {} of {} runs", experiment.stem(), n_done(found), found.len());
     }
     let listed: Vec<_> = all
         .iter()

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ctdg::dataset::{self, write_file};
-use hopedgn::experiment::{Evaluate, Experiment, Found, State, Step};
+use hopedgn::experiment::{Evaluate, Experiment, Found, State, Step, reason};
 use hopedgn::number::duration;
 use indicatif::ProgressBar;
 
@@ -44,7 +44,10 @@ pub(super) fn run(args: &Run, output: &Output) -> anyhow::Result<Outcome> {
         todo.len(),
         out.display()
     ));
-    output.remark(answer::missing(&found).trim_end());
+    let missing = answer::missing(&found);
+    if !missing.is_empty() {
+        output.remark(missing.trim_end());
+    }
     let grid = Grid { args, output, out: &out, small: small.as_deref(), n_jobs };
     let was_stopped = grid.run(&todo)?;
     conclude(args, &experiment, was_stopped, output)
@@ -109,7 +112,9 @@ impl Grid<'_> {
     fn run(&self, todo: &[&Found]) -> anyhow::Result<bool> {
         let pressed = listen(self.output)?;
         let start = Instant::now();
-        let bar = progress::steps(self.output, "cells", todo.len() as u64);
+        let bar = progress::pieces(self.output, todo.len() as u64);
+        // All cells together, as far as those that are over tell.
+        let mut whole = None;
         let mut waiting = todo.iter();
         let mut running: Vec<(Found, Running)> = Vec::new();
         let mut n_over = 0;
@@ -147,13 +152,12 @@ impl Grid<'_> {
                 }
                 n_over += 1;
                 let line = ended(one, &now, child, status, was_stopped)?;
-                let left = start.elapsed().as_secs_f64() / n_over as f64 * (todo.len() - n_over) as f64;
-                let after =
-                    if n_over < todo.len() { format!("; about {} left", duration(left)) } else { String::new() };
-                bar.suspend(|| self.output.remark(format_args!("[{n_over}/{}] {line}{after}", todo.len())));
+                whole = Some(start.elapsed().as_secs_f64() / n_over as f64 * todo.len() as f64);
+                bar.suspend(|| self.output.remark(format_args!("[{n_over}/{}] {line}", todo.len())));
                 running.swap_remove(place);
             }
-            show(&bar, n_over, &running);
+            let left = whole.map(|whole| whole - start.elapsed().as_secs_f64());
+            show(&bar, n_over, left, &running);
             if running.is_empty() && (n_pressed > 0 || waiting.len() == 0) {
                 break;
             }
@@ -252,11 +256,18 @@ fn ended(
         (true, false) => format!("error: it ended with {status} and said nothing"),
     };
     one.write_error(&(words.clone() + "\n"))?;
-    Ok(format!("{}: failed: {}", one.cell.name, words.lines().last().unwrap_or_default()))
+    Ok(format!("{}: failed: {}", one.cell.name, reason(&words)))
 }
 
-fn show(bar: &ProgressBar, n_over: usize, running: &[(Found, Running)]) {
+fn show(bar: &ProgressBar, n_over: usize, left: Option<f64>, running: &[(Found, Running)]) {
     bar.set_position(n_over as u64);
-    let names: Vec<&str> = running.iter().map(|(one, _)| one.cell.name.as_str()).collect();
+    let left = left.map(|left| format!(", about {} left", duration(left)));
+    bar.set_prefix(left.unwrap_or_default());
+    let name = |one: &Found| match one.next_step() {
+        Some(Step::Evaluate) => format!("{}: evaluating", one.cell.name),
+        Some(Step::Classify) => format!("{}: classifying", one.cell.name),
+        _ => one.cell.name.clone(),
+    };
+    let names: Vec<String> = running.iter().map(|(one, _)| name(one)).collect();
     bar.set_message(names.join(", "));
 }

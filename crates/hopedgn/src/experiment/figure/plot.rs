@@ -121,10 +121,9 @@ impl Ranged for Scale {
     type FormatOption = DefaultFormatting;
     type ValueType = f64;
 
-    #[expect(clippy::cast_possible_truncation, reason = "a pixel of the picture")]
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         let share = (value - self.low) / (self.high - self.low);
-        (f64::from(limit.0) + share * f64::from(limit.1 - limit.0)).round() as i32
+        pixel(f64::from(limit.0) + share * f64::from(limit.1 - limit.0))
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
@@ -225,7 +224,7 @@ impl Panel {
         let bold = TextStyle { font: bold.font.clone().style(FontStyle::Bold), ..bold };
         root.draw(&Text::new(self.title.clone(), (4, 8), bold))?;
         let n_lines = self.draw_keys(root)?;
-        let left = 14 + (LETTER * self.y.longest() as f64).ceil() as u32;
+        let left = 14 + width(self.y.longest());
         let mut chart = ChartBuilder::on(root)
             .margin_top(TITLE + KEYS * n_lines)
             .margin_right(10)
@@ -256,11 +255,11 @@ impl Panel {
         let (mut x, mut line) = (4, 0);
         for key in &self.keys {
             let (Key::Bar(series, name) | Key::Line(series, name)) = key;
-            let wide = 26 + (LETTER * name.chars().count() as f64).ceil() as i32 + 12;
-            if x > 4 && x + wide > WIDTH as i32 {
+            let wide = (38 + width(name.chars().count())).cast_signed();
+            if x > 4 && x + wide > WIDTH.cast_signed() {
                 (x, line) = (4, line + 1);
             }
-            let y = (TITLE + KEYS * line) as i32 + 6;
+            let y = (TITLE + KEYS * line).cast_signed() + 6;
             let color = colour(*series);
             match key {
                 Key::Bar(..) => root.draw(&Rectangle::new([(x, y - 5), (x + 18, y + 5)], color.filled()))?,
@@ -293,7 +292,7 @@ impl Panel {
         let real = |(x, y): (i32, i32)| (f64::from(x), f64::from(y));
         let wanted: Vec<(&str, (f64, f64))> = labels.iter().map(|&(text, at)| (text, real(at))).collect();
         for (&(text, at), placed) in labels.iter().zip(label::place(&wanted, bounds)) {
-            let middle = (placed.middle.0.round() as i32, placed.middle.1.round() as i32);
+            let middle = (pixel(placed.middle.0), pixel(placed.middle.1));
             if placed.is_led {
                 let foot = middle.1 + if middle.1 > at.1 { -7 } else { 6 };
                 root.draw(&PathElement::new([at, (middle.0, foot)], QUIET.stroke_width(1)))?;
@@ -302,6 +301,19 @@ impl Panel {
         }
         Ok(())
     }
+}
+
+/// About how wide so many letters are.
+fn width(n_letters: usize) -> u32 {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a label of some letters")]
+    let width = (LETTER * n_letters as f64).ceil() as u32;
+    width
+}
+
+fn pixel(place: f64) -> i32 {
+    #[expect(clippy::cast_possible_truncation, reason = "a place of the picture")]
+    let pixel = place.round() as i32;
+    pixel
 }
 
 fn colour(series: usize) -> RGBColor {

@@ -149,7 +149,7 @@ fn numbers_of_an_evaluation_stand_beside_heuristics() {
     assert!(page.contains("trained, but not yet what follows, which needs the weights (1 run: uci-tcl-0)"), "{page}");
     assert!(page.contains("cuda, tf32, NVIDIA H200"), "{page}");
     let random = Measure { metric: Metric::Ap, setting: Some(Setting::Inductive), negatives: Some(Negatives::Random) };
-    assert_eq!(home.state("uci-tcl-0").outcome.unwrap().value(&random, None), Some(80.0));
+    assert_eq!(home.state("uci-tcl-0").outcome.unwrap().value(random, None), Some(80.0));
 }
 
 #[test]
