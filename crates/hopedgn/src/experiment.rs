@@ -95,6 +95,12 @@ impl Experiment {
         &self.file.note
     }
 
+    /// Whether it says what is expected of its numbers.
+    #[must_use]
+    pub fn has_expectations(&self) -> bool {
+        !self.file.expect.is_empty()
+    }
+
     /// Where it was read.
     #[must_use]
     pub fn path(&self) -> &Path {

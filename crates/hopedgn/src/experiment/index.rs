@@ -19,9 +19,10 @@ pub struct Listed<'a> {
     pub html: &'a Path,
 }
 
-/// The list as Markdown; links are relative to `folder`, where it will lie.
+/// The list as Markdown; links are relative to `folder`, where it will lie. `command` is what writes everything again,
+/// `checks` compare numbers with what is expected of them.
 #[must_use]
-pub fn index(listed: &[Listed<'_>], commands: &[String], folder: &Path) -> String {
+pub fn index(listed: &[Listed<'_>], command: &str, checks: &[String], folder: &Path) -> String {
     let mut out = String::from(
         "# The paper's tables and figures, from the runs in this repository\n\n\
          Each page is written by `hopedgn experiment pages` from the runs that are kept, and so is this one; no number in them was \
@@ -42,7 +43,15 @@ pub fn index(listed: &[Listed<'_>], commands: &[String], folder: &Path) -> Strin
             lacking(found)
         );
     }
-    let _ = writeln!(out, "\n```\n{}\n```", commands.join("\n"));
+    let _ = writeln!(
+        out,
+        "\nThis writes all of it again; the folder that `--data-dir` names holds the data sets, and runs that `hopedgn experiment run` \
+         has made in `runs/experiments` take part beside those named here. The folders of new runs are added to `--results`; of two \
+         runs with the same settings, the one that was evaluated is taken, then the one that was named first.\n\n```\n{command}\n```"
+    );
+    if !checks.is_empty() {
+        let _ = writeln!(out, "\nThe gate for accuracy:\n\n```\n{}\n```", checks.join("\n"));
+    }
     out
 }
 

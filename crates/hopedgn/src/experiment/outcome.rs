@@ -63,8 +63,8 @@ pub struct Classification {
 /// How well labels were told.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Labels {
-    /// Area under the ROC curve.
-    pub auc: f64,
+    /// Area under the ROC curve; nothing where all labels are the same.
+    pub auc: Option<f64>,
 }
 
 /// How fast training was, in the median epoch.
@@ -115,7 +115,7 @@ impl Outcome {
             }
             // Heuristics tell no labels and cost nothing that is counted.
             _ if heuristic.is_some() => return None,
-            (Metric::Auc, None) => 100.0 * self.classification.as_ref()?.test.auc,
+            (Metric::Auc, None) => 100.0 * self.classification.as_ref()?.test.auc?,
             (Metric::Parameters, _) => self.summary.parameters as f64,
             (Metric::PeakMemory, _) => self.summary.peak_memory? as f64 / 1e6,
             (Metric::SecondsPerEpoch, _) => self.pace?.seconds,

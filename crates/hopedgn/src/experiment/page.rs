@@ -30,15 +30,15 @@ pub fn html(experiment: &Experiment, found: &[Found], commands: &[String], folde
     if !experiment.about().is_empty() {
         let _ = writeln!(page, "<p>{}</p>", escaped(experiment.about().trim()));
     }
+    for line in notes(experiment) {
+        let _ = writeln!(page, "<p>{}</p>", escaped(&line));
+    }
     let n_done = found.iter().filter(|one| one.is_done()).count();
     let _ = writeln!(
         page,
         "<div class=\"tiles\"><div class=\"tile\"><span>Runs</span><b>{n_done}<i> of {}</i></b></div></div>",
         found.len()
     );
-    for line in notes(experiment) {
-        let _ = writeln!(page, "<p>{}</p>", escaped(&line));
-    }
     for figure in &figures {
         page.push_str(&drawn(figure));
     }

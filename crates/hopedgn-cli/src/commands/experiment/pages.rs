@@ -36,7 +36,11 @@ pub(super) fn pages(args: &Pages, output: &Output) -> anyhow::Result<Outcome> {
         .map(|((_, experiment, found), (html, markdown))| Listed { experiment, found, markdown, html })
         .collect();
     let index = args.into.with_extension("md");
-    ctdg::dataset::write_file(&index, experiment::index(&listed, &[typed], &folder_of(&index)))?;
+    let with_checks = all.iter().filter(|(_, experiment, _)| experiment.has_expectations());
+    let checks: Vec<String> = with_checks
+        .map(|(files, ..)| format!("hopedgn experiment check {}{} --allow-missing", files.typed(), args.kept.typed()))
+        .collect();
+    ctdg::dataset::write_file(&index, experiment::index(&listed, &typed, &checks, &folder_of(&index)))?;
     let n_done = |found: &[Found]| found.iter().filter(|one| one.is_done()).count();
     let mut text = String::new();
     for (_, experiment, found) in &all {

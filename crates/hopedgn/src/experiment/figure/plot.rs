@@ -97,8 +97,9 @@ impl Scale {
         while power.log10() <= high {
             for tick in [1.0, 2.0, 5.0].map(|factor| factor * power) {
                 if (low..=high).contains(&tick.log10()) {
-                    let digits = if tick < 0.095 { 2 } else { usize::from(tick < 0.95) };
-                    ticks.push((tick.log10(), format!("{tick:.digits$}")));
+                    // Rounded first: a power of ten is seldom exact.
+                    let text = format!("{tick:.9}").trim_end_matches('0').trim_end_matches('.').to_owned();
+                    ticks.push((tick.log10(), text));
                 }
             }
             power *= 10.0;
@@ -226,7 +227,7 @@ impl Panel {
         let n_lines = self.draw_keys(root)?;
         let left = 14 + width(self.y.longest());
         let mut chart = ChartBuilder::on(root)
-            .margin_top(TITLE + KEYS * n_lines)
+            .margin_top(TITLE + KEYS * n_lines + if n_lines > 0 { 6 } else { 0 })
             .margin_right(10)
             .margin_bottom(4)
             .y_label_area_size(left)
@@ -255,7 +256,7 @@ impl Panel {
         let (mut x, mut line) = (4, 0);
         for key in &self.keys {
             let (Key::Bar(series, name) | Key::Line(series, name)) = key;
-            let wide = (38 + width(name.chars().count())).cast_signed();
+            let wide = (44 + width(name.chars().count())).cast_signed();
             if x > 4 && x + wide > WIDTH.cast_signed() {
                 (x, line) = (4, line + 1);
             }
