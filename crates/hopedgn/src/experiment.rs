@@ -38,7 +38,7 @@ pub use grid::Cell;
 pub use index::{Listed, index};
 pub use kept::Kept;
 pub use markdown::markdown;
-pub use measure::{Measure, Metric, Setting};
+pub use measure::{Heuristic, Measure, Metric, Setting};
 pub use outcome::{CLASSIFICATION, Classification, EVALUATION, Evaluation, Labels, Outcome, Pace, Ranking};
 pub use page::html;
 pub use state::{Found, State, Step, reason};

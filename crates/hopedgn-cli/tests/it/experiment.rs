@@ -172,7 +172,7 @@ fn what_follows_training_is_done_alone_when_it_is_missing() {
     let answer = json(home.path(), &["experiment", "report", "grid.toml", "--smoke", "--json"]);
     assert_eq!(answer["done"], 2);
     let page = text(&runs.join("report.md"));
-    for part in [format!("{ap:.2}"), format!("{mrr:.2}"), "edgebank-unlimited".to_owned()] {
+    for part in [format!("{ap:.2}"), format!("{mrr:.2}"), "EdgeBank, unlimited".to_owned()] {
         assert!(page.contains(&part), "{part} in {page}");
     }
 

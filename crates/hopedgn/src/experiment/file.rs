@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::Cell;
 use super::extend::{At, Located};
-use super::measure::{Measure, Metric, Setting};
+use super::measure::{Heuristic, Measure, Metric, Setting};
 use crate::config::ModelName;
 use crate::evaluate::Negatives;
 use crate::{Error, Result};
@@ -21,7 +21,7 @@ pub(super) struct File {
     pub(super) kind: Kind,
     pub(super) metrics: Vec<Metric>,
     pub(super) negatives: Vec<Negatives>,
-    pub(super) heuristics: Vec<String>,
+    pub(super) heuristics: Vec<Heuristic>,
     pub(super) grid: Grid,
     pub(super) evaluate: Option<Evaluate>,
     pub(super) variants: Vec<Located<Variant>>,
@@ -43,7 +43,7 @@ pub(super) struct Layer {
     pub(super) kind: Option<Kind>,
     pub(super) metrics: Option<Spanned<Vec<Metric>>>,
     pub(super) negatives: Option<Spanned<Vec<Negatives>>>,
-    pub(super) heuristics: Option<Vec<String>>,
+    pub(super) heuristics: Option<Vec<Heuristic>>,
     pub(super) grid: GridLayer,
     pub(super) evaluate: Option<Evaluate>,
     #[serde(rename = "variant")]

@@ -83,8 +83,9 @@ pub(super) fn explanation(experiment: &Experiment) -> String {
     if !low.is_empty() {
         parts.push(format!("Less is better: {}.", low.join("; ")));
     }
-    if !experiment.file.heuristics.is_empty() {
-        parts.push(format!("Without learning: {}.", experiment.file.heuristics.join(", ")));
+    let names: Vec<&str> = experiment.file.heuristics.iter().map(|heuristic| heuristic.title()).collect();
+    if !names.is_empty() {
+        parts.push(format!("Without learning: {}.", names.join("; ")));
     }
     parts.join(" ")
 }

@@ -104,6 +104,48 @@ impl Setting {
     }
 }
 
+/// A scorer that learns nothing, as a row of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Heuristic {
+    /// Every pair that met.
+    EdgebankUnlimited,
+    /// Those that met in a window as long as the test.
+    EdgebankWindowProportional,
+    /// Those that met in a window as long as pairs take to meet again.
+    EdgebankWindowInterval,
+    /// Those that met often.
+    EdgebankRepeat,
+    /// How lately the pair met, and how busy its destination is.
+    RecencyPopularity,
+}
+
+impl Heuristic {
+    /// As runs and evaluations call it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::EdgebankUnlimited => "edgebank-unlimited",
+            Self::EdgebankWindowProportional => "edgebank-window-proportional",
+            Self::EdgebankWindowInterval => "edgebank-window-interval",
+            Self::EdgebankRepeat => "edgebank-repeat",
+            Self::RecencyPopularity => "recency-popularity",
+        }
+    }
+
+    /// As people write it.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::EdgebankUnlimited => "EdgeBank, unlimited",
+            Self::EdgebankWindowProportional => "EdgeBank, proportional window",
+            Self::EdgebankWindowInterval => "EdgeBank, window of an interval",
+            Self::EdgebankRepeat => "EdgeBank, repeated",
+            Self::RecencyPopularity => "Recency and popularity",
+        }
+    }
+}
+
 /// Everything that decides which number of a run is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Measure {

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::file::{Evaluate, Wanted};
-use super::measure::{Measure, Metric, Setting};
+use super::measure::{Heuristic, Measure, Metric, Setting};
 use crate::evaluate::{Negatives, RankingMetrics};
 use crate::record::{EpochRecord, Settings, Summary};
 use crate::run::RunFolder;
@@ -92,8 +92,9 @@ impl Outcome {
 
     /// One number of it, fractions in percent; that of `heuristic` instead of the model's, where one is named.
     #[must_use]
-    pub fn value(&self, measure: Measure, heuristic: Option<&str>) -> Option<f64> {
+    pub fn value(&self, measure: Measure, heuristic: Option<Heuristic>) -> Option<f64> {
         let Measure { metric, setting, negatives } = measure;
+        let heuristic = heuristic.map(Heuristic::as_str);
         let value = match (metric, setting) {
             (Metric::Ap | Metric::Auc, Some(setting)) => {
                 let settings = match (negatives, heuristic) {

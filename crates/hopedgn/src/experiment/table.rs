@@ -1,7 +1,7 @@
 //! Means over seeds, one table a measure, beside what the paper states.
 
 use super::file::Kind;
-use super::measure::{Measure, Metric, Setting};
+use super::measure::{Heuristic, Measure, Metric, Setting};
 use super::{Experiment, Found, State};
 
 /// One measure: models by data sets.
@@ -102,10 +102,10 @@ impl Entry {
     }
 
     /// Nothing is drawn for it: every run on the same data states the same.
-    fn of_heuristic(found: &[Found], measure: Measure, name: &str, data: &str) -> Self {
+    fn of_heuristic(found: &[Found], measure: Measure, heuristic: Heuristic, data: &str) -> Self {
         let cells: Vec<&Found> = found.iter().filter(|one| one.cell.data == data).collect();
         let mut outcomes = cells.iter().filter_map(|one| one.outcome.as_ref());
-        let value = outcomes.find_map(|outcome| outcome.value(measure, Some(name)));
+        let value = outcomes.find_map(|outcome| outcome.value(measure, Some(heuristic)));
         let ours = value.map(|mean| Reference { mean, deviation: None });
         Self { ours, n_done: usize::from(value.is_some()), n_seeds: 1, why: why(&cells), ..Self::default() }
     }
@@ -141,10 +141,10 @@ impl Table {
             rows.push((name, entries));
         }
         if !measure.metric.is_cost() {
-            for name in &experiment.file.heuristics {
+            for &heuristic in &experiment.file.heuristics {
                 let entries =
-                    columns.iter().map(|data| Some(Entry::of_heuristic(found, measure, name, data))).collect();
-                rows.push((name.clone(), entries));
+                    columns.iter().map(|data| Some(Entry::of_heuristic(found, measure, heuristic, data))).collect();
+                rows.push((heuristic.title().to_owned(), entries));
             }
         }
         let mut table = Self { measure, columns, rows };

@@ -140,15 +140,19 @@ impl Grid<'_> {
                     continue;
                 };
                 let was_stopped = pressed.load(Ordering::SeqCst) > 0;
-                let now = if status.success() { self.advanced(one) } else { Ok(None) };
-                if let (Ok(Some(now)), false) = (&now, was_stopped)
-                    && now.next_step().is_some()
-                    && let Ok(mut next) = self.start(now)
+                let mut now = if status.success() { self.advanced(one) } else { Ok(None) };
+                if let (Ok(Some(further)), false) = (&now, was_stopped)
+                    && further.next_step().is_some()
                 {
-                    // The time of a cell is that of all its steps.
-                    next.start = child.start;
-                    running[place] = (now.clone(), next);
-                    continue;
+                    match self.start(further) {
+                        Ok(mut next) => {
+                            // The time of a cell is that of all its steps.
+                            next.start = child.start;
+                            running[place] = (further.clone(), next);
+                            continue;
+                        }
+                        Err(error) => now = Err(error),
+                    }
                 }
                 n_over += 1;
                 let line = ended(one, &now, child, status, was_stopped)?;
@@ -197,7 +201,12 @@ impl Grid<'_> {
         arguments.extend(self.args.device.typed().split_whitespace().map(str::to_owned));
         let threads = (rayon::current_num_threads() / self.n_jobs).max(1);
         arguments.extend(["--threads".to_owned(), threads.to_string()]);
-        let (answer, log) = (self.answer(one), self.log(one, "log"));
+        let words = match step {
+            Step::Train => "log",
+            Step::Evaluate => "evaluate.log",
+            Step::Classify => "classify.log",
+        };
+        let (answer, log) = (self.answer(one), self.log(one, words));
         Running::start(&arguments, (step == Step::Evaluate).then_some(&*answer), &log)
     }
 

@@ -50,6 +50,8 @@ fn numbers_that_no_run_would_hold_are_refused_with_their_line() {
     assert!(found.starts_with("grid.toml:1: found historical negatives, expected [evaluate]"), "{found}");
     let found = message(&before("metrics = [\"ap\"]").replace("link-prediction", "node-classification"));
     assert!(found.starts_with("grid.toml:1: found the metric AP, expected auc"), "{found}");
+    let found = message(&before("heuristics = [\"edgebank\"]"));
+    assert!(found.starts_with("grid.toml:1: unknown variant `edgebank`"), "{found}");
     let figure =
         |rest: &str| message(&with(&format!("[[figure]]\nname = \"f\"\ntitle = \"F\"\nmetric = \"ap\"\n{rest}\n")));
     let found = figure("kind = \"lines\"");

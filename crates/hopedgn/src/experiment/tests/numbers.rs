@@ -141,7 +141,7 @@ fn numbers_of_an_evaluation_stand_beside_heuristics() {
         ["AP, transductive, historical negatives", "AP, inductive, historical negatives", "MRR, transductive"]
     );
     let mean = |table: usize, row: &str| tables[table].entry(row, "uci").unwrap().ours.map(|ours| ours.mean);
-    assert_eq!((mean(0, "TGAT"), mean(0, "edgebank-unlimited")), (Some(60.0), Some(60.0)));
+    assert_eq!((mean(0, "TGAT"), mean(0, "EdgeBank, unlimited")), (Some(60.0), Some(60.0)));
     assert_eq!((mean(1, "TGAT"), mean(2, "TGAT"), mean(4, "TGAT")), (None, Some(30.0), Some(75.0)));
     assert_eq!((mean(0, "TCL"), tables[0].entry("TCL", "uci").unwrap().why), (None, "not evaluated"));
     let page = markdown(&home.experiment, &home.found(), &[], home.folder.path());
