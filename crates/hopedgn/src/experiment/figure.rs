@@ -42,11 +42,11 @@ impl Figure {
     #[must_use]
     pub fn lacking(&self) -> Option<String> {
         let part = |(data, rows): &(String, Vec<String>)| {
-            let what = if rows.len() == self.n_wanted { "anything".to_owned() } else { rows.join(" and ") };
-            format!("{what} on {data}")
+            let what = if rows.len() == self.n_wanted { "all".to_owned() } else { rows.join("; ") };
+            format!("{data} ({what})")
         };
         let parts: Vec<String> = self.missing.iter().map(part).collect();
-        (!parts.is_empty()).then(|| parts.join("; "))
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 
@@ -198,10 +198,11 @@ impl Drawing<'_> {
         groups.dedup();
         let metric = table.measure.metric;
         let Some(lowest) = shown.iter().map(|(.., ours)| ours.mean).reduce(f64::min) else { return };
+        let highest = shown.iter().map(|(.., ours)| ours.mean + ours.deviation.unwrap_or(0.0)).fold(0.0, f64::max);
         // Chance tells a pair from another half the time.
-        let floor = if matches!(metric, Metric::Ap | Metric::Auc) && lowest > 50.0 { 50.0 } else { 0.0 };
-        let highest = shown.iter().map(|(.., ours)| ours.mean + ours.deviation.unwrap_or(0.0)).fold(floor, f64::max);
-        let y = Scale::from_floor(floor, highest, metric);
+        let is_above_chance = matches!(metric, Metric::Ap | Metric::Auc) && lowest > 50.0;
+        let y = if is_above_chance { Scale::from_chance() } else { Scale::from_nothing(highest, metric) };
+        let floor = y.low;
         let width = 0.8 / rows.len() as f64;
         let mut marks = Vec::new();
         for (group, series, ours) in shown {

@@ -69,9 +69,15 @@ impl Scale {
         Some(Self::of(&Axis::of_values(low, high, [0.0, most]), metric))
     }
 
-    /// From `floor` to a round number above `highest`.
-    pub(super) fn from_floor(floor: f64, highest: f64, metric: Metric) -> Self {
-        Self::of(&Axis::of_values(floor, highest.max(floor + 1.0), [floor, f64::INFINITY]), metric)
+    /// From nothing to a round number above `highest`.
+    pub(super) fn from_nothing(highest: f64, metric: Metric) -> Self {
+        Self::of(&Axis::of_values(0.0, highest.max(1.0), [0.0, f64::INFINITY]), metric)
+    }
+
+    /// From what chance reaches to all.
+    pub(super) fn from_chance() -> Self {
+        let ticks = [50.0, 60.0, 70.0, 80.0, 90.0, 100.0].map(|tick| (tick, format!("{tick}")));
+        Self { low: 50.0, high: 100.0, ticks: ticks.to_vec() }
     }
 
     fn of(axis: &Axis, metric: Metric) -> Self {

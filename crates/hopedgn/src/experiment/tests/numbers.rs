@@ -252,11 +252,7 @@ fn figures_show_what_there_is_and_say_what_is_not() {
     assert_eq!(names(0), ["grid-bars-transductive", "grid-bars-inductive"]);
     assert_eq!(names(1), ["grid-lines-inductive"]);
     assert_eq!(names(2), ["grid-points-uci", "grid-points-enron"]);
-    assert!(
-        drawn.iter().all(|figure| figure.lacking().as_deref() == Some("anything on mooc")),
-        "{:?}",
-        drawn[0].missing
-    );
+    assert!(drawn.iter().all(|figure| figure.lacking().as_deref() == Some("mooc (all)")), "{:?}", drawn[0].missing);
     let [bars, lines, points] = [0, 1, 2].map(|place| drawn[place].pictures[0].file());
     for part in ["AP, transductive, %", "K = 4", "K = 16", "uci", "enron", "bars begin at 50"] {
         assert!(bars.contains(part), "{part} in {bars}");
@@ -273,7 +269,7 @@ fn figures_show_what_there_is_and_say_what_is_not() {
     }
     let page = html(&home.experiment, &found, &[], home.folder.path());
     assert_eq!(page.matches("<svg class=\"plot\"").count(), 5);
-    assert!(page.contains("Not run: anything on mooc."), "{page}");
+    assert!(page.contains("Not run: mooc (all)."), "{page}");
     let page = markdown(&home.experiment, &found, &[], home.folder.path());
     assert!(page.contains("![AP, inductive, %](grid-lines-inductive.svg)"), "{page}");
 }
