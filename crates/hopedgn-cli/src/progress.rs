@@ -16,6 +16,11 @@ pub(crate) fn steps(output: &Output, what: &str, total: u64) -> ProgressBar {
     bar(output, what, total, "{human_pos} of {human_len}")
 }
 
+/// A bar over work whose pieces have names: the prefix is the time left, the message the names, cut where the line ends.
+pub(crate) fn pieces(output: &Output, total: u64) -> ProgressBar {
+    styled(output, total, "{bar:24} {human_pos} of {human_len}{prefix}  {wide_msg}")
+}
+
 /// A sign of life for work of unknown length; the caller sets the message.
 pub(crate) fn rounds(output: &Output) -> ProgressBar {
     if !output.shows_progress() {
@@ -27,12 +32,15 @@ pub(crate) fn rounds(output: &Output) -> ProgressBar {
 }
 
 fn bar(output: &Output, what: &str, total: u64, counts: &str) -> ProgressBar {
+    styled(output, total, &format!("{{msg}} {{wide_bar}} {counts}, {{eta}} left")).with_message(what.to_owned())
+}
+
+fn styled(output: &Output, total: u64, template: &str) -> ProgressBar {
     if !output.shows_progress() {
         return ProgressBar::hidden();
     }
-    let template = format!("{{msg}} {{wide_bar}} {counts}, {{eta}} left");
-    let style = ProgressStyle::with_template(&template).expect("the template is fixed");
-    let bar = ProgressBar::new(total).with_style(style).with_message(what.to_owned());
+    let style = ProgressStyle::with_template(template).expect("the template is fixed");
+    let bar = ProgressBar::new(total).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -2,19 +2,25 @@
 //!
 //! | step | where |
 //! |---|---|
-//! | read a file, refuse what is not known | `file` |
+//! | read a file and what it extends, refuse what is not known | `file`, `extend` |
 //! | multiply the grid out, resolve and check every cell, name it by a hash of its settings | `grid` |
-//! | look at what lies in the folders of the cells, or among runs that were kept | `state` |
-//! | means over seeds, beside the paper's values | `table` |
-//! | the same for people | `page`, `markdown` |
+//! | look at what lies in the folders of the cells, or among runs that were kept | `state`, `kept`, `outcome` |
+//! | means over seeds, beside the paper's values | `measure`, `table` |
+//! | the same for people | `page`, `markdown`, `figure`, `index` |
 //! | the same against what was expected | `check` |
 //!
-//! Running the cells is the command line's affair: each is a `hopedgn train` of its own.
+//! Running the cells is the command line's affair: each is a `hopedgn train` of its own, and what follows it.
 
 mod check;
+mod extend;
+mod figure;
 mod file;
 mod grid;
+mod index;
+mod kept;
 mod markdown;
+mod measure;
+mod outcome;
 mod page;
 mod state;
 mod table;
@@ -23,21 +29,25 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Result};
+use crate::Result;
 
 pub use check::{Verdict, check};
-pub use file::{Kind, Metric, Setting};
+pub use figure::{Figure, Picture};
+pub use file::{Evaluate, Kind, Wanted};
 pub use grid::Cell;
+pub use index::{Listed, index};
+pub use kept::Kept;
 pub use markdown::markdown;
+pub use measure::{Heuristic, Measure, Metric, Setting};
+pub use outcome::{CLASSIFICATION, EVALUATION, Evaluation, Outcome, Pace, Ranking};
 pub use page::html;
-pub use state::{Found, Kept, State};
+pub use state::{Found, State, Step, reason};
 pub use table::{Entry, Reference, Table};
 
 /// A file of an experiment with its cells, resolved and checked.
 #[derive(Debug)]
 pub struct Experiment {
     path: PathBuf,
-    text: String,
     file: file::File,
     cells: Vec<Cell>,
     is_smoke: bool,
@@ -56,12 +66,12 @@ impl Experiment {
 
     fn open(path: &Path, is_smoke: bool) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|source| ctdg::Error::io(path, "read", source))?;
-        Self::parse(path, text, is_smoke)
+        Self::parse(path, &text, is_smoke)
     }
 
-    fn parse(path: &Path, text: String, is_smoke: bool) -> Result<Self> {
-        let file = file::File::parse(path, &text)?;
-        let mut experiment = Self { path: path.to_owned(), text, file, cells: Vec::new(), is_smoke };
+    fn parse(path: &Path, text: &str, is_smoke: bool) -> Result<Self> {
+        let file = file::File::parse(path, text)?;
+        let mut experiment = Self { path: path.to_owned(), file, cells: Vec::new(), is_smoke };
         experiment.cells = grid::cells(&experiment)?;
         experiment.check_references()?;
         Ok(experiment)
@@ -77,6 +87,18 @@ impl Experiment {
     #[must_use]
     pub fn about(&self) -> &str {
         &self.file.about
+    }
+
+    /// What a reader must know of its numbers.
+    #[must_use]
+    pub fn note(&self) -> &str {
+        &self.file.note
+    }
+
+    /// Whether it says what is expected of its numbers.
+    #[must_use]
+    pub fn has_expectations(&self) -> bool {
+        !self.file.expect.is_empty()
     }
 
     /// Where it was read.
@@ -106,7 +128,7 @@ impl Experiment {
     /// Refuses values of the paper and expectations that no cell will ever be compared with.
     fn check_references(&self) -> Result<()> {
         for paper in &self.file.paper {
-            let value = paper.get_ref();
+            let value = &paper.item;
             if !self.cells.iter().any(|cell| value.is_of(cell)) {
                 let detail = format!(
                     "found a value of the paper for {} on {}, expected one for a cell of the grid; add its model and data to \
@@ -114,24 +136,19 @@ impl Experiment {
                     value.model.as_str(),
                     value.data
                 );
-                return Err(self.wrong(paper.span().start, detail));
+                return Err(paper.at.wrong(detail));
             }
         }
         for expect in &self.file.expect {
-            let value = expect.get_ref();
+            let value = &expect.item;
             if value.at_least.is_some() == value.below_paper_at_most.is_some() {
                 let detail = "expected one of at-least and below-paper-at-most, found both or none; state one";
-                return Err(self.wrong(expect.span().start, detail.to_owned()));
+                return Err(expect.at.wrong(detail.to_owned()));
             }
             if !self.cells.iter().any(|cell| value.when.fits(cell)) {
-                return Err(self.wrong(expect.span().start, file::matches_nothing("expectation")));
+                return Err(expect.at.wrong(file::matches_nothing("expectation")));
             }
         }
-        Ok(())
-    }
-
-    /// An error about what stands at the byte `place` of the file.
-    fn wrong(&self, place: usize, detail: String) -> Error {
-        Error::Experiment { file: self.path.clone(), line: Some(file::line(&self.text, place)), detail }
+        self.check_figures()
     }
 }

@@ -13,6 +13,8 @@ use crate::number::{grouped, memory, percent, seconds};
 use crate::record::{EpochRecord, LinkMetrics, Settings, Summary};
 use chart::{Chart, Series};
 
+pub(crate) use chart::Axis;
+
 /// What the page tells of.
 #[derive(Debug, Clone, Copy)]
 pub struct Report<'a> {

@@ -2,6 +2,7 @@
 
 mod answer;
 mod children;
+mod pages;
 mod place;
 mod run;
 
@@ -17,9 +18,12 @@ use place::Place;
 #[derive(Debug, Subcommand)]
 #[command(after_help = "A whole file:
 
+  extends = \"base/grid.toml\"  # optional: this file says only what is different
   title = \"Two models on two data sets\"
-  kind = \"link-prediction\"
-  metrics = [\"ap\", \"auc\"]
+  kind = \"link-prediction\"     # or node-classification
+  metrics = [\"ap\", \"auc\"]     # mrr, hits-at-10, parameters, peak-memory, seconds-per-epoch, pairs-per-second
+  negatives = [\"random\"]       # of ap and auc; historical and inductive with [evaluate]
+  heuristics = [\"edgebank-unlimited\"]  # optional: rows of scorers that learn nothing
 
   [grid]                       # the product of these, and of [[variant]]s, is the experiment
   model = [\"hopedgn\", \"tgat\"]
@@ -27,8 +31,13 @@ use place::Place;
   seed = [0, 1, 2]
   mite = [true]                # optional
 
+  [evaluate]                   # optional: `hopedgn evaluate` after each training
+  negatives = \"all\"
+  ranking = 100
+
   [[variant]]                  # optional
   name = \"k-16\"
+  title = \"K = 16\"
   set = { model.k = 16 }
 
   [[override]]                 # later wins; one that fits no cell is an error
@@ -46,25 +55,35 @@ use place::Place;
 
   [[expect]]                   # or at-least = 95.0
   when = { model = \"hopedgn\", data = \"uci\" }
-  below-paper-at-most = 1.0")]
+  below-paper-at-most = 1.0
+
+  [[figure]]                   # bars; lines, with a sweep of variants; scatter, against another metric
+  name = \"k\"
+  title = \"Intervals kept\"
+  kind = \"lines\"
+  metric = \"ap\"
+  sweep = \"k\"")]
 pub(crate) enum Command {
     Run(Run),
     Status(Status),
     Report(Report),
+    Pages(Pages),
     Check(Check),
 }
 
-/// Train every cell that is not done yet
+/// Train every cell that is not done yet, and do what follows it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn experiment run experiments/table-1.toml
   hopedgn experiment run experiments/table-1.toml --device cpu --jobs 4 --data-dir data
   hopedgn experiment run experiments/table-1.toml --smoke
 
-Stop it with Ctrl-C and type the same again to go on. Exit status 1: a cell failed, or data are missing.")]
+A run with the same settings that another experiment has made is used again. Stop it with Ctrl-C and type the same again to go on. Exit status 1: a cell failed, or data are missing.")]
 pub(crate) struct Run {
     #[command(flatten)]
     files: Files,
+    #[command(flatten)]
+    kept: KeptRuns,
     #[command(flatten)]
     device: DeviceArgs,
     /// Cells at a time, each in a process of its own; on a GPU always one [default: 1]
@@ -79,6 +98,8 @@ pub(crate) struct Run {
 pub(crate) struct Status {
     #[command(flatten)]
     files: Files,
+    #[command(flatten)]
+    kept: KeptRuns,
 }
 
 /// Write a page and Markdown: ours beside the paper's
@@ -99,6 +120,28 @@ pub(crate) struct Report {
     markdown: Option<PathBuf>,
 }
 
+/// Write the pages of many experiments, and one that lists them
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hopedgn experiment pages experiments --results results/models 'results/hopedgn/*-tf32-*' --into docs/reproduction
+
+Writes NAME.md, NAME.html and the figures of each into the folder, and the list beside it, as docs/reproduction.md.")]
+pub(crate) struct Pages {
+    /// The files that declare the experiments, or folders of such
+    #[arg(required = true)]
+    files: Vec<PathBuf>,
+    /// The folder of the pages
+    #[arg(long, value_name = "DIR")]
+    into: PathBuf,
+    /// Where experiments keep their runs
+    #[arg(long, value_name = "DIR", default_value = RUNS)]
+    runs: PathBuf,
+    #[command(flatten)]
+    kept: KeptRuns,
+    #[command(flatten)]
+    place: Place,
+}
+
 /// Compare what was reached with what the file expects
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
@@ -115,13 +158,19 @@ pub(crate) struct Check {
     allow_missing: bool,
 }
 
+/// Where experiments keep their runs unless another place is named.
+const RUNS: &str = "runs/experiments";
+
 /// The experiment, its runs and its data.
 #[derive(Debug, Args)]
 pub(crate) struct Files {
     /// The file that declares the experiment
     file: PathBuf,
-    /// Where the runs are kept [default: runs/experiments/NAME of the file]
-    #[arg(long, value_name = "DIR")]
+    /// Where experiments keep their runs, each in a folder of its name; they share what is done
+    #[arg(long, value_name = "DIR", default_value = RUNS)]
+    runs: PathBuf,
+    /// Where this experiment keeps its runs, shared with no other [default: its folder among the others]
+    #[arg(long, value_name = "DIR", conflicts_with = "runs")]
     out: Option<PathBuf>,
     /// Every cell for a few steps on a part of the bundled data, with one seed and tiny settings
     #[arg(long)]
@@ -133,9 +182,19 @@ pub(crate) struct Files {
 /// Runs that are not among those of the experiment.
 #[derive(Debug, Args)]
 pub(crate) struct KeptRuns {
-    /// Finished runs, or folders of such, to take the place of cells with the same settings
+    /// Finished runs, or folders of such, to take the place of cells with the same settings; the first named wins, and a name
+    /// in quotes may have a * for anything
     #[arg(long, value_name = "DIR", num_args = 1..)]
     results: Vec<PathBuf>,
+}
+
+/// What cells are looked up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To show what is there.
+    Show,
+    /// To do what is not.
+    Work,
 }
 
 impl Files {
@@ -145,16 +204,32 @@ impl Files {
 
     fn out(&self, experiment: &Experiment) -> PathBuf {
         let name = experiment.stem() + if self.smoke { "-smoke" } else { "" };
-        self.out.clone().unwrap_or_else(|| Path::new("runs").join("experiments").join(name))
+        self.out.clone().unwrap_or_else(|| self.runs.join(name))
     }
 
-    /// Every cell with what there is of it.
-    fn found(&self, experiment: &Experiment) -> anyhow::Result<Vec<Found>> {
+    /// Every cell with what there is of it, in its folder, among runs that were kept, or made by another experiment.
+    fn found(&self, experiment: &Experiment, kept: &KeptRuns, purpose: Purpose) -> anyhow::Result<Vec<Found>> {
         let out = self.out(experiment);
+        let kept = Kept::read(&kept.patterns())?;
+        let mut places = vec![out.clone()];
+        if self.out.is_none() {
+            places.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
+        }
+        let others = Kept::of_experiments(&places);
         let mut found = Vec::new();
         for cell in experiment.cells() {
-            let mut one = Found::of(cell, &out)?;
-            if !matches!(one.state, State::Done(_) | State::Running)
+            let own = Found::of(cell, &out)?;
+            let mut all = vec![own.clone()];
+            if !self.smoke {
+                all.splice(0..0, kept.find(cell)?);
+            }
+            all.extend(others.find(cell)?);
+            let is_of_use = |one: &&Found| one.outcome.is_some() && (purpose == Purpose::Show || one.has_weights());
+            let best = all.iter().find(|one| one.is_done()).or_else(|| all.iter().find(is_of_use));
+            let mut one = best.cloned().unwrap_or(own);
+            let has_numbers = one.is_done() || (purpose == Purpose::Show && one.outcome.is_some());
+            if !has_numbers
+                && one.state != State::Running
                 && !self.smoke
                 && let Err(remedy) = self.place.find(&cell.data)
             {
@@ -165,23 +240,60 @@ impl Files {
         Ok(found)
     }
 
-    /// The same, runs that were kept first.
-    fn found_with(&self, experiment: &Experiment, kept: &KeptRuns) -> anyhow::Result<Vec<Found>> {
-        let (mut found, kept) = (self.found(experiment)?, Kept::read(&kept.results)?);
-        for one in &mut found {
-            if let Some(other) = kept.find(&one.cell)? {
-                *one = other;
-            }
-        }
-        Ok(found)
-    }
-
     /// What was typed of it, to be typed again with another verb.
     fn typed(&self) -> String {
         let out = self.out.as_ref().map(|out| format!(" --out {}", out.display())).unwrap_or_default();
+        let runs =
+            if self.runs == Path::new(RUNS) { String::new() } else { format!(" --runs {}", self.runs.display()) };
         let smoke = if self.smoke { " --smoke" } else { "" };
-        format!("{}{out}{smoke}{}", self.file.display(), self.place.typed())
+        format!("{}{runs}{out}{smoke}{}", self.file.display(), self.place.typed())
     }
+}
+
+impl KeptRuns {
+    /// What each name stands for.
+    fn patterns(&self) -> Vec<Vec<PathBuf>> {
+        self.results.iter().map(|path| matching(path)).collect()
+    }
+
+    fn typed(&self) -> String {
+        let quoted = |path: &PathBuf| {
+            let quote = if path.to_string_lossy().contains('*') { "'" } else { "" };
+            format!(" {quote}{}{quote}", path.display())
+        };
+        let results: Vec<String> = self.results.iter().map(quoted).collect();
+        if results.is_empty() { String::new() } else { format!(" --results{}", results.concat()) }
+    }
+}
+
+/// The folders that a path means, whose last part may have a * in it.
+fn matching(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    if !name.contains('*') || path.exists() {
+        return vec![path.to_owned()];
+    }
+    let parts: Vec<&str> = name.split('*').collect();
+    let fits = |name: &str| {
+        let Some(mut rest) = name.strip_prefix(parts[0]) else { return false };
+        for part in &parts[1..parts.len() - 1] {
+            let Some(place) = rest.find(part) else { return false };
+            rest = &rest[place + part.len()..];
+        }
+        rest.ends_with(parts[parts.len() - 1])
+    };
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut found = folders_in(parent);
+    found.retain(|folder| folder.file_name().is_some_and(|name| fits(&name.to_string_lossy())));
+    // Nothing: the name is told as it was typed.
+    if found.is_empty() { vec![path.to_owned()] } else { found }
+}
+
+/// The folders in a folder, by name; none where there is no such folder.
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
 }
 
 pub(crate) fn run(command: &Command, output: &Output) -> anyhow::Result<Outcome> {
@@ -189,6 +301,7 @@ pub(crate) fn run(command: &Command, output: &Output) -> anyhow::Result<Outcome>
         Command::Run(args) => run::run(args, output),
         Command::Status(args) => answer::status(args, output),
         Command::Report(args) => answer::report(args, output),
+        Command::Pages(args) => pages::pages(args, output),
         Command::Check(args) => answer::check(args, output),
     }
 }

@@ -142,6 +142,94 @@ fn a_cell_that_fails_stops_no_other_and_is_told() {
     assert_eq!(states(&answer), ["done", "done", "missing data"]);
 }
 
+/// Small enough to be evaluated in a debug build too.
+const EVALUATED: &str = r#"title = "Evaluated"
+kind = "link-prediction"
+metrics = ["ap", "mrr"]
+negatives = ["historical"]
+heuristics = ["edgebank-unlimited"]
+[grid]
+model = ["tgat"]
+data = ["uci", "enron"]
+seed = [0]
+[evaluate]
+negatives = "all"
+ranking = 100
+"#;
+
+#[test]
+fn what_follows_training_is_done_alone_when_it_is_missing() {
+    let home = folder(EVALUATED);
+    // Both cells are the same on the data that they are tried on, but for their presets.
+    let run_it = |file: &str| run(home.path(), &["experiment", "run", file, "--smoke", "--device", "cpu"]);
+    let (status, stdout, stderr) = run_it("grid.toml");
+    assert_eq!(status, Some(0), "{stdout}{stderr}");
+    let runs = home.path().join("runs/experiments/grid-smoke");
+    let document: Value = serde_json::from_str(&text(&runs.join("uci-tgat-0/evaluation.json"))).expect("JSON");
+    assert_eq!((&document["model"], &document["ranking"]["candidates"]), (&"tgat".into(), &5.into()));
+    let ap = 100.0 * document["negatives"]["historical"]["tgat"]["transductive"]["ap"].as_f64().expect("a number");
+    let mrr = 100.0 * document["ranking"]["scorers"]["tgat"]["transductive"]["mrr"].as_f64().expect("a number");
+    let answer = json(home.path(), &["experiment", "report", "grid.toml", "--smoke", "--json"]);
+    assert_eq!(answer["done"], 2);
+    let page = text(&runs.join("report.md"));
+    for part in [format!("{ap:.2}"), format!("{mrr:.2}"), "EdgeBank, unlimited".to_owned()] {
+        assert!(page.contains(&part), "{part} in {page}");
+    }
+
+    // Only what is missing is done.
+    let manifest = text(&runs.join("uci-tgat-0/manifest.json"));
+    fs::remove_file(runs.join("uci-tgat-0/evaluation.json")).expect("a file");
+    let answer = json(home.path(), &["experiment", "status", "grid.toml", "--smoke", "--json"]);
+    assert_eq!(states(&answer), ["not evaluated", "done"]);
+    let (status, _, stderr) = run_it("grid.toml");
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stderr.contains("1 done before, 1 to run"), "{stderr}");
+    assert_eq!(text(&runs.join("uci-tgat-0/manifest.json")), manifest, "it was not trained again");
+    let again: Value = serde_json::from_str(&text(&runs.join("uci-tgat-0/evaluation.json"))).expect("JSON");
+    assert_eq!(again, document);
+
+    // Another experiment with the same settings uses the same runs.
+    fs::write(home.path().join("other.toml"), EVALUATED.replace("Evaluated", "Other")).expect("a file");
+    let (status, _, stderr) = run_it("other.toml");
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stderr.contains("2 done before, 0 to run"), "{stderr}");
+
+    // Without its weights it cannot be evaluated, and says so.
+    fs::remove_file(runs.join("uci-tgat-0/evaluation.json")).expect("a file");
+    fs::remove_file(runs.join("uci-tgat-0/model.safetensors")).expect("a file");
+    let (status, stdout, _) = run_it("grid.toml");
+    assert_eq!(status, Some(1), "{stdout}");
+    assert!(text(&runs.join("uci-tgat-0/error.txt")).contains("found no model.safetensors"), "{stdout}");
+    assert!(stdout.contains("1 failed, 1 done"), "{stdout}");
+}
+
+#[test]
+fn pages_of_many_experiments_are_listed() {
+    let home = folder("");
+    fs::create_dir_all(home.path().join("experiments/base")).expect("a folder");
+    fs::write(home.path().join("experiments/base/grid.toml"), GRID).expect("a file");
+    let bars = "extends = \"base/grid.toml\"\ntitle = \"Bars\"\n[[figure]]\nname = \"ap\"\ntitle = \"As bars\"\n\
+                kind = \"bars\"\nmetric = \"ap\"\n";
+    fs::write(home.path().join("experiments/bars.toml"), bars).expect("a file");
+    let plain = "extends = \"base/grid.toml\"\n";
+    fs::write(home.path().join("experiments/plain.toml"), plain).expect("a file");
+    let pages = ["experiment", "pages", "experiments", "--into", "docs/pages", "--data-dir", "."];
+    let (status, stdout, stderr) = run(home.path(), &pages);
+    assert_eq!(status, Some(0), "{stdout}{stderr}");
+    let index = text(&home.path().join("docs/pages.md"));
+    assert!(
+        index.contains("| `experiments/bars.toml` | [Bars](pages/bars.md) | `pages/bars.html` | 0 of 4 |"),
+        "{index}"
+    );
+    assert!(index.contains("4: uci is not there"), "{index}");
+    assert!(index.contains("hopedgn experiment pages experiments --data-dir . --into docs/pages"), "{index}");
+    assert!(text(&home.path().join("docs/pages/bars.md")).contains("Nothing to draw yet"));
+    let wrong = [&pages[..], &["--results", "no-*"]].concat();
+    let (status, _, stderr) = run(home.path(), &wrong);
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("no-*"), "{stderr}");
+}
+
 #[test]
 fn a_wrong_file_is_refused_before_anything_runs() {
     let home = folder(&GRID.replace("\"tgat\"]", "\"tgad\"]"));

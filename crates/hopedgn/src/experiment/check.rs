@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::file::{Expect, Metric, Setting};
+use super::file::Expect;
+use super::measure::Measure;
 use super::{Experiment, Found, Table};
 use crate::{Error, Result};
 
@@ -13,10 +14,9 @@ pub struct Verdict {
     pub row: String,
     /// The data set.
     pub data: String,
-    /// Which events.
-    pub setting: Setting,
-    /// Which metric.
-    pub metric: Metric,
+    /// Which number.
+    #[serde(flatten)]
+    pub measure: Measure,
     /// The mean over the seeds that are done, in percent.
     pub reached: Option<f64>,
     /// The least that was expected.
@@ -41,8 +41,8 @@ pub fn check(experiment: &Experiment, found: &[Found]) -> Result<Vec<Verdict>> {
     }
     let tables = Table::all(experiment, found);
     let mut verdicts: Vec<Verdict> = Vec::new();
-    for spanned in &experiment.file.expect {
-        let (expect, place) = (spanned.get_ref(), spanned.span().start);
+    for located in &experiment.file.expect {
+        let (expect, at) = (&located.item, &located.at);
         let before = verdicts.len();
         for table in tables.iter().filter(|table| fits(expect, table)) {
             let mut seen: Vec<(String, &str)> = Vec::new();
@@ -58,24 +58,26 @@ pub fn check(experiment: &Experiment, found: &[Found]) -> Result<Vec<Verdict>> {
                 verdicts.push(Verdict {
                     row,
                     data: cell.data.clone(),
-                    setting: table.setting,
-                    metric: table.metric,
+                    measure: table.measure,
                     reached: entry.ours.map(|ours| ours.mean),
                     expected,
-                    line: super::file::line(&experiment.text, place),
+                    line: at.line,
                 });
             }
         }
         if verdicts.len() == before {
             let detail = "found nothing to compare with this expectation, expected a [[paper]] value of its cells and a metric \
                           of the experiment; add the value, or state at-least";
-            return Err(experiment.wrong(place, detail.to_owned()));
+            return Err(at.wrong(detail.to_owned()));
         }
     }
     Ok(verdicts)
 }
 
+/// Costs have no least value.
 fn fits(expect: &Expect, table: &Table) -> bool {
-    expect.setting.is_none_or(|setting| setting == table.setting)
-        && expect.metric.is_none_or(|metric| metric == table.metric)
+    let Measure { metric, setting, .. } = table.measure;
+    expect.setting.is_none_or(|wanted| Some(wanted) == setting)
+        && expect.metric.is_none_or(|wanted| wanted == metric)
+        && !metric.is_better_low()
 }

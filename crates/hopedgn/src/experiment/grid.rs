@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
+use super::extend::At;
+use super::file::{Evaluate, Kind};
 use super::{Experiment, file};
 use crate::config::{Config, ModelName, Preset};
 use crate::{Error, Result};
@@ -21,18 +23,26 @@ pub struct Cell {
     pub mite: Option<bool>,
     /// The variant, if the grid has any.
     pub variant: Option<String>,
+    /// What stands behind the model in tables.
+    title: String,
     /// The seed.
     pub seed: u64,
     /// Everything that decides it.
     pub config: Config,
-    /// Of `config`, wherever the data lie.
+    /// Of `config`, wherever the data lie. What is done with a finished run is no part of it, so that experiments share runs.
     pub hash: String,
+    /// The test under more rules, if that is asked for.
+    pub evaluate: Option<Evaluate>,
+    /// Whether labels of nodes are learned after that.
+    pub classify: bool,
+    /// Tried only, on data that are the same for all.
+    pub is_smoke: bool,
     preset: Option<&'static Preset>,
     settings: Vec<String>,
 }
 
 /// What is put on top of a cell that is only to be tried.
-const SMALL: [&str; 12] = [
+const SMALL: [&str; 10] = [
     "model.d-channel=4",
     "model.d-time=8",
     "model.d-out=8",
@@ -43,9 +53,13 @@ const SMALL: [&str; 12] = [
     "model.patch=2",
     "model.neighbors=4",
     "model.n-heads=2",
-    "train.epochs=1",
-    "train.batch=50",
 ];
+
+/// The same on top of its variant, which is what the cell is tried for.
+const SHORT: [&str; 2] = ["train.epochs=1", "train.batch=50"];
+
+/// Candidates of such a cell at most.
+const SMALL_RANKING: usize = 5;
 
 impl Cell {
     /// Whether the model sees MITE.
@@ -63,10 +77,21 @@ impl Cell {
         } else if self.mite == Some(false) && self.model == ModelName::Hopedgn {
             row.push_str(" without MITE");
         }
-        if let Some(variant) = &self.variant {
-            let _ = write!(row, ", {variant}");
+        if !self.title.is_empty() {
+            let _ = write!(row, ", {}", self.title);
         }
         row
+    }
+
+    /// What stands behind the model in the name of its row, or the model.
+    #[must_use]
+    pub fn variant_title(&self) -> &str {
+        if self.title.is_empty() { self.model.title() } else { &self.title }
+    }
+
+    /// The hash that `config` has as a cell like this one.
+    pub(super) fn hash_of(&self, config: &Config) -> Result<String> {
+        hash(config, if self.is_smoke { "smoke" } else { &self.data })
     }
 
     /// What `hopedgn train` takes besides data, device and folder to train this cell.
@@ -108,30 +133,36 @@ pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
     let mut cells = bare(experiment)?;
     for exclude in excludes {
         let before = cells.len();
-        cells.retain(|cell| !exclude.get_ref().when.fits(cell));
+        cells.retain(|cell| !exclude.item.when.fits(cell));
         if cells.len() == before {
-            return Err(experiment.wrong(exclude.span().start, file::matches_nothing("exclusion")));
+            return Err(exclude.at.wrong(file::matches_nothing("exclusion")));
         }
     }
     for layer in overrides {
-        if !cells.iter().any(|cell| layer.get_ref().when.fits(cell)) {
-            return Err(experiment.wrong(layer.span().start, file::matches_nothing("override")));
+        if !cells.iter().any(|cell| layer.item.when.fits(cell)) {
+            return Err(layer.at.wrong(file::matches_nothing("override")));
         }
     }
     for cell in &mut cells {
         // Each with the place in the file that it comes from.
-        let mut layers: Vec<(usize, Vec<String>)> = Vec::new();
-        layers.push((0, cell.mite.map(|mite| format!("model.mite={mite}")).into_iter().collect()));
-        let of_cell = variants.iter().filter(|variant| cell.variant.as_ref() == Some(&variant.get_ref().name));
-        layers.extend(of_cell.map(|variant| (variant.span().start, settings(&variant.get_ref().set))));
-        let fitting = overrides.iter().filter(|layer| layer.get_ref().when.fits(cell));
-        layers.extend(fitting.map(|layer| (layer.span().start, settings(&layer.get_ref().set))));
+        let mut layers: Vec<(Option<&At>, Vec<String>)> = Vec::new();
+        layers.push((None, cell.mite.map(|mite| format!("model.mite={mite}")).into_iter().collect()));
+        let variants = variants.iter().filter(|variant| cell.variant.as_ref() == Some(&variant.item.name));
+        let variants = variants.map(|variant| (Some(&variant.at), settings(&variant.item.set)));
+        let fitting = overrides.iter().filter(|layer| layer.item.when.fits(cell));
+        let fitting = fitting.map(|layer| (Some(&layer.at), settings(&layer.item.set)));
         if experiment.is_smoke {
-            layers.push((0, SMALL.map(str::to_owned).to_vec()));
+            layers.extend(fitting);
+            layers.push((None, SMALL.map(str::to_owned).to_vec()));
+            layers.extend(variants);
+            layers.push((None, SHORT.map(str::to_owned).to_vec()));
+        } else {
+            layers.extend(variants);
+            layers.extend(fitting);
         }
         let all: Vec<String> = layers.iter().flat_map(|(_, settings)| settings.clone()).collect();
         cell.config = cell.resolve(&all).map_err(|error| blame(experiment, cell, &layers, &error))?;
-        cell.hash = hash(&cell.config, &cell.data)?;
+        cell.hash = cell.hash_of(&cell.config)?;
         cell.settings = all;
     }
     Ok(cells)
@@ -144,10 +175,14 @@ fn bare(experiment: &Experiment) -> Result<Vec<Cell>> {
         [] => vec![None],
         mites => mites.iter().copied().map(Some).collect(),
     };
-    let variants: Vec<Option<String>> = match variants.as_slice() {
+    let variants: Vec<Option<&file::Variant>> = match variants.as_slice() {
         [] => vec![None],
-        variants => variants.iter().map(|variant| Some(variant.get_ref().name.clone())).collect(),
+        variants => variants.iter().map(|variant| Some(&variant.item)).collect(),
     };
+    let evaluate = experiment.file.evaluate.map(|evaluate| {
+        let most = if experiment.is_smoke { SMALL_RANKING } else { usize::MAX };
+        Evaluate { ranking: evaluate.ranking.map(|n| n.min(most)), ..evaluate }
+    });
     let seeds = if experiment.is_smoke { &grid.seed[..1] } else { &grid.seed };
     let mut cells = Vec::new();
     for data in &grid.data {
@@ -155,10 +190,12 @@ fn bare(experiment: &Experiment) -> Result<Vec<Cell>> {
             for &mite in &mites {
                 for variant in &variants {
                     for &seed in seeds {
+                        let variant = variant.as_ref();
+                        let title = variant.map(|variant| variant.title.as_ref().unwrap_or(&variant.name).clone());
                         let mut name = format!("{data}-{}", model.as_str());
                         name.push_str(if mite == Some(true) { "-mite" } else { "" });
                         if let Some(variant) = variant {
-                            let _ = write!(name, "-{variant}");
+                            let _ = write!(name, "-{}", variant.name);
                         }
                         let _ = write!(name, "-{seed}");
                         cells.push(Cell {
@@ -166,10 +203,14 @@ fn bare(experiment: &Experiment) -> Result<Vec<Cell>> {
                             data: data.clone(),
                             model,
                             mite,
-                            variant: variant.clone(),
+                            variant: variant.map(|variant| variant.name.clone()),
+                            title: title.unwrap_or_default(),
                             seed,
                             config: Config::default(),
                             hash: String::new(),
+                            evaluate,
+                            classify: experiment.file.kind == Kind::NodeClassification,
+                            is_smoke: experiment.is_smoke,
                             preset: Preset::for_data(data),
                             settings: Vec::new(),
                         });
@@ -187,10 +228,14 @@ fn bare(experiment: &Experiment) -> Result<Vec<Cell>> {
 }
 
 /// The error of a cell, at the first layer with which it appears.
-fn blame(experiment: &Experiment, cell: &Cell, layers: &[(usize, Vec<String>)], error: &Error) -> Error {
+fn blame(experiment: &Experiment, cell: &Cell, layers: &[(Option<&At>, Vec<String>)], error: &Error) -> Error {
     let upto = |n: usize| layers[..=n].iter().flat_map(|(_, settings)| settings.clone()).collect::<Vec<_>>();
     let first = (0..layers.len()).find(|&n| cell.resolve(&upto(n)).is_err());
-    experiment.wrong(first.map_or(0, |n| layers[n].0), format!("cell {}: {error}", cell.name))
+    let detail = format!("cell {}: {error}", cell.name);
+    match first.and_then(|n| layers[n].0) {
+        Some(at) => at.wrong(detail),
+        None => Error::Experiment { file: experiment.path.clone(), line: None, detail },
+    }
 }
 
 /// A table of settings as `a.b=v`.

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
-use super::table::{Entry, Table, value};
-use super::{Experiment, Found, State};
+use super::measure::Metric;
+use super::table::{Entry, Table};
+use super::{Experiment, Figure, Found, Measure, Outcome, State, reason};
 use crate::number::seconds;
 
 /// The page; links are relative to `folder`, where it will lie.
@@ -14,12 +15,24 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
     if !experiment.about().is_empty() {
         let _ = writeln!(out, "{}\n", experiment.about().trim());
     }
-    let _ = writeln!(out, "{EXPLANATION} **Bold**: the best of a column; _italic_: the second.\n");
+    for line in notes(experiment) {
+        let _ = writeln!(out, "{line}\n");
+    }
+    for figure in experiment.figures(found) {
+        let _ = writeln!(out, "## {}\n", figure.title);
+        for picture in &figure.pictures {
+            let _ = writeln!(out, "![{}]({}.svg)", picture.title, picture.name);
+        }
+        let _ = writeln!(out, "{}{}\n", if figure.pictures.is_empty() { "" } else { "\n" }, lacking(&figure));
+    }
+    let _ = writeln!(out, "{} **Bold**: the best of a column; _italic_: the second.\n", explanation(experiment));
     for table in Table::all(experiment, found) {
         let _ = writeln!(out, "## {}\n", table.title());
         let _ = writeln!(out, "| | {} |\n|---|{}", table.columns.join(" | "), "---|".repeat(table.columns.len()));
+        let metric = table.measure.metric;
         for (name, entries) in &table.rows {
-            let cells: Vec<String> = entries.iter().map(|entry| entry.as_ref().map_or(String::new(), cell)).collect();
+            let shown = |entry: &Option<Entry>| entry.as_ref().map_or(String::new(), |entry| cell(entry, metric));
+            let cells: Vec<String> = entries.iter().map(shown).collect();
             let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
         }
         out.push('\n');
@@ -38,81 +51,132 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
     out
 }
 
-/// How the numbers of a place are to be read.
-pub(super) const EXPLANATION: &str = "In percent: our mean and deviation over seeds, below it the paper's value, and how far \
-                                      ours lies above it. A number without a deviation is that of one run.";
+/// What a reader must know before the numbers.
+pub(super) fn notes(experiment: &Experiment) -> Vec<String> {
+    let text = [experiment.note()].into_iter().filter(|note| !note.is_empty());
+    text.map(|note| note.trim().to_owned()).collect()
+}
 
-fn cell(entry: &Entry) -> String {
+/// How a figure is to be read, and what it cannot show yet.
+pub(super) fn lacking(figure: &Figure) -> String {
+    const MARKS: &str = "A mark is the mean over seeds; a line through it, where there are several, their deviation.";
+    match (figure.lacking(), figure.pictures.is_empty()) {
+        (None, _) => MARKS.to_owned(),
+        (Some(missing), true) => format!("Nothing to draw yet. Not run: {missing}."),
+        (Some(missing), false) => format!("{MARKS} Not run: {missing}."),
+    }
+}
+
+/// How the numbers of a place are to be read.
+pub(super) fn explanation(experiment: &Experiment) -> String {
+    let metrics = &experiment.file.metrics;
+    let mut parts =
+        vec!["Our mean and deviation over seeds; a number without a deviation is that of one run.".to_owned()];
+    if metrics.iter().any(|metric| !metric.is_cost()) {
+        let which = if metrics.iter().any(|metric| metric.is_cost()) { "Fractions are" } else { "All are" };
+        parts.insert(0, format!("{which} in percent."));
+    }
+    if !experiment.file.paper.is_empty() {
+        parts.push("Below it the paper's value, and how far ours lies above it.".to_owned());
+    }
+    let low: Vec<&str> = metrics.iter().filter(|metric| metric.is_better_low()).map(|metric| metric.title()).collect();
+    if !low.is_empty() {
+        parts.push(format!("Less is better: {}.", low.join("; ")));
+    }
+    let names: Vec<&str> = experiment.file.heuristics.iter().map(|heuristic| heuristic.title()).collect();
+    if !names.is_empty() {
+        parts.push(format!("Without learning: {}.", names.join("; ")));
+    }
+    parts.join(" ")
+}
+
+fn cell(entry: &Entry, metric: Metric) -> String {
     let ours = match (entry.ours, entry.rank) {
-        (None, _) => "–".to_owned(),
-        (Some(ours), Some(1)) => format!("**{}**", ours.text()),
-        (Some(ours), Some(_)) => format!("_{}_", ours.text()),
-        (Some(ours), None) => ours.text(),
+        (None, _) => entry.why.to_owned(),
+        (Some(ours), Some(1)) => format!("**{}**", ours.text(metric)),
+        (Some(ours), Some(_)) => format!("_{}_", ours.text(metric)),
+        (Some(ours), None) => ours.text(metric),
     };
-    let paper = entry.paper.map(|paper| format!("<br>{}", paper.text())).unwrap_or_default();
+    let paper = entry.paper.map(|paper| format!("<br>{}", paper.text(metric))).unwrap_or_default();
     let difference = entry.difference().map(|difference| format!("<br>{difference:+.2}")).unwrap_or_default();
     ours + &paper + &difference
 }
 
 fn runs(out: &mut String, experiment: &Experiment, found: &[Found], folder: &Path) {
-    let columns = columns(experiment);
-    let names: Vec<String> = columns.iter().map(|(name, ..)| name.clone()).collect();
+    let measures = experiment.measures();
+    let names: Vec<String> = measures.iter().map(Measure::title).collect();
     let _ = writeln!(out, "## Runs\n\n| run | {} | best epoch | an epoch | device |", names.join(" | "));
     let _ = writeln!(out, "|---|{}", "---|".repeat(names.len() + 3));
     for one in found {
-        let Some(summary) = one.summary() else { continue };
+        let Some(outcome) = &one.outcome else { continue };
         let link = relative(folder, &one.folder);
-        let shown = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.2}"));
-        let values: Vec<String> =
-            columns.iter().map(|&(_, setting, metric)| shown(value(summary, setting, metric))).collect();
         let _ = writeln!(
             out,
             "| [{}]({link}) | {} | {} of {} | {} | {} |",
             one.cell.name,
-            values.join(" | "),
-            summary.best_epoch,
-            summary.epochs,
-            seconds(summary.seconds_per_epoch),
+            values(outcome, &measures).join(" | "),
+            outcome.summary.best_epoch,
+            outcome.summary.epochs,
+            seconds(outcome.summary.seconds_per_epoch),
             device(one)
         );
     }
     out.push('\n');
 }
 
-/// The numbers of one run, and what they are called.
-pub(super) fn columns(experiment: &Experiment) -> Vec<(String, super::Setting, super::Metric)> {
-    let metrics = experiment.file.metrics.iter();
-    metrics
-        .flat_map(|&metric| {
-            super::Setting::ALL.map(|setting| (format!("{}, {}", metric.title(), setting.title()), setting, metric))
-        })
-        .collect()
+/// The numbers of one run.
+pub(super) fn values(outcome: &Outcome, measures: &[Measure]) -> Vec<String> {
+    let shown =
+        |&measure: &Measure| outcome.value(measure, None).map_or("–".to_owned(), |value| measure.metric.text(value));
+    measures.iter().map(shown).collect()
 }
 
 /// Where a run was computed.
 pub(super) fn device(found: &Found) -> String {
-    found.summary().map_or(String::new(), |summary| match &summary.precision {
-        Some(precision) => format!("{}, {precision}", summary.device),
-        None => summary.device.clone(),
-    })
+    let Some(summary) = found.summary() else { return String::new() };
+    let parts = [Some(&summary.device), summary.precision.as_ref(), summary.hardware.as_ref()];
+    parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
 /// What there is no number for, grouped by reason.
 pub(super) fn missing(found: &[Found]) -> Vec<String> {
-    let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<&Found>)> = Vec::new();
     for one in found {
         let why = match &one.state {
-            State::Done(_) => continue,
+            State::Done => continue,
             State::Missing(remedy) => format!("data of {} are not there: {remedy}", one.cell.data),
-            State::Failed(error) => format!("failed: {}", error.trim().lines().last().unwrap_or_default()),
+            State::Failed(error) => format!("failed: {}", reason(error)),
+            State::Trained => "trained, but not yet what follows, which needs the weights".to_owned(),
             state => state.title().to_owned(),
         };
         match groups.iter_mut().find(|(known, _)| *known == why) {
-            Some((_, names)) => names.push(&one.cell.name),
-            None => groups.push((why, vec![&one.cell.name])),
+            Some((_, cells)) => cells.push(one),
+            None => groups.push((why, vec![one])),
         }
     }
-    groups.iter().map(|(why, names)| format!("{why} ({} runs: {})", names.len(), names.join(", "))).collect()
+    let plural = |n: usize| if n == 1 { "" } else { "s" };
+    let line = |(why, cells): &(String, Vec<&Found>)| {
+        format!("{why} ({} run{}: {})", cells.len(), plural(cells.len()), names(cells))
+    };
+    groups.iter().map(line).collect()
+}
+
+/// Names of cells, those that differ in their seed only as one.
+fn names(cells: &[&Found]) -> String {
+    let mut names: Vec<(&str, Vec<String>)> = Vec::new();
+    for Found { cell, .. } in cells {
+        let seed = cell.seed.to_string();
+        let name = cell.name.strip_suffix(&format!("-{seed}")).unwrap_or(&cell.name);
+        match names.last_mut() {
+            Some((last, seeds)) if *last == name => seeds.push(seed),
+            _ => names.push((name, vec![seed])),
+        }
+    }
+    let name = |(name, seeds): &(&str, Vec<String>)| match seeds.as_slice() {
+        [seed] => format!("{name}-{seed}"),
+        seeds => format!("{name}-{{{}}}", seeds.join(",")),
+    };
+    names.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// Devices, systems and versions that took part.
@@ -133,7 +197,7 @@ pub(super) fn machines(found: &[Found]) -> Vec<String> {
             None => machines.push((machine, 1)),
         }
     }
-    machines.iter().map(|(machine, n)| format!("{machine} ({n} runs)")).collect()
+    machines.iter().map(|(machine, n)| format!("{machine} ({n} run{})", if *n == 1 { "" } else { "s" })).collect()
 }
 
 /// The way from one folder to another, with slashes.

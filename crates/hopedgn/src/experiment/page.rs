@@ -3,9 +3,11 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::markdown::{EXPLANATION, columns, device, machines, missing, page_of, relative};
-use super::table::{Entry, Table, value};
-use super::{Experiment, Found};
+use super::figure;
+use super::markdown::{device, explanation, lacking, machines, missing, notes, page_of, relative, values};
+use super::measure::Metric;
+use super::table::{Entry, Table};
+use super::{Experiment, Figure, Found};
 use crate::number::seconds;
 use crate::report::{escaped, page_head};
 
@@ -22,19 +24,31 @@ a { color: var(--all); }
 /// The page; links are relative to `folder`, where it will lie.
 #[must_use]
 pub fn html(experiment: &Experiment, found: &[Found], commands: &[String], folder: &Path) -> String {
-    let mut page = page_head(experiment.title(), STYLE);
+    let figures = experiment.figures(found);
+    let style = if figures.is_empty() { STYLE.to_owned() } else { STYLE.to_owned() + figure::STYLE };
+    let mut page = page_head(experiment.title(), &style);
     if !experiment.about().is_empty() {
         let _ = writeln!(page, "<p>{}</p>", escaped(experiment.about().trim()));
     }
-    let n_done = found.iter().filter(|one| one.summary().is_some()).count();
+    for line in notes(experiment) {
+        let _ = writeln!(page, "<p>{}</p>", escaped(&line));
+    }
+    let n_done = found.iter().filter(|one| one.is_done()).count();
     let _ = writeln!(
         page,
         "<div class=\"tiles\"><div class=\"tile\"><span>Runs</span><b>{n_done}<i> of {}</i></b></div></div>",
         found.len()
     );
+    for figure in &figures {
+        page.push_str(&drawn(figure));
+    }
+    if !figures.is_empty() {
+        page.push_str("<h2>In numbers</h2>\n");
+    }
     let _ = writeln!(
         page,
-        "<p class=\"quiet\">{EXPLANATION} <b>Bold</b>: the best of a column; <u>underlined</u>: the second.</p>"
+        "<p class=\"quiet\">{} <b>Bold</b>: the best of a column; <u>underlined</u>: the second.</p>",
+        escaped(&explanation(experiment))
     );
     for table in Table::all(experiment, found) {
         page.push_str(&section(&table));
@@ -50,6 +64,15 @@ pub fn html(experiment: &Experiment, found: &[Found], commands: &[String], folde
     page
 }
 
+fn drawn(figure: &Figure) -> String {
+    let mut pictures = String::new();
+    for picture in &figure.pictures {
+        let _ = writeln!(pictures, "<figure>{}</figure>", picture.inline());
+    }
+    let (title, lacking) = (escaped(&figure.title), escaped(&lacking(figure)));
+    format!("<h2>{title}</h2>\n<div class=\"wide plots\">\n{pictures}</div>\n<p class=\"quiet\">{lacking}</p>\n")
+}
+
 fn section(table: &Table) -> String {
     let head: Vec<String> =
         table.columns.iter().map(|data| format!("<th scope=\"col\">{}</th>", escaped(data))).collect();
@@ -59,21 +82,21 @@ fn section(table: &Table) -> String {
         escaped(&table.title())
     );
     for (name, entries) in &table.rows {
-        let cells: String = entries.iter().map(|entry| cell(entry.as_ref())).collect();
+        let cells: String = entries.iter().map(|entry| cell(entry.as_ref(), table.measure.metric)).collect();
         let _ = writeln!(out, "<tr class=\"model\"><th scope=\"row\">{}</th>{cells}</tr>", escaped(name));
     }
     out + "</tbody></table></div>\n"
 }
 
-fn cell(entry: Option<&Entry>) -> String {
+fn cell(entry: Option<&Entry>, metric: Metric) -> String {
     let Some(entry) = entry else { return "<td></td>".to_owned() };
     let ours = match (entry.ours, entry.rank) {
-        (None, _) => "–".to_owned(),
-        (Some(ours), Some(1)) => format!("<b>{}</b>", ours.text()),
-        (Some(ours), Some(_)) => format!("<u>{}</u>", ours.text()),
-        (Some(ours), None) => ours.text(),
+        (None, _) => format!("<span class=\"quiet\">{}</span>", entry.why),
+        (Some(ours), Some(1)) => format!("<b>{}</b>", ours.text(metric)),
+        (Some(ours), Some(_)) => format!("<u>{}</u>", ours.text(metric)),
+        (Some(ours), None) => ours.text(metric),
     };
-    let paper = entry.paper.map(|paper| format!("<small>{}</small>", paper.text())).unwrap_or_default();
+    let paper = entry.paper.map(|paper| format!("<small>{}</small>", paper.text(metric))).unwrap_or_default();
     let difference = entry.difference().map_or(String::new(), |difference| {
         let class = if difference < 0.0 { "down" } else { "up" };
         format!("<small class=\"{class}\">{difference:+.2}</small>")
@@ -82,29 +105,25 @@ fn cell(entry: Option<&Entry>) -> String {
 }
 
 fn runs(experiment: &Experiment, found: &[Found], folder: &Path) -> String {
-    let columns = columns(experiment);
-    let head: Vec<String> = columns.iter().map(|(name, ..)| format!("<th scope=\"col\">{name}</th>")).collect();
+    let measures = experiment.measures();
+    let head: Vec<String> =
+        measures.iter().map(|measure| format!("<th scope=\"col\">{}</th>", escaped(&measure.title()))).collect();
     let head = head.concat();
     let mut out = format!(
-        "<h2>Runs</h2>\n<div class=\"scroll\"><table>\n<thead><tr><th scope=\"col\">Run</th>{head}\
+        "<h2>Runs</h2>\n<div class=\"scroll\"><table class=\"runs\">\n<thead><tr><th scope=\"col\">Run</th>{head}\
          <th scope=\"col\">Best epoch</th><th scope=\"col\">An epoch</th><th scope=\"col\">Device</th></tr></thead>\n<tbody>\n"
     );
     for one in found {
-        let Some(summary) = one.summary() else { continue };
+        let Some(outcome) = &one.outcome else { continue };
         let link = escaped(&relative(folder, &page_of(one)));
-        let shown = |value: Option<f64>| value.map_or("–".to_owned(), |value| format!("{value:.2}"));
-        let values: Vec<String> = columns
-            .iter()
-            .map(|&(_, setting, metric)| format!("<td>{}</td>", shown(value(summary, setting, metric))))
-            .collect();
-        let values = values.concat();
+        let values = values(outcome, &measures).join("</td><td>");
         let _ = writeln!(
             out,
-            "<tr><td><a href=\"{link}\">{}</a></td>{values}<td>{} of {}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td><a href=\"{link}\">{}</a></td><td>{values}</td><td>{} of {}</td><td>{}</td><td>{}</td></tr>",
             escaped(&one.cell.name),
-            summary.best_epoch,
-            summary.epochs,
-            seconds(summary.seconds_per_epoch),
+            outcome.summary.best_epoch,
+            outcome.summary.epochs,
+            seconds(outcome.summary.seconds_per_epoch),
             escaped(&device(one))
         );
     }

@@ -7,8 +7,7 @@ use ctdg::dataset::write_file;
 use serde::{Deserialize, Serialize};
 
 use super::Cell;
-use super::grid::hash;
-use crate::config::data_stem;
+use super::outcome::{CLASSIFICATION, EVALUATION, Evaluation, Outcome};
 use crate::record::Summary;
 use crate::run::{Manifest, RunFolder};
 use crate::{Error, Result};
@@ -19,8 +18,10 @@ const ERROR: &str = "error.txt";
 /// How far a cell is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
-    /// Trained and tested with these very settings.
-    Done(Box<Summary>),
+    /// Trained with these very settings, and everything that is to follow has been done.
+    Done,
+    /// Trained; something is still to follow.
+    Trained,
     /// A program trains it now.
     Running,
     /// It can be gone on with.
@@ -35,6 +36,17 @@ pub enum State {
     Waiting,
 }
 
+/// What is done for a cell, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// `hopedgn train`.
+    Train,
+    /// `hopedgn evaluate`, whose answer is kept.
+    Evaluate,
+    /// `hopedgn classify`, which keeps its answer itself.
+    Classify,
+}
+
 /// A cell and what there is of it.
 #[derive(Debug, Clone)]
 pub struct Found {
@@ -44,6 +56,8 @@ pub struct Found {
     pub folder: PathBuf,
     /// How far it is.
     pub state: State,
+    /// What its run wrote down, once it is trained.
+    pub outcome: Option<Box<Outcome>>,
 }
 
 /// Written beside the summary of a finished cell.
@@ -54,11 +68,12 @@ struct Record {
 }
 
 impl State {
-    /// In one word or two.
+    /// In a few words.
     #[must_use]
     pub fn title(&self) -> &'static str {
         match self {
-            Self::Done(_) => "done",
+            Self::Done => "done",
+            Self::Trained => "not evaluated",
             Self::Running => "running",
             Self::Interrupted => "interrupted",
             Self::Failed(_) => "failed",
@@ -69,44 +84,94 @@ impl State {
     }
 }
 
+/// What an error says, on one line: its first, or the last of what was said where none begins so.
+#[must_use]
+pub fn reason(error: &str) -> &str {
+    let mut lines = error.trim().lines();
+    match lines.next().and_then(|first| first.strip_prefix("error: ")) {
+        Some(reason) => reason,
+        None => error.trim().lines().last().unwrap_or_default(),
+    }
+}
+
 impl Found {
     /// What lies in the folder of `cell` below `out`.
     pub fn of(cell: &Cell, out: &Path) -> Result<Self> {
         let folder = out.join(&cell.name);
-        let state = Self::state(cell, &folder)?;
-        Ok(Self { cell: cell.clone(), folder, state })
-    }
-
-    fn state(cell: &Cell, folder: &Path) -> Result<State> {
+        let nothing = |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None };
         let error = fs::read_to_string(folder.join(ERROR)).ok().map(State::Failed);
-        let Ok(run) = RunFolder::open(folder) else { return Ok(error.unwrap_or(State::Waiting)) };
-        if run.config().and_then(|config| hash(&config, &cell.data)).ok().as_ref() != Some(&cell.hash) {
-            return Ok(State::Changed);
+        let Ok(run) = RunFolder::open(&folder) else { return Ok(nothing(error.unwrap_or(State::Waiting))) };
+        if run.config().and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
+            return Ok(nothing(State::Changed));
         }
-        if let Ok(Some(summary)) = run.summary() {
-            let record = fs::read_to_string(folder.join(CELL)).ok();
-            let record = record.and_then(|text| serde_json::from_str::<Record>(&text).ok());
-            if record.is_none_or(|record| record.hash != cell.hash) {
+        if let Some(found) = Self::finished(cell, &folder) {
+            if recorded_hash(&folder).as_ref() != Some(&cell.hash) {
                 // The program ended between the two files.
-                Self::write_record(cell, folder)?;
+                found.write_record()?;
             }
-            return Ok(State::Done(Box::new(summary)));
+            return Ok(found);
         }
         if run.lock().is_err() {
-            return Ok(State::Running);
+            return Ok(nothing(State::Running));
         }
-        Ok(error.unwrap_or(State::Interrupted))
+        Ok(nothing(error.unwrap_or(State::Interrupted)))
     }
 
-    fn write_record(cell: &Cell, folder: &Path) -> Result<()> {
-        let record = Record { cell: cell.name.clone(), hash: cell.hash.clone() };
+    /// The same cell as its folder is now.
+    pub fn again(&self) -> Result<Self> {
+        let is_own = self.folder.file_name().is_some_and(|name| *name == *self.cell.name);
+        match (is_own, self.folder.parent()) {
+            (true, Some(out)) => Self::of(&self.cell, out),
+            _ => Ok(Self::finished(&self.cell, &self.folder).unwrap_or_else(|| self.clone())),
+        }
+    }
+
+    /// The run in `folder` as that of `cell`, whatever its settings, if it has ended.
+    pub(super) fn finished(cell: &Cell, folder: &Path) -> Option<Self> {
+        let outcome = Some(Box::new(Outcome::read(folder)?));
+        let mut found = Self { cell: cell.clone(), folder: folder.to_owned(), state: State::Done, outcome };
+        if found.next_step().is_some() {
+            let error = fs::read_to_string(folder.join(ERROR)).ok();
+            found.state = error.map_or(State::Trained, State::Failed);
+        }
+        Some(found)
+    }
+
+    /// What is to be done next; nothing when all is.
+    #[must_use]
+    pub fn next_step(&self) -> Option<Step> {
+        let Some(outcome) = &self.outcome else { return Some(Step::Train) };
+        let Cell { evaluate, classify, model, .. } = &self.cell;
+        let fits = |evaluation: &Evaluation| evaluate.is_none_or(|wanted| evaluation.fits(&wanted, model.as_str()));
+        if evaluate.is_some() && !outcome.evaluation.as_ref().is_some_and(fits) {
+            return Some(Step::Evaluate);
+        }
+        let classified = outcome.classification.as_ref().is_some_and(|document| document.model == model.as_str());
+        (*classify && !classified).then_some(Step::Classify)
+    }
+
+    /// Whether everything has been done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Whether the weights are there that whatever follows training needs.
+    #[must_use]
+    pub fn has_weights(&self) -> bool {
+        self.folder.join("model.safetensors").is_file()
+    }
+
+    fn write_record(&self) -> Result<()> {
+        let record = Record { cell: self.cell.name.clone(), hash: self.cell.hash.clone() };
+        let file = self.folder.join(CELL);
         let text = serde_json::to_string_pretty(&record)
-            .map_err(|error| Error::Damaged { file: folder.join(CELL), detail: error.to_string() })?;
-        Ok(write_file(&folder.join(CELL), text + "\n")?)
+            .map_err(|error| Error::Damaged { file: file.clone(), detail: error.to_string() })?;
+        Ok(write_file(&file, text + "\n")?)
     }
 
     /// Makes the folder fit for a new run or for going on, and says which: a run with other settings is moved out of the
-    /// way, an old error is forgotten.
+    /// way; an old error, and what was said of weights that will change, are forgotten.
     pub fn prepare(&self) -> Result<bool> {
         let failed = |action| move |source| Error::from(ctdg::Error::io(&self.folder, action, source));
         if self.state == State::Changed {
@@ -116,6 +181,10 @@ impl Found {
         }
         // Where there is none, nothing is to be removed.
         let _ = fs::remove_file(self.folder.join(ERROR));
+        if self.outcome.is_none() {
+            let _ = fs::remove_file(self.folder.join(EVALUATION));
+            let _ = fs::remove_file(self.folder.join(CLASSIFICATION));
+        }
         if RunFolder::open(&self.folder).is_ok() {
             return Ok(true);
         }
@@ -125,19 +194,27 @@ impl Found {
         Ok(false)
     }
 
+    /// Keeps what `hopedgn evaluate --json` said of the run, if that is what was asked for.
+    pub fn keep_evaluation(&self, document: &str) -> Result<()> {
+        let file = self.folder.join(EVALUATION);
+        let damaged = |detail: String| Error::Damaged { file: file.clone(), detail };
+        let read: Evaluation = serde_json::from_str(document).map_err(|error| damaged(error.to_string()))?;
+        if self.cell.evaluate.is_some_and(|wanted| !read.fits(&wanted, self.cell.model.as_str())) {
+            return Err(damaged("found an evaluation with other negatives or ranks than were asked for".to_owned()));
+        }
+        Ok(write_file(&file, document)?)
+    }
+
     /// Writes an error beside what there is of the run.
     pub fn write_error(&self, text: &str) -> Result<()> {
         fs::create_dir_all(&self.folder).map_err(|source| ctdg::Error::io(&self.folder, "create", source))?;
         Ok(write_file(&self.folder.join(ERROR), text)?)
     }
 
-    /// The final metrics.
+    /// The final metrics of training.
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
-        match &self.state {
-            State::Done(summary) => Some(summary),
-            _ => None,
-        }
+        self.outcome.as_ref().map(|outcome| &outcome.summary)
     }
 
     /// With what it was made, where that was kept.
@@ -147,59 +224,8 @@ impl Found {
     }
 }
 
-/// Runs that were kept, whatever their folders are called: each is known by the hash of its settings.
-#[derive(Debug, Default)]
-pub struct Kept {
-    runs: Vec<(String, PathBuf, Summary)>,
-}
-
-impl Kept {
-    /// Finished runs in `folders`, each of which is one or has some in it.
-    pub fn read(folders: &[PathBuf]) -> Result<Self> {
-        let mut kept = Self::default();
-        for folder in folders {
-            let before = kept.runs.len();
-            if folder.join("config.toml").is_file() {
-                kept.take(folder)?;
-            } else {
-                let entries = fs::read_dir(folder).map_err(|source| ctdg::Error::io(folder, "read", source))?;
-                let mut inner: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-                inner.sort();
-                for run in inner.iter().filter(|path| path.join("config.toml").is_file()) {
-                    kept.take(run)?;
-                }
-                if kept.runs.len() == before {
-                    let detail =
-                        "found no finished run in it, expected folders with config.toml and summary.json; name another";
-                    return Err(Error::Run { folder: folder.clone(), detail: detail.to_owned() });
-                }
-            }
-        }
-        Ok(kept)
-    }
-
-    fn take(&mut self, folder: &Path) -> Result<()> {
-        let run = RunFolder::open(folder)?;
-        if let Some(summary) = run.summary()? {
-            let config = run.config()?;
-            self.runs.push((hash(&config, data_stem(&config.data))?, folder.to_owned(), summary));
-        }
-        Ok(())
-    }
-
-    /// The run of `cell`, if it is among these; two are an error, since nobody would know whose number is shown.
-    pub fn find(&self, cell: &Cell) -> Result<Option<Found>> {
-        let mut fitting = self.runs.iter().filter(|(hash, ..)| *hash == cell.hash);
-        let Some((_, folder, summary)) = fitting.next() else { return Ok(None) };
-        if let Some((_, other, _)) = fitting.next() {
-            let detail = format!(
-                "found the same settings in {}, expected one run of cell {}; name the folders of the runs that are meant one \
-                 by one with --results",
-                other.display(),
-                cell.name
-            );
-            return Err(Error::Run { folder: folder.clone(), detail });
-        }
-        Ok(Some(Found { cell: cell.clone(), folder: folder.clone(), state: State::Done(Box::new(summary.clone())) }))
-    }
+/// The hash that was written beside the summary of a cell.
+pub(super) fn recorded_hash(folder: &Path) -> Option<String> {
+    let text = fs::read_to_string(folder.join(CELL)).ok()?;
+    serde_json::from_str::<Record>(&text).ok().map(|record| record.hash)
 }

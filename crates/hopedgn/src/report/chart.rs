@@ -217,16 +217,16 @@ impl Scales {
 
 /// A range with round numbers on it.
 #[derive(Debug, PartialEq)]
-struct Axis {
-    low: f64,
-    high: f64,
+pub(crate) struct Axis {
+    pub(crate) low: f64,
+    pub(crate) high: f64,
     step: f64,
-    ticks: Vec<f64>,
+    pub(crate) ticks: Vec<f64>,
 }
 
 impl Axis {
     /// Ends at round numbers around the values.
-    fn of_values(low: f64, high: f64, bounds: [f64; 2]) -> Self {
+    pub(crate) fn of_values(low: f64, high: f64, bounds: [f64; 2]) -> Self {
         let size = low.abs().max(high.abs());
         let flat = high - low <= 1e-9 * size;
         let around = if size == 0.0 { 1.0 } else { 0.05 * size };
@@ -250,7 +250,7 @@ impl Axis {
     }
 
     /// With as many decimals as the step has.
-    fn label(&self, tick: f64) -> String {
+    pub(crate) fn label(&self, tick: f64) -> String {
         if self.low.abs().max(self.high.abs()) >= 1e6 || self.step < 1e-6 {
             return format!("{tick:.2e}");
         }

@@ -1,20 +1,20 @@
 //! What is known of an experiment: `status`, `report`, `check`.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use ctdg::dataset::write_file;
-use hopedgn::experiment::{self, Found, State, Table as Means};
+use hopedgn::experiment::{self, Experiment, Found, State, Table as Means};
 use serde_json::{Value, json};
 
-use super::{Check, Report, Status};
+use super::{Check, Purpose, Report, Status};
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
 
 pub(super) fn status(args: &Status, output: &Output) -> anyhow::Result<Outcome> {
     let experiment = args.files.read()?;
-    let found = args.files.found(&experiment)?;
+    let found = args.files.found(&experiment, &args.kept, Purpose::Show)?;
     output.answer(text(&found), &of_cells(&found))?;
     Ok(Outcome::Done)
 }
@@ -46,7 +46,7 @@ pub(super) fn text(found: &[Found]) -> String {
 
 fn note(state: &State) -> String {
     match state {
-        State::Failed(error) => error.trim().lines().last().unwrap_or_default().to_owned(),
+        State::Failed(error) => experiment::reason(error).to_owned(),
         State::Missing(remedy) => remedy.clone(),
         _ => String::new(),
     }
@@ -82,29 +82,45 @@ pub(super) fn of_cells(found: &[Found]) -> Value {
 
 pub(super) fn report(args: &Report, output: &Output) -> anyhow::Result<Outcome> {
     let experiment = args.files.read()?;
-    let found = args.files.found_with(&experiment, &args.kept)?;
+    let found = args.files.found(&experiment, &args.kept, Purpose::Show)?;
     let out = args.files.out(&experiment);
     let page = args.html.clone().unwrap_or_else(|| out.join("report.html"));
     let markdown = args.markdown.clone().unwrap_or_else(|| out.join("report.md"));
-    let mut commands = vec![format!("hopedgn experiment run {}", args.files.typed())];
-    let results: Vec<String> = args.kept.results.iter().map(|path| format!(" {}", path.display())).collect();
-    let results = results.concat();
-    let results = if results.is_empty() { results } else { format!(" --results{results}") };
-    commands.push(format!("hopedgn experiment report {}{results}", args.files.typed()));
-    let folder = |file: &Path| {
-        file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
-    };
-    for file in [&page, &markdown] {
-        let folder = folder(file);
-        std::fs::create_dir_all(&folder).with_context(|| format!("could not create {}", folder.display()))?;
-    }
-    write_file(&page, experiment::html(&experiment, &found, &commands, &folder(&page)))?;
-    write_file(&markdown, experiment::markdown(&experiment, &found, &commands, &folder(&markdown)))?;
+    let commands = [
+        format!("hopedgn experiment run {}", args.files.typed()),
+        format!("hopedgn experiment report {}{}", args.files.typed(), args.kept.typed()),
+    ];
+    write(&experiment, &found, &commands, &page, &markdown)?;
     let tables: Vec<Value> = Means::all(&experiment, &found).iter().map(of_table).collect();
-    let n_done = found.iter().filter(|one| one.summary().is_some()).count();
+    let n_done = found.iter().filter(|one| one.is_done()).count();
     let text = format!("{n_done} of {} runs\n{}\n{}\n", found.len(), page.display(), markdown.display());
     output.answer(text, &json!({ "html": page, "markdown": markdown, "done": n_done, "tables": tables }))?;
     Ok(Outcome::Done)
+}
+
+/// Both pages of an experiment, and its figures beside the Markdown.
+pub(super) fn write(
+    experiment: &Experiment,
+    found: &[Found],
+    commands: &[String],
+    page: &Path,
+    markdown: &Path,
+) -> anyhow::Result<()> {
+    for file in [page, markdown] {
+        let folder = folder_of(file);
+        std::fs::create_dir_all(&folder).with_context(|| format!("could not create {}", folder.display()))?;
+    }
+    for picture in experiment.figures(found).iter().flat_map(|figure| &figure.pictures) {
+        write_file(&folder_of(markdown).join(format!("{}.svg", picture.name)), picture.file())?;
+    }
+    write_file(page, experiment::html(experiment, found, commands, &folder_of(page)))?;
+    write_file(markdown, experiment::markdown(experiment, found, commands, &folder_of(markdown)))?;
+    Ok(())
+}
+
+/// Where a file lies.
+pub(super) fn folder_of(file: &Path) -> PathBuf {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
 fn of_table(table: &Means) -> Value {
@@ -119,17 +135,17 @@ fn of_table(table: &Means) -> Value {
             }))
         })
     });
-    json!({ "metric": table.metric, "setting": table.setting, "entries": rows.collect::<Vec<_>>() })
+    let experiment::Measure { metric, setting, negatives } = table.measure;
+    json!({ "metric": metric, "setting": setting, "negatives": negatives, "entries": rows.collect::<Vec<_>>() })
 }
 
 pub(super) fn check(args: &Check, output: &Output) -> anyhow::Result<Outcome> {
     let experiment = args.files.read()?;
-    let found = args.files.found_with(&experiment, &args.kept)?;
+    let found = args.files.found(&experiment, &args.kept, Purpose::Show)?;
     let verdicts = experiment::check(&experiment, &found)?;
     let mut table = Table::new(["expectation", "reached", "expected", "", "line"]);
     for verdict in &verdicts {
-        let name =
-            format!("{} on {}, {} {}", verdict.row, verdict.data, verdict.setting.title(), verdict.metric.title());
+        let name = format!("{} on {}, {}", verdict.row, verdict.data, verdict.measure.title());
         let reached = verdict.reached.map_or("–".to_owned(), |reached| format!("{reached:.2}"));
         let word = match verdict.holds() {
             Some(true) => "holds",

@@ -20,12 +20,13 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts this program with `arguments`; what it says goes to `log`.
-    pub(super) fn start(arguments: &[String], log: &Path) -> anyhow::Result<Self> {
+    /// Starts this program with `arguments`; its answer goes to `answer`, if that is wanted, and what it says to `log`.
+    pub(super) fn start(arguments: &[String], answer: Option<&Path>, log: &Path) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("could not find this program to start it again")?;
-        let file = File::create(log).with_context(|| format!("could not write {}", log.display()))?;
+        let create = |path: &Path| File::create(path).with_context(|| format!("could not write {}", path.display()));
+        let stdout = answer.map(create).transpose()?.map_or_else(Stdio::null, Stdio::from);
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+        command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(create(log)?);
         // Ctrl-C reaches this program alone, which then stops each of its children once.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);

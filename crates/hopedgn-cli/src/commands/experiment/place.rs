@@ -9,7 +9,7 @@ use ctdg::fetch;
 use crate::commands::input::own_folder;
 
 /// Where data sets lie.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Place {
     /// Folder with the data sets as NAME.ctdg, NAME.csv.gz, NAME.csv or NAME/NAME.csv.gz [default: that of fetched ones]
     #[arg(long, value_name = "DIR", env = "HOPEDGN_DATA_DIR", hide_env_values = true)]

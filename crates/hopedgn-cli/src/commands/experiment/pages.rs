@@ -1,0 +1,84 @@
+//! `hopedgn experiment pages`: every experiment, and a list of them.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use hopedgn::experiment::{self, Experiment, Found, Listed};
+use serde_json::json;
+
+use super::answer::{folder_of, write};
+use super::{Files, Pages, Purpose};
+use crate::output::{Outcome, Output};
+
+pub(super) fn pages(args: &Pages, output: &Output) -> anyhow::Result<Outcome> {
+    // All are read before the first is written.
+    let mut all: Vec<(Files, Experiment, Vec<Found>)> = Vec::new();
+    for file in args.experiments()? {
+        let (runs, place) = (args.runs.clone(), args.place.clone());
+        let files = Files { file, runs, out: None, smoke: false, place };
+        let experiment = files.read()?;
+        let found = files.found(&experiment, &args.kept, Purpose::Show)?;
+        all.push((files, experiment, found));
+    }
+    let typed = args.typed();
+    let mut places = Vec::new();
+    for (files, experiment, found) in &all {
+        let (html, markdown) = (format!("{}.html", experiment.stem()), format!("{}.md", experiment.stem()));
+        let (html, markdown) = (args.into.join(html), args.into.join(markdown));
+        let commands = [format!("hopedgn experiment run {}", files.typed()), typed.clone()];
+        write(experiment, found, &commands, &html, &markdown)?;
+        places.push((html, markdown));
+    }
+    let listed: Vec<Listed<'_>> = all
+        .iter()
+        .zip(&places)
+        .map(|((_, experiment, found), (html, markdown))| Listed { experiment, found, markdown, html })
+        .collect();
+    let index = args.into.with_extension("md");
+    let with_checks = all.iter().filter(|(_, experiment, _)| experiment.has_expectations());
+    let checks: Vec<String> = with_checks
+        .map(|(files, ..)| format!("hopedgn experiment check {}{} --allow-missing", files.typed(), args.kept.typed()))
+        .collect();
+    ctdg::dataset::write_file(&index, experiment::index(&listed, &typed, &checks, &folder_of(&index)))?;
+    let n_done = |found: &[Found]| found.iter().filter(|one| one.is_done()).count();
+    let mut text = String::new();
+    for (_, experiment, found) in &all {
+        let _ = writeln!(text, "{}: {} of {} runs", experiment.stem(), n_done(found), found.len());
+    }
+    let listed: Vec<_> = all
+        .iter()
+        .zip(&places)
+        .map(|((_, experiment, found), (html, markdown))| {
+            let (stem, done, cells) = (experiment.stem(), n_done(found), found.len());
+            json!({ "experiment": stem, "done": done, "cells": cells, "html": html, "markdown": markdown })
+        })
+        .collect();
+    output.answer(format!("{text}{}\n", index.display()), &json!({ "index": index, "pages": listed }))?;
+    Ok(Outcome::Done)
+}
+
+impl Pages {
+    /// The files that are named, and those in folders that are, by name.
+    fn experiments(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let mut all = Vec::new();
+        for file in &self.files {
+            if !file.is_dir() {
+                all.push(file.clone());
+                continue;
+            }
+            let entries = std::fs::read_dir(file).with_context(|| format!("could not read {}", file.display()))?;
+            let mut inner: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+            inner.retain(|path| path.is_file() && path.extension().is_some_and(|ending| ending == "toml"));
+            inner.sort();
+            all.extend(inner);
+        }
+        Ok(all)
+    }
+
+    fn typed(&self) -> String {
+        let files: Vec<String> = self.files.iter().map(|file| format!(" {}", file.display())).collect();
+        let (kept, place, into) = (self.kept.typed(), self.place.typed(), self.into.display());
+        format!("hopedgn experiment pages{}{kept}{place} --into {into}", files.concat())
+    }
+}

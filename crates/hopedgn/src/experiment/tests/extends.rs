@@ -1,0 +1,67 @@
+//! Files on top of others, and what they may not say.
+
+use super::*;
+
+/// The message about the file `top.toml` with this text, in a folder with `base.toml`.
+fn refused(base: &str, top: &str) -> String {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("base.toml"), base).unwrap();
+    std::fs::write(home.path().join("top.toml"), top).unwrap();
+    let message = Experiment::read(&home.path().join("top.toml")).unwrap_err().to_string();
+    message.replace(&format!("{}/", home.path().display()), "")
+}
+
+#[test]
+fn a_file_says_only_what_is_different_from_the_one_it_extends() {
+    let home = tempfile::tempdir().unwrap();
+    let base = format!("{HEAD}[[variant]]\nname = \"plain\"\n");
+    std::fs::write(home.path().join("base.toml"), base).unwrap();
+    let top = "extends = \"base.toml\"\ntitle = \"Another\"\n[grid]\nseed = [7]\nmite = []\n\
+               [[variant]]\nname = \"k-4\"\ntitle = \"K = 4\"\nset = { model.k = 4 }\n";
+    std::fs::write(home.path().join("top.toml"), top).unwrap();
+    let experiment = Experiment::read(&home.path().join("top.toml")).unwrap();
+    assert_eq!(experiment.title(), "Another");
+    let names: Vec<&str> = experiment.cells().iter().map(|cell| cell.name.as_str()).collect();
+    assert_eq!(names[..3], ["uci-tgat-plain-7", "uci-tgat-k-4-7", "uci-tcl-plain-7"]);
+    assert_eq!(experiment.cells()[1].row(), "TGAT, K = 4");
+}
+
+#[test]
+fn an_error_names_the_file_that_it_is_in() {
+    let found = refused(&with("[[exclude]]\nwhen = { model = \"tgn\" }\n"), "extends = \"base.toml\"\n");
+    assert!(found.starts_with("base.toml:8: found an exclusion that fits no cell"), "{found}");
+    let found = refused(HEAD, "title = \"x\"\nextends = \"bse.toml\"\n");
+    assert!(found.starts_with("top.toml:2: could not read bse.toml, which it extends"), "{found}");
+    let found = refused("\nextends = \"top.toml\"\n", "extends = \"base.toml\"\n");
+    assert!(found.starts_with("base.toml:2: found that top.toml extends itself"), "{found}");
+    let found = refused("kind = \"link-prediction\"\n[gird]\n", "extends = \"base.toml\"\n");
+    assert!(found.starts_with("base.toml:2: unknown field `gird`"), "{found}");
+    let found = refused("[grid]\nmodel = [\"tgat\"]\ndata = [\"uci\"]\nseed = [0]\n", "extends = \"base.toml\"\n");
+    assert!(found.starts_with("top.toml: found no title"), "{found}");
+}
+
+#[test]
+fn numbers_that_no_run_would_hold_are_refused_with_their_line() {
+    let before = |line: &str| format!("{line}\n{HEAD}");
+    let message = |text: &str| parse(text).unwrap_err().to_string();
+    let found = message(&before("metrics = [\"mrr\"]"));
+    assert!(found.starts_with("grid.toml:1: found the metric MRR, expected [evaluate] with ranking = N"), "{found}");
+    let found = message(&before("negatives = [\"historical\"]"));
+    assert!(found.starts_with("grid.toml:1: found historical negatives, expected [evaluate]"), "{found}");
+    let found = message(&before("metrics = [\"ap\"]").replace("link-prediction", "node-classification"));
+    assert!(found.starts_with("grid.toml:1: found the metric AP, expected auc"), "{found}");
+    let found = message(&before("heuristics = [\"edgebank\"]"));
+    assert!(found.starts_with("grid.toml:1: unknown variant `edgebank`"), "{found}");
+    let figure =
+        |rest: &str| message(&with(&format!("[[figure]]\nname = \"f\"\ntitle = \"F\"\nmetric = \"ap\"\n{rest}\n")));
+    let found = figure("kind = \"lines\"");
+    assert!(found.starts_with("grid.toml:8: found lines without sweep"), "{found}");
+    let found = figure("kind = \"lines\"\nsweep = \"k\"");
+    assert!(found.starts_with("grid.toml:8: found a sweep without variants"), "{found}");
+    let found = figure("kind = \"scatter\"");
+    assert!(found.starts_with("grid.toml:8: found points without against"), "{found}");
+    let found = figure("kind = \"bars\"\nagainst = \"auc\"");
+    assert!(found.starts_with("grid.toml:8: found against"), "{found}");
+    let found = figure("kind = \"pie\"");
+    assert!(found.starts_with("grid.toml:12: unknown variant `pie`"), "{found}");
+}
