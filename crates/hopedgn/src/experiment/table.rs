@@ -118,10 +118,13 @@ impl Entry {
 }
 
 impl Table {
-    /// Every table of `experiment` from what was found of its cells.
+    /// Every table of `experiment` from what was found of its cells, as a page shows it.
     #[must_use]
     pub fn all(experiment: &Experiment, found: &[Found]) -> Vec<Self> {
-        experiment.measures().into_iter().map(|measure| Self::of(experiment, found, measure)).collect()
+        let mut tables: Vec<Self> =
+            experiment.measures().into_iter().map(|measure| Self::of(experiment, found, measure)).collect();
+        tables.iter_mut().for_each(Self::leave_out_empty);
+        tables
     }
 
     /// The table of one measure.
@@ -150,6 +153,25 @@ impl Table {
         let mut table = Self { measure, columns, rows };
         table.mark();
         table
+    }
+
+    /// Columns without any number, ours or the paper's, are told of elsewhere, unless there is nothing else.
+    fn leave_out_empty(&mut self) {
+        let has_number = |entry: &Entry| entry.ours.is_some() || entry.paper.is_some();
+        let is_told = |column: usize| {
+            let mut entries = self.rows.iter().filter_map(|(_, row)| row[column].as_ref());
+            entries.any(has_number)
+        };
+        let told: Vec<bool> = (0..self.columns.len()).map(is_told).collect();
+        if !told.contains(&true) {
+            return;
+        }
+        let mut keep = told.iter();
+        self.columns.retain(|_| keep.next() == Some(&true));
+        for (_, row) in &mut self.rows {
+            let mut keep = told.iter();
+            row.retain(|_| keep.next() == Some(&true));
+        }
     }
 
     /// Best and second best of each column, as shown: what looks equal is equally good.

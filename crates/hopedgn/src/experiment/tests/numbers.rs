@@ -198,6 +198,19 @@ fn labels_are_learned_after_training() {
     assert!(page.contains("## AUC\n") && page.contains("85.00 ± 1.41<br>82.39 ± 2.56<br>+2.61"), "{page}");
 }
 
+#[test]
+fn data_without_any_number_take_no_column() {
+    let home = Home::new(
+        "title = \"Some\"\nkind = \"link-prediction\"\nmetrics = [\"ap\"]\n[grid]\nmodel = [\"tgat\"]\n\
+         data = [\"reddit\", \"uci\", \"enron\"]\nseed = [0]\n\
+         [[paper]]\nmodel = \"tgat\"\ndata = \"enron\"\ntransductive = { ap = [68.17, 1.15] }\n",
+    );
+    let columns = |home: &Home| Table::all(&home.experiment, &home.found())[0].columns.clone();
+    assert_eq!(columns(&home), ["enron"]);
+    home.run("uci-tgat-0", 0.9, &[1.0]);
+    assert_eq!(columns(&home), ["uci", "enron"]);
+}
+
 const FIGURES: &str = r#"title = "Figures"
 kind = "link-prediction"
 metrics = ["ap"]
