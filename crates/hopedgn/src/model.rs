@@ -54,11 +54,6 @@ pub trait Model: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Refuses graphs of more nodes than it can look at.
-    fn check_nodes(&self, _n_nodes: usize) -> Result<()> {
-        Ok(())
-    }
-
     /// The logit of each pair, `[B, 1]`.
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var>;
 }

@@ -3,6 +3,7 @@
 mod data;
 mod experiment;
 mod fetch;
+mod lab;
 mod tidy;
 mod train;
 mod wl;
