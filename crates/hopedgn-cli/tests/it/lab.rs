@@ -62,9 +62,9 @@ fn the_document_the_picture_and_the_page_hold_the_same() {
 
     let text = |name: &str| fs::read_to_string(folder.path().join(name)).expect("written");
     let (svg, html) = (text("lab.svg"), text("lab.html"));
-    // Two matrices of two tests and three models; two of them in the legend.
+    // Two matrices of two tests and three models, and the legend.
     assert_eq!(svg.matches("class=\"mark lost\"").count(), 2 + 1);
-    assert_eq!(svg.matches(">2/2<").count() + svg.matches(">0/2<").count(), 2 * (3 * 3 + 3), "{svg}");
+    assert_eq!(svg.matches(">2/2<").count() + svg.matches(">0/2<").count(), 2 * (2 + 3) * 3, "{svg}");
     assert!(svg.ends_with("</svg>\n") && svg.contains("prefers-color-scheme: dark"));
     assert!(html.ends_with("</html>\n") && !html.contains("<script") && !html.contains("http"));
     assert_eq!(html.matches("<td class=\"no lost\"").count(), 2);

@@ -356,9 +356,9 @@ fn the_loss_of_global_hopedgn_changes_as_its_gradient_says() {
                 }
                 loss(&moved).0
             };
-            let slope = (moved(1e-2) - moved(-1e-2)) / 2e-2;
-            // Roundings of a loss near 1 by 6e-8, divided by the step; and the curvature.
-            assert!((slope - square.sqrt()).abs() < 2e-2 * square.sqrt() + 3e-5, "{name}: {slope} {}", square.sqrt());
+            let slope = (moved(3e-3) - moved(-3e-3)) / 6e-3;
+            // Roundings of a loss near 1 by some 6e-8, divided by the step; and the curvature.
+            assert!((slope - square.sqrt()).abs() < 2e-2 * square.sqrt() + 1e-4, "{name}: {slope} {}", square.sqrt());
         }
     }
 }
