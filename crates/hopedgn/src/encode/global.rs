@@ -122,7 +122,7 @@ impl GlobalLayout {
         if needed <= MOST_BYTES {
             return Ok(());
         }
-        Err(Error::TooManyPairs { n_nodes, needed: needed >> 20, most: MOST_BYTES >> 20 })
+        Err(Error::TooManyPairs { n_nodes, needed: needed.div_ceil(1 << 20), most: MOST_BYTES >> 20 })
     }
 }
 
