@@ -15,6 +15,7 @@ use crate::config::{ModelConfig, Padding};
 use crate::number::narrow;
 use crate::{Error, Result};
 
+mod canonical;
 mod global;
 mod hops;
 

@@ -81,7 +81,7 @@ pub enum Error {
     MissingInput,
     /// More pairs of nodes than memory is allowed for.
     #[error(
-        "the pairs of {n_nodes} nodes would take {needed} MiB for each pair asked about, of which {most} MiB are allowed; \
+        "the pairs of {n_nodes} nodes would take at least {needed} MiB for each pair asked about, of which {most} MiB are allowed; \
          use fewer layers (model.n-blocks), a smaller model.d-out, model.replacing=met, or a graph of fewer nodes"
     )]
     TooManyPairs {

@@ -1,87 +1,132 @@
-//! The laboratory of expressive power: which models, with weights drawn at random, tell which graphs and pairs apart, beside
-//! what 1-DWL and 2-DWL say of them.
+//! The laboratory of expressive power: which models, with weights drawn at random and with trained ones, tell which graphs
+//! and pairs apart, beside what 1-DWL and 2-DWL say of them.
 //!
 //! Two pairs are *separated* by a model if their logits differ by more than [`TOLERANCE`] for at least one of several
-//! draws of its weights, each [twice](spread) what learning would start with; two graphs, if the logits of all their ordered pairs do, each list in order of size.
+//! draws of its weights; two graphs, if the logits of all their ordered pairs do, each list in order of size. Where 2-DWL does
+//! not separate, the sums of global HopeDGN are those of the same terms in the same order, and one bit is a difference.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `families` | graphs and pairs that are hard to tell apart |
+//! | `subject` | the models in small |
+//! | `learn` | how they get their weights |
+//! | `judge` | one case, one model: separated or not |
+//! | `matrix`, `picture`, `page` | what was found, as a matrix, as SVG and as HTML |
 
 mod families;
+mod judge;
+mod learn;
+mod matrix;
+mod page;
+mod picture;
+mod subject;
 
-use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::mite::PairQuery;
-use ctdg::store::Store;
-use ctdg::wl::{Dwl, Graph, Reading};
-use hopedgn_tensor::{Device, Dropout, Parameters, Weights};
+use std::collections::BTreeMap;
+
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::Result;
-use crate::config::{Config, ModelConfig, ModelName};
-use crate::encode::{FeatureTables, GlobalInput, Input, Layout};
-use crate::memory::Memory;
-use crate::model::{self, Model};
-use crate::score::PairScorer;
+use crate::{Error, Result};
 
 pub use families::{Case, Family, all as families};
-
-/// Logits that differ by less, in units of the larger of 1 and the largest logit, count as equal: sums of up to a hundred
-/// terms in another order, some ten layers deep, move an `f32` by up to some 1e-6.
-pub const TOLERANCE: f32 = 1e-5;
+pub use judge::{TOLERANCE, dwl, furthest, logits, separates};
+pub use learn::{Ready, School, TRAINING, Training, spread};
+pub use matrix::{Cell, Line, Mark, Matrix};
+pub use page::html;
+pub use picture::svg;
+pub use subject::{Bound, Subject, all as subjects};
 
 /// What is tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabConfig {
     /// Cases of each random family.
     pub n_cases: u64,
-    /// Draws of each model's weights.
+    /// Draws of each model's weights, and trainings from as many starts.
     pub n_draws: u64,
     /// Of cases and weights.
     pub seed: u64,
+    /// The families to try, by name; all without a name.
+    pub families: Vec<String>,
+    /// The models to try, by name; all without a name.
+    pub subjects: Vec<String>,
 }
 
 impl Default for LabConfig {
     fn default() -> Self {
-        Self { n_cases: 10, n_draws: 3, seed: 0 }
+        Self { n_cases: 5, n_draws: 3, seed: 0, families: Vec::new(), subjects: Vec::new() }
     }
 }
 
-/// A model in small.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Subject {
-    /// Its name, with what is changed.
-    pub name: String,
-    /// Its settings.
-    pub config: ModelConfig,
-    /// Whether it is bound by 1-DWL: it represents nodes one by one and knows nothing of what they have in common.
-    pub is_of_nodes: bool,
+/// Those of `all` that are called as `wanted` says.
+fn chosen<T>(all: Vec<T>, name: fn(&T) -> &str, wanted: &[String], option: &'static str) -> Result<Vec<T>> {
+    if let Some(unknown) = wanted.iter().find(|wanted| !all.iter().any(|one| name(one) == *wanted)) {
+        let known: Vec<&str> = all.iter().map(name).collect();
+        let expected = format!("one of: {}", known.join("; "));
+        return Err(Error::Setting { name: option, found: unknown.clone(), expected });
+    }
+    Ok(all.into_iter().filter(|one| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name(one))).collect())
+}
+
+/// Where weights come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// Drawn.
+    Random,
+    /// Learned.
+    Trained,
+}
+
+impl Origin {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Random, Self::Trained];
+
+    /// As people read it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Random => "random",
+            Self::Trained => "trained",
+        }
+    }
 }
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Findings {
-    /// The models, in the order of [`Verdicts::models`].
+    /// The models, in the order of [`Verdicts::random`] and [`Verdicts::trained`].
     pub subjects: Vec<String>,
-    /// Of these, the models of nodes.
-    pub of_nodes: Vec<String>,
+    /// What bounds each of them.
+    pub bounds: Vec<Option<Bound>>,
     /// See [`TOLERANCE`].
     pub tolerance: f32,
     /// Draws of each model's weights.
     pub n_draws: u64,
+    /// Of cases and weights.
+    pub seed: u64,
     /// One for each family.
     pub families: Vec<Row>,
     /// What a proposition excludes, and was seen.
     pub beyond: Vec<Surprise>,
     /// Cases that 2-DWL separates and global HopeDGN did not.
     pub missed: Vec<Surprise>,
+    /// Cases that 2-DWL separates and a local HopeDGN did not.
+    pub lost: Vec<Surprise>,
+    /// How training went.
+    pub training: Vec<Training>,
 }
 
 /// A family and its cases.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct Row {
     /// Of the family.
     pub name: String,
     /// What it is.
     pub about: String,
+    /// Whether the cases are pairs of nodes, not graphs.
+    pub of_pairs: bool,
     /// Of each case.
     pub cases: Vec<Verdicts>,
 }
@@ -89,13 +134,28 @@ pub struct Row {
 /// Who separates a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdicts {
-    /// 1-DWL, 2-DWL.
-    pub dwl: [bool; 2],
-    /// Each model.
-    pub models: Vec<bool>,
+    /// The round in which 1-DWL and 2-DWL separate it, if they do.
+    pub dwl: [Option<usize>; 2],
+    /// Whether some node meets two others at once.
+    pub ties: bool,
+    /// Each model with weights drawn at random.
+    pub random: Vec<bool>,
+    /// Each model with trained weights.
+    pub trained: Vec<bool>,
 }
 
-/// A case and a model that did not do what was expected.
+impl Verdicts {
+    /// Each model with weights of such an origin.
+    #[must_use]
+    pub fn models(&self, origin: Origin) -> &[bool] {
+        match origin {
+            Origin::Random => &self.random,
+            Origin::Trained => &self.trained,
+        }
+    }
+}
+
+/// A case and a model that did not do what a test of colours does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Surprise {
     /// The family.
@@ -104,182 +164,155 @@ pub struct Surprise {
     pub case: usize,
     /// The model.
     pub subject: String,
-    /// What bounds it.
-    pub bound: String,
+    /// Its weights.
+    pub weights: Origin,
+    /// The test.
+    pub bound: Bound,
+    /// Whether some node meets two others at once: a memory that keeps one of several simultaneous messages then sees the
+    /// order of the file, which no graph has.
+    pub ties: bool,
 }
 
-/// Every model in small, some also with MITE, and global HopeDGN also with its local equation.
-pub fn subjects() -> Result<Vec<Subject>> {
-    use ModelName::{Dyrep, Graphmixer, HopedgnGlobal, Jodie, Tcl, Tgat, Tgn};
-    let of_nodes = [Tgat, Tcl, Graphmixer, Jodie, Dyrep, Tgn];
-    let mut subjects = Vec::new();
-    for name in ModelName::ALL {
-        subjects.push(Subject {
-            name: name.as_str().to_owned(),
-            config: small(name, &[])?,
-            is_of_nodes: of_nodes.contains(&name),
-        });
-        if name == HopedgnGlobal {
-            let config = small(name, &["replacing=met"])?;
-            subjects.push(Subject { name: "hopedgn-global, met".to_owned(), config, is_of_nodes: false });
+impl Surprise {
+    /// Those of one model, one kind of weights and one family together.
+    #[must_use]
+    pub fn by_family(surprises: &[Self]) -> Vec<Vec<&Self>> {
+        let mut groups: BTreeMap<(&str, &str, &str), Vec<&Self>> = BTreeMap::new();
+        for one in surprises {
+            groups.entry((&one.subject, one.weights.as_str(), &one.family)).or_default().push(one);
         }
-        if [Tgat, Tcl, Graphmixer, Tgn].contains(&name) {
-            let config = small(name, &["mite=true"])?;
-            subjects.push(Subject { name: format!("{} + MITE", name.as_str()), config, is_of_nodes: false });
-        }
+        groups.into_values().collect()
     }
-    Ok(subjects)
 }
 
-/// `name` with lists long enough for every event of every family, and nothing drawn at random.
-fn small(name: ModelName, more: &[&str]) -> Result<ModelConfig> {
-    let sizes = ["length=17", "neighbors=16", "k=8", "d-channel=6", "d-time=8", "d-mite=8", "d-cooccurrence=6"];
-    let others = ["n-heads=2", "dropout=0", "beta=0.1", "sampling=recent"];
-    // What is lost by a narrow width is not the equation's fault.
-    let own: &[&str] =
-        if name == ModelName::HopedgnGlobal { &["d-out=32", "n-blocks=3", "d-mite=16"] } else { &["d-out=16"] };
-    let settings = sizes.iter().chain(&others).chain(own).chain(more);
-    let settings: Vec<String> = settings.map(|setting| format!("model.{setting}")).collect();
-    Ok(Config::resolve(name, &[], &settings)?.model)
+impl Findings {
+    /// What no proposition allows and no order of simultaneous events explains: something is wrong then.
+    pub fn broken(&self) -> impl Iterator<Item = &Surprise> {
+        self.beyond.iter().filter(|surprise| surprise.bound == Bound::Two || !surprise.ties)
+    }
 }
 
-/// Tries all [`subjects`] on all [`families`]; `done` is called after each case.
-pub fn run(config: &LabConfig, done: &(dyn Fn() + Sync)) -> Result<Findings> {
-    let subjects = subjects()?;
+impl Row {
+    /// How many cases `separated` holds of.
+    pub fn count(&self, separated: impl Fn(&Verdicts) -> bool) -> usize {
+        self.cases.iter().filter(|case| separated(case)).count()
+    }
+
+    /// The rounds in which k-DWL separates cases, the fewest and the most.
+    #[must_use]
+    pub fn rounds(&self, k: usize) -> Option<[usize; 2]> {
+        let rounds = || self.cases.iter().filter_map(|case| case.dwl[k - 1]);
+        Some([rounds().min()?, rounds().max()?])
+    }
+}
+
+/// Trains all [`subjects`] and tries them on all [`families`]. `done` is called with the share of the work that is behind us.
+pub fn run(config: &LabConfig, done: &(dyn Fn(f64) + Sync)) -> Result<Findings> {
+    let subjects = chosen(subject::all()?, |subject| &subject.name, &config.subjects, "--model")?;
+    let families = families::all(config.n_cases, config.seed)?;
+    let families = chosen(families, |family| &family.name, &config.families, "--family")?;
+    let school = School::new(config.seed)?;
+    let progress = Progress::new(&families, &subjects, config, done);
+
+    let draws = || (0..config.n_draws).flat_map(|draw| (0..subjects.len()).map(move |at| (at, draw)));
+    let drawn = draws().map(|(at, draw)| school.drawn(&subjects[at], config.seed + draw));
+    let drawn: Vec<Ready> = drawn.collect::<Result<_>>()?;
+    // Those that look at all pairs take longest: they begin.
+    let mut order: Vec<(usize, u64)> = draws().collect();
+    order.sort_by_key(|&(at, _)| !subjects[at].is_global());
+    let taught = order.par_iter().with_max_len(1).map(|&(at, draw)| {
+        let taught = school.taught(&subjects[at], config.seed + draw)?;
+        progress.trained(&subjects[at]);
+        Ok(((draw, at), taught))
+    });
+    let mut taught: Vec<_> = taught.collect::<Result<_>>()?;
+    taught.sort_by_key(|&(key, _)| key);
+    let (trained, training): (Vec<Ready>, Vec<Training>) = taught.into_iter().map(|(_, taught)| taught).unzip();
+
     let mut rows = Vec::new();
-    for family in families(config.n_cases, config.seed)? {
-        let judge = |case: &Case| {
-            let verdicts = judge(case, &subjects, config);
-            done();
-            verdicts
-        };
-        let cases = family.cases.par_iter().map(judge).collect::<Result<Vec<_>>>()?;
-        rows.push(Row { name: family.name, about: family.about, cases });
+    for family in &families {
+        let mut cases = Vec::new();
+        for case in &family.cases {
+            let dwl = judge::dwl(case)?;
+            let tell = |at: usize| -> Result<[bool; 2]> {
+                let tolerance = subjects[at].tolerance(dwl[1]);
+                let of =
+                    |ready: &[Ready]| judge::separates(case, ready.iter().skip(at).step_by(subjects.len()), tolerance);
+                let told = [of(&drawn)?, of(&trained)?];
+                progress.judged(case, &subjects[at]);
+                Ok(told)
+            };
+            let told = (0..subjects.len()).into_par_iter().with_max_len(1).map(tell).collect::<Result<Vec<_>>>()?;
+            let (random, trained) = told.into_iter().map(|[random, trained]| (random, trained)).unzip();
+            cases.push(Verdicts { dwl, ties: case.has_ties(), random, trained });
+        }
+        let of_pairs = family.cases.iter().any(|case| case.pairs.is_some());
+        rows.push(Row { name: family.name.clone(), about: family.about.clone(), of_pairs, cases });
     }
-    let names = |wanted: &dyn Fn(&Subject) -> bool| {
-        subjects.iter().filter(|subject| wanted(subject)).map(|subject| subject.name.clone()).collect()
-    };
-    let (mut beyond, mut missed) = (Vec::new(), Vec::new());
+    Ok(findings(config, &subjects, rows, training))
+}
+
+fn findings(config: &LabConfig, subjects: &[Subject], rows: Vec<Row>, training: Vec<Training>) -> Findings {
+    let (mut beyond, mut missed, mut lost) = (Vec::new(), Vec::new(), Vec::new());
     for row in &rows {
         for (case, verdicts) in row.cases.iter().enumerate() {
-            for (subject, &separated) in subjects.iter().zip(&verdicts.models) {
-                let is_global = subject.config.name == ModelName::HopedgnGlobal;
-                let (k, bound) = if subject.is_of_nodes { (0, "1-DWL") } else { (1, "2-DWL") };
-                let (family, name, bound) = (row.name.clone(), subject.name.clone(), bound.to_owned());
-                let surprise = Surprise { family, case, subject: name, bound };
-                match (separated, verdicts.dwl[k]) {
-                    (true, false) if is_global || subject.is_of_nodes => beyond.push(surprise),
-                    (false, true) if is_global => missed.push(surprise),
-                    _ => {}
-                }
+            for (weights, (at, subject)) in
+                Origin::ALL.into_iter().flat_map(|origin| subjects.iter().enumerate().map(move |one| (origin, one)))
+            {
+                let Some(bound) = subject.bound else { continue };
+                let told = verdicts.dwl[bound.k() - 1].is_some();
+                let list = match (verdicts.models(weights)[at], told) {
+                    (true, false) => &mut beyond,
+                    (false, true) if subject.is_global() => &mut missed,
+                    (false, true) if bound == Bound::Two => &mut lost,
+                    _ => continue,
+                };
+                let (family, name) = (row.name.clone(), subject.name.clone());
+                list.push(Surprise { family, case, subject: name, weights, bound, ties: verdicts.ties });
             }
         }
     }
-    Ok(Findings {
-        subjects: names(&|_| true),
-        of_nodes: names(&|subject| subject.is_of_nodes),
+    Findings {
+        subjects: subjects.iter().map(|subject| subject.name.clone()).collect(),
+        bounds: subjects.iter().map(|subject| subject.bound).collect(),
         tolerance: TOLERANCE,
         n_draws: config.n_draws,
+        seed: config.seed,
         families: rows,
         beyond,
         missed,
-    })
+        lost,
+        training,
+    }
 }
 
-fn judge(case: &Case, subjects: &[Subject], config: &LabConfig) -> Result<Verdicts> {
-    let tell = |subject: &Subject| separates(case, &subject.config, config);
-    Ok(Verdicts { dwl: dwl(case)?, models: subjects.iter().map(tell).collect::<Result<_>>()? })
+/// Counts the work that is done, in units of about the same time.
+struct Progress<'a> {
+    total: f64,
+    behind: std::sync::Mutex<f64>,
+    done: &'a (dyn Fn(f64) + Sync),
 }
 
-/// What 1-DWL and 2-DWL say of `case`.
-pub fn dwl(case: &Case) -> Result<[bool; 2]> {
-    let reading = Reading { until: Some(case.until), ..Reading::default() };
-    let graphs = [Graph::new(&case.a, &reading)?, Graph::new(&case.b, &reading)?];
-    let verdict = |k: usize| -> Result<bool> {
-        let test = Dwl::new(k)?;
-        let comparison = match &case.pairs {
-            Some([s, t]) => test.compare_tuples((&graphs[0], s), (&graphs[1], t))?,
-            None => test.compare(&graphs[0], &graphs[1])?,
-        };
-        Ok(comparison.verdict().separated())
-    };
-    Ok([verdict(1)?, verdict(2)?])
-}
+impl<'a> Progress<'a> {
+    fn new(families: &[Family], subjects: &[Subject], config: &LabConfig, done: &'a (dyn Fn(f64) + Sync)) -> Self {
+        let cases = families.iter().flat_map(|family| &family.cases);
+        let judging: f64 = cases.flat_map(|case| subjects.iter().map(|one| one.cost(case))).sum();
+        let training: f64 = subjects.iter().map(Subject::cost_of_training).sum();
+        Self { total: judging + training * config.n_draws as f64, behind: std::sync::Mutex::new(0.0), done }
+    }
 
-/// Whether one of the draws of `model`'s weights tells `case` apart.
-pub fn separates(case: &Case, model: &ModelConfig, config: &LabConfig) -> Result<bool> {
-    for draw in 0..config.n_draws {
-        let seed = config.seed.wrapping_add(draw);
-        let [a, b] = [scores(&case.a, case, 0, model, seed)?, scores(&case.b, case, 1, model, seed)?];
-        if furthest(&a, &b) > TOLERANCE {
-            return Ok(true);
+    fn trained(&self, subject: &Subject) {
+        self.add(subject.cost_of_training());
+    }
+
+    fn judged(&self, case: &Case, subject: &Subject) {
+        self.add(subject.cost(case));
+    }
+
+    fn add(&self, cost: f64) {
+        if let Ok(mut behind) = self.behind.lock() {
+            *behind += cost;
+            (self.done)((*behind / self.total).min(1.0));
         }
     }
-    Ok(false)
-}
-
-/// Doubles all weights: as they are drawn for learning, each layer brings values closer together, and differences that
-/// come from far are lost in roundings.
-pub fn spread(parameters: &mut Parameters) {
-    let ids: Vec<_> = parameters.iter().map(|(id, ..)| id).collect();
-    for id in ids {
-        parameters.get_mut(id).values_mut().iter_mut().for_each(|weight| *weight *= 2.0);
-    }
-}
-
-/// How far apart two lists are, value by value, in units of the larger of 1 and the largest value.
-#[must_use]
-pub fn furthest(a: &[f32], b: &[f32]) -> f32 {
-    if a.len() != b.len() {
-        return f32::INFINITY;
-    }
-    let scale = a.iter().chain(b).fold(1.0_f32, |scale, value| scale.max(value.abs()));
-    a.iter().zip(b).fold(0.0_f32, |furthest, (a, b)| furthest.max((a - b).abs())) / scale
-}
-
-/// The logit of the pair in question, or those of all ordered pairs in order of size.
-fn scores(stream: &EventStream, case: &Case, side: usize, config: &ModelConfig, seed: u64) -> Result<Vec<f32>> {
-    let query = |src: NodeId, dst: NodeId| PairQuery { src, dst, time: case.until };
-    let nodes = || (0..stream.n_nodes()).filter_map(NodeId::from_index);
-    let queries: Vec<PairQuery> = match &case.pairs {
-        Some(pairs) => vec![query(pairs[side][0], pairs[side][1])],
-        None => nodes().flat_map(|src| nodes().map(move |dst| query(src, dst))).collect(),
-    };
-    let tables = FeatureTables::of(stream)?;
-    let (model, mut parameters) = model::build(config, tables.widths(), seed)?;
-    spread(&mut parameters);
-    let weights = Weights::new(&Device::cpu(), parameters)?;
-    let mut logits = logits(stream, &tables, &*model, &weights, &queries)?;
-    logits.sort_by(f32::total_cmp);
-    Ok(logits)
-}
-
-/// The logits of `queries`, all of one time. What has a memory lives through all events before, those of one time together:
-/// they are simultaneous, and must not see one another.
-pub fn logits(
-    stream: &EventStream,
-    tables: &FeatureTables,
-    model: &dyn Model,
-    weights: &Weights,
-    queries: &[PairQuery],
-) -> Result<Vec<f32>> {
-    let store = Store::build(stream)?;
-    if let Layout::Pairs(layout) = model.layout() {
-        // All at once: they look at one another.
-        let input = Input::Pairs(Box::new(GlobalInput::of(layout, tables, &store, queries)?));
-        let scores = weights.evaluate(&[input], |tape, input| -> Result<Vec<f32>> {
-            let logits = model.logits(tape, input, Dropout::NONE)?;
-            Ok(tape.read(logits)?)
-        })?;
-        return Ok(scores.concat());
-    }
-    let mut scorer = PairScorer::new(model, tables, &store);
-    let Some(form) = model.memory() else { return scorer.logits(weights, queries, 1) };
-    let until = queries.first().map_or(f64::INFINITY, |query| query.time);
-    let past: Vec<EventId> = stream.ids().take(store.cut(until).n_events()).collect();
-    let mut memory = Memory::new(weights.device(), form, stream, &past)?;
-    for events in past.chunk_by(|&one, &other| store.time(one) == store.time(other)) {
-        scorer.logits_with(weights, &PairQuery::of(stream, events), &mut memory, events)?;
-    }
-    scorer.logits_with(weights, queries, &mut memory, &[])
 }

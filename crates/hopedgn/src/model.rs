@@ -54,11 +54,6 @@ pub trait Model: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Refuses graphs of more nodes than it can look at.
-    fn check_nodes(&self, _n_nodes: usize) -> Result<()> {
-        Ok(())
-    }
-
     /// What stands for both nodes of each pair when they meet, `[2B, d-out]`: source, destination, source of the next pair, … .
     /// To a model that knows nothing but pairs ([`Layout::Pairs`]) a node is its pair with itself: asked about that, it answers
     /// with one row for each, `[B, d-out]`.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ahead;
 use crate::config::Config;
+use crate::encode::Layout;
 use crate::evaluate::{ModelScorer, Negatives, evaluate};
 use crate::memory::{Memory, MemoryState};
 use crate::model::Model;
@@ -106,7 +107,9 @@ impl<'a> Trainer<'a> {
         device: &Device,
     ) -> Result<Self> {
         config.check()?;
-        model.check_nodes(task.stream.n_nodes())?;
+        if let Layout::Pairs(layout) = model.layout() {
+            layout.check(&task.full_store)?;
+        }
         let seed = u32::try_from(config.seed).unwrap_or(u32::MAX);
         Ok(Self {
             learner: Learner::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,

@@ -1,6 +1,7 @@
 //! Generated streams: exact counts, known optimum, no leaks, never another output for the same seed.
 
 mod interactions;
+mod tastes;
 mod triadic;
 
 use ctdg::event::EventStream;

@@ -58,9 +58,19 @@ fn list_names_every_set_and_how_to_get_it() {
     let list = json(folder.path(), &["data", "list", "--data-dir", ".", "--json"]);
     let names: Vec<&str> =
         list["data"].as_array().expect("a list").iter().filter_map(|entry| entry["name"].as_str()).collect();
-    for name in
-        ["collegemsg", "reddit", "wikipedia", "mooc", "lastfm", "uci", "enron", "canparl", "like-lastfm", "triadic"]
-    {
+    for name in [
+        "collegemsg",
+        "reddit",
+        "wikipedia",
+        "mooc",
+        "lastfm",
+        "uci",
+        "enron",
+        "canparl",
+        "like-lastfm",
+        "triadic",
+        "tastes",
+    ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
 }

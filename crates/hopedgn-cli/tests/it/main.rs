@@ -4,6 +4,7 @@ mod classify;
 mod data;
 mod experiment;
 mod fetch;
+mod lab;
 mod tidy;
 mod train;
 mod wl;

@@ -15,8 +15,9 @@ use ctdg::mite::PairQuery;
 use ctdg::store::Store;
 use hopedgn_tensor::{Ragged, Tensor};
 
+use super::canonical::{self, Draft};
 use super::{FeatureTables, Rows};
-use crate::config::Replacing;
+use crate::config::{PairStart, Replacing};
 use crate::number::narrow;
 use crate::{Error, Result};
 
@@ -27,6 +28,8 @@ pub struct GlobalLayout {
     pub n_layers: usize,
     /// Which nodes are put in.
     pub replacing: Replacing,
+    /// What is known of a pair at first.
+    pub start: PairStart,
     /// Width of an embedding, of which memory is made.
     pub width: usize,
 }
@@ -63,15 +66,14 @@ pub struct PairLayer {
     pub sides: [Arc<[u32]>; 2],
     /// `[Wₗ]`: what was between them, a row of [`GlobalInput::views`].
     pub views: Arc<[u32]>,
-    /// The nodes put into each pair: `Pₗ` sequences over `Wₗ` rows.
+    /// The nodes put into each pair: `Pₗ` sequences over `Wₗ` rows, in an order that names do not decide.
     pub groups: Ragged,
 }
 
 impl GlobalInput {
     /// What a model of `layout` reads of `queries`, each of which sees the nodes that met before its time, and its own.
     pub fn of(layout: GlobalLayout, tables: &FeatureTables, store: &Store, queries: &[PairQuery]) -> Result<Self> {
-        Builder { layout, store, moments: Vec::new(), lists: vec![Vec::new()], of_pair: HashMap::new() }
-            .run(tables, queries)
+        Builder::new(layout, store).run(tables, queries)
     }
 
     pub(super) fn tensors(&self) -> Vec<&Arc<Tensor>> {
@@ -86,15 +88,33 @@ const MOST_BYTES: usize = 1 << 30;
 const VALUES_A_ROW: usize = 20;
 
 impl GlobalLayout {
-    /// Refuses graphs of so many nodes that the pairs behind one question do not fit.
-    pub fn check_nodes(&self, n_nodes: usize) -> Result<()> {
+    /// Refuses a past in which the pairs behind one question would not fit: any question, or with [`Replacing::Met`], where
+    /// that depends on who met whom, the one about the two who met most others, after all events.
+    pub fn check(&self, store: &Store) -> Result<()> {
+        if self.replacing == Replacing::All {
+            return self.check_nodes(store.n_nodes());
+        }
+        let end = store.cut(f64::INFINITY);
+        let n_met = |node: NodeId| {
+            let mut met = store.history(node, end).neighbors.to_vec();
+            met.sort_unstable();
+            met.dedup();
+            met.len()
+        };
+        let nodes = (0..store.n_nodes()).filter_map(NodeId::from_index);
+        let mut busiest: Vec<(usize, NodeId)> = nodes.map(|node| (n_met(node), node)).collect();
+        busiest.sort_unstable_by(|one, other| other.cmp(one));
+        let &[(_, src), (_, dst), ..] = &busiest[..] else { return Ok(()) };
+        Builder::new(*self, store).layers(&[PairQuery { src, dst, time: f64::INFINITY }]).map(drop)
+    }
+
+    fn check_nodes(&self, n_nodes: usize) -> Result<()> {
         let (mut pairs, mut rows) = (1_usize, 0_usize);
         for _ in 0..self.n_layers {
             rows = rows.saturating_add(pairs.saturating_mul(n_nodes));
             pairs = pairs.saturating_mul(2 * n_nodes + 1).min(n_nodes.saturating_mul(n_nodes));
         }
-        // Who has met whom is not known yet.
-        if self.replacing == Replacing::Met { Ok(()) } else { self.check_rows(rows, n_nodes) }
+        self.check_rows(rows, n_nodes)
     }
 
     fn check_rows(&self, rows: usize, n_nodes: usize) -> Result<()> {
@@ -102,7 +122,7 @@ impl GlobalLayout {
         if needed <= MOST_BYTES {
             return Ok(());
         }
-        Err(Error::TooManyPairs { n_nodes, needed: needed >> 20, most: MOST_BYTES >> 20 })
+        Err(Error::TooManyPairs { n_nodes, needed: needed.div_ceil(1 << 20), most: MOST_BYTES >> 20 })
     }
 }
 
@@ -128,8 +148,21 @@ struct Builder<'a> {
     of_pair: HashMap<Key, u32>,
 }
 
-impl Builder<'_> {
-    fn run(mut self, tables: &FeatureTables, queries: &[PairQuery]) -> Result<GlobalInput> {
+/// What is made of questions: the first layer first, the pairs below it, the views of all layers, and the row of each question
+/// in the last layer.
+struct Drafts {
+    layers: Vec<Draft>,
+    start: Numbered<Key>,
+    views: Numbered<[u32; 2]>,
+    asked: Vec<u32>,
+}
+
+impl<'a> Builder<'a> {
+    fn new(layout: GlobalLayout, store: &'a Store) -> Self {
+        Self { layout, store, moments: Vec::new(), lists: vec![Vec::new()], of_pair: HashMap::new() }
+    }
+
+    fn layers(&mut self, queries: &[PairQuery]) -> Result<Drafts> {
         let mut top = Numbered::default();
         let mut asked = Vec::with_capacity(queries.len());
         for query in queries {
@@ -145,6 +178,13 @@ impl Builder<'_> {
             top = below;
         }
         layers.reverse();
+        Ok(Drafts { layers, start: top, views, asked })
+    }
+
+    fn run(mut self, tables: &FeatureTables, queries: &[PairQuery]) -> Result<GlobalInput> {
+        let Drafts { mut layers, start: top, views, asked } = self.layers(queries)?;
+        self.sort(&mut layers, &top, &views, tables);
+        let layers = layers.into_iter().map(laid_out).collect();
         let met = top.keys.iter().map(|&(moment, u, v)| self.list(moment, u, v)).collect();
         let same = top.keys.iter().map(|&(_, u, v)| f32::from(u8::from(u == v))).collect();
         let ages: Vec<f64> = self.lists.concat();
@@ -172,23 +212,47 @@ impl Builder<'_> {
         top: &Numbered<Key>,
         views: &mut Numbered<[u32; 2]>,
         n_rows: &mut usize,
-    ) -> Result<(PairLayer, Numbered<Key>)> {
+    ) -> Result<(Draft, Numbered<Key>)> {
         let mut below = Numbered::default();
         let own = top.keys.iter().map(|&pair| below.number(pair)).collect();
-        let (mut sides, mut seen, mut lengths) = ([Vec::new(), Vec::new()], Vec::new(), Vec::new());
+        let (mut rows, mut lengths) = (Vec::new(), Vec::new());
         for &(moment, u, v) in &top.keys {
             let replacing = self.replacing(moment, u, v);
             *n_rows += replacing.len();
             self.layout.check_rows(*n_rows, self.moments[moment].nodes.len())?;
             lengths.push(replacing.len());
             for w in replacing {
-                sides[0].push(below.number((moment, u, w)));
-                sides[1].push(below.number((moment, v, w)));
-                seen.push(views.number([self.list(moment, u, w), self.list(moment, v, w)]));
+                let sides = [below.number((moment, u, w)), below.number((moment, v, w))];
+                let view = views.number([self.list(moment, u, w), self.list(moment, v, w)]);
+                rows.push([sides[0], sides[1], view]);
             }
         }
-        let groups = Ragged::from_lengths(lengths);
-        Ok((PairLayer { own, sides: sides.map(Into::into), views: seen.into(), groups }, below))
+        Ok((Draft { own, rows, lengths }, below))
+    }
+
+    /// Puts the rows of `layers` in their order; `start` are the pairs below the first.
+    fn sort(
+        &mut self,
+        layers: &mut [Draft],
+        start: &Numbered<Key>,
+        views: &Numbered<[u32; 2]>,
+        tables: &FeatureTables,
+    ) {
+        let of_start: Vec<u32> = match self.layout.start {
+            PairStart::Types => start.keys.iter().map(|&(moment, u, v)| self.list(moment, u, v)).collect(),
+            PairStart::Features => vec![0; start.keys.len()],
+        };
+        let lists: Vec<u64> =
+            self.lists.iter().map(|list| canonical::key(list.iter().map(|age| age.to_bits()))).collect();
+        let keys = start.keys.iter().zip(of_start).map(|(&(_, u, v), list)| {
+            let is_same = self.layout.start == PairStart::Types && u == v;
+            let features = tables.node.iter().flat_map(|table| [u, v].map(|node| row_of(table, node))).flatten();
+            let features = features.map(|value| u64::from(value.to_bits()));
+            canonical::key([u64::from(is_same), lists[list as usize]].into_iter().chain(features))
+        });
+        let views: Vec<u64> =
+            views.keys.iter().map(|view| canonical::key(view.map(|list| lists[list as usize]))).collect();
+        canonical::sort(layers, keys.collect(), &views);
     }
 
     /// The nodes that are put into a pair, in order.
@@ -258,6 +322,22 @@ impl<K: Copy + Eq + Hash> Numbered<K> {
             narrow(self.keys.len() - 1)
         })
     }
+}
+
+fn laid_out(Draft { own, rows, lengths }: Draft) -> PairLayer {
+    let column = |at: usize| rows.iter().map(|row| row[at]).collect();
+    PairLayer {
+        own: own.into(),
+        sides: [column(0), column(1)],
+        views: column(2),
+        groups: Ragged::from_lengths(lengths),
+    }
+}
+
+/// The features of `node`; none for a node beyond the table.
+fn row_of(table: &Tensor, node: NodeId) -> &[f32] {
+    let row = node.index().min(table.rows() - 1);
+    &table.values()[row * table.cols()..][..table.cols()]
 }
 
 /// The features of both nodes of `pairs`; none for nodes beyond the table.

@@ -20,6 +20,21 @@ pub struct Case {
     pub pairs: Option<[[NodeId; 2]; 2]>,
 }
 
+impl Case {
+    /// Whether some node meets two others at once.
+    #[must_use]
+    pub fn has_ties(&self) -> bool {
+        [&self.a, &self.b].into_iter().any(|stream| {
+            let mut last = vec![f64::NEG_INFINITY; stream.n_nodes()];
+            stream.ids().map(|id| stream.event(id)).take_while(|event| event.time < self.until).any(|event| {
+                [event.src, event.dst]
+                    .into_iter()
+                    .any(|node| std::mem::replace(&mut last[node.index()], event.time) == event.time)
+            })
+        })
+    }
+}
+
 /// Cases of one kind.
 #[derive(Debug, Clone)]
 pub struct Family {
@@ -31,13 +46,13 @@ pub struct Family {
     pub cases: Vec<Case>,
 }
 
-/// Graphs of more events than this take too long for models that look at neighbours of neighbours of all pairs.
-const MOST_EVENTS: usize = 100;
+/// Meetings that hide what was before in `long-ago`: more than any list of the models is long.
+const N_HIDING: u32 = 30;
 
 /// All families; random ones have `n_cases` each.
 pub fn all(n_cases: u64, seed: u64) -> Result<Vec<Family>> {
     let mut families = Vec::new();
-    for example in examples::all()?.into_iter().filter(|example| example.a.len() <= MOST_EVENTS) {
+    for example in examples::all()? {
         let until = example.until.unwrap_or_else(|| after(&example.a).max(after(&example.b)));
         let pairs = example.tuples.as_ref().map(|tuples| tuples.each_ref().map(|tuple| [tuple[0], tuple[1]]));
         let case = Case { a: example.a, b: example.b, until, pairs };
@@ -49,8 +64,25 @@ pub fn all(n_cases: u64, seed: u64) -> Result<Vec<Family>> {
         families.push(Family { name: name.to_owned(), about: about.to_owned(), cases });
         Ok(())
     };
-    add("triadic", "(A, C) and (A, C') of an episode of `hopedgn data generate triadic`", &triadic)?;
-    add("regular", "eight nodes, three random perfect matchings at times 1, 2, 3, twice", &regular)?;
+    add(
+        "triadic",
+        "(A, C) and (A, C') of an episode of `hopedgn data generate triadic`: one has a common neighbour",
+        &triadic,
+    )?;
+    for n_links in [3, 4, 5] {
+        let about = format!(
+            "two chains of {n_links} meetings at the same random times: the ends of one, and the first end of one with the \
+             last of the other"
+        );
+        add(&format!("path-{n_links}"), &about, &|random| path(random, n_links))?;
+    }
+    let about = format!("as triadic, but A, and A', met somebody else {N_HIDING} times since");
+    add("long-ago", &about, &long_ago)?;
+    for n_nodes in [8, 12, 16] {
+        let about =
+            format!("{n_nodes} nodes, three random perfect matchings without a common pair, at times 1, 2, 3; twice");
+        add(&format!("regular-{n_nodes}"), &about, &|random| regular(random, n_nodes))?;
+    }
     add("time-twins", "six nodes, ten random events, and the same with the times permuted", &twins)?;
     add("copies", "a random graph, and itself with other names and another order of simultaneous events", &|random| {
         copies(random, false)
@@ -75,12 +107,59 @@ fn triadic(random: &mut Stream) -> Result<Case> {
     Ok(Case { a: triadic.stream.clone(), b: triadic.stream, until: first.time, pairs })
 }
 
-fn regular(random: &mut Stream) -> Result<Case> {
+/// Two chains of as many meetings, equal in their times:
+///
+/// ```text
+/// A ──t1── B ──t2── … ──── Z
+/// A'──t1── B'──t2── … ──── Z'          (A, Z) or (A, Z')
+/// ```
+///
+/// Ends three or more meetings apart have no common neighbour, so that whoever looks at the neighbours of both alone sees
+/// the same twice.
+fn path(random: &mut Stream, n_links: u32) -> Result<Case> {
+    let mut times: Vec<u32> = (1..=n_links).collect();
+    random.shuffle(&mut times);
+    let links: Vec<(u32, u32, u32)> = (0..n_links).zip(&times).map(|(at, &time)| (at, at + 1, time)).collect();
+    mirrored(random, &links, n_links, n_links + 1)
+}
+
+/// A and C met B; then A met D many times.
+fn long_ago(random: &mut Stream) -> Result<Case> {
+    let since = 3 + random.below(20);
+    let mut links = vec![(0, 1, 1), (2, 1, 2)];
+    links.extend((0..N_HIDING).map(|i| (0, 3, since + i)));
+    mirrored(random, &links, 2, since + N_HIDING)
+}
+
+/// `links` twice, between other nodes: node 0 with node `end`, and with the mirror image of `end`.
+fn mirrored(random: &mut Stream, links: &[(u32, u32, u32)], end: u32, until: u32) -> Result<Case> {
+    let n = 1 + links.iter().map(|&(u, v, _)| u.max(v)).max().unwrap_or(0);
+    let mut names: Vec<u32> = (0..2 * n).collect();
+    random.shuffle(&mut names);
+    let name = |node: u32| names[node as usize];
+    let mut events = Vec::new();
+    for &(u, v, time) in links {
+        events.extend([0, n].map(|half| (name(u + half), name(v + half), f64::from(time))));
+    }
+    events.sort_by(|one, other| one.2.total_cmp(&other.2));
+    let stream = EventStream::from_events(events)?;
+    let pairs = Some([end, end + n].map(|last| [NodeId(name(0)), NodeId(name(last))]));
+    Ok(Case { a: stream.clone(), b: stream, until: f64::from(until), pairs })
+}
+
+/// All nodes have one colour of 1-DWL: each meets somebody else at each time.
+fn regular(random: &mut Stream, n_nodes: u32) -> Result<Case> {
     let mut draw = || {
-        let mut events = Vec::new();
+        let mut events: Vec<(u32, u32, f64)> = Vec::new();
         for time in [1.0, 2.0, 3.0] {
-            let mut nodes: Vec<u32> = (0..8).collect();
-            random.shuffle(&mut nodes);
+            let mut nodes: Vec<u32> = (0..n_nodes).collect();
+            let met = |u: u32, v: u32| events.iter().any(|&(s, t, _)| [(u, v), (v, u)].contains(&(s, t)));
+            loop {
+                random.shuffle(&mut nodes);
+                if !nodes.chunks_exact(2).any(|pair| met(pair[0], pair[1])) {
+                    break;
+                }
+            }
             events.extend(nodes.chunks_exact(2).map(|pair| (pair[0], pair[1], time)));
         }
         EventStream::from_events(events)

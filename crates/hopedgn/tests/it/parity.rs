@@ -58,6 +58,7 @@ impl Case {
     fn all() -> Vec<Self> {
         let files = [
             "hopedgn/cases.json",
+            "models/hopedgn_global.json",
             "models/dygformer.json",
             "models/tgat.json",
             "models/tcl.json",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use ctdg::dataset::{self, WriteFormat};
 use ctdg::event::EventStream;
-use ctdg::generate::{InteractionSpec, Triadic, TriadicSpec};
+use ctdg::generate::{InteractionSpec, TasteSpec, Triadic, TriadicSpec};
 use serde_json::{Value, json};
 
 use crate::output::{Outcome, Output};
@@ -40,6 +40,21 @@ enum Kind {
         /// Chance that a triangle closes straight after a long gap
         #[arg(long, default_value_t = 0.1)]
         p_long: f64,
+    },
+    /// People buy each thing of their own group once: no pair has common neighbours, and paths of three meetings tell all
+    #[command(after_help = "Example:\n  hopedgn data generate tastes tastes.csv --groups 3 --people 10 --things 10")]
+    Tastes {
+        #[command(flatten)]
+        target: Target,
+        /// Groups of one taste
+        #[arg(long, default_value_t = TasteSpec::default().n_groups)]
+        groups: u32,
+        /// People in each group
+        #[arg(long, default_value_t = TasteSpec::default().n_people)]
+        people: u32,
+        /// Things in each group
+        #[arg(long, default_value_t = TasteSpec::default().n_things)]
+        things: u32,
     },
     /// The sizes of Reddit: 10,984 nodes, 672,447 events, 172 features
     LikeReddit(Interactions),
@@ -75,6 +90,11 @@ pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
                 TriadicSpec { n_episodes: *episodes, p_short: *p_short, p_long: *p_long, ..TriadicSpec::default() };
             triadic(&spec, target, output)
         }
+        Kind::Tastes { target, groups, people, things } => {
+            let format = WriteFormat::of_path(&target.out)?;
+            let stream = TasteSpec { n_groups: *groups, n_people: *people, n_things: *things }.generate(target.seed)?;
+            written(&stream, target, format, output)
+        }
         Kind::LikeReddit(args) => interactions(&InteractionSpec::like_reddit(), args, output),
         Kind::LikeMooc(args) => interactions(&InteractionSpec::like_mooc(), args, output),
         Kind::LikeLastfm(args) => interactions(&InteractionSpec::like_lastfm(), args, output),
@@ -85,9 +105,12 @@ fn interactions(spec: &InteractionSpec, args: &Interactions, output: &Output) ->
     let format = WriteFormat::of_path(&args.target.out)?;
     anyhow::ensure!(args.scale <= 100.0, "found --scale {}, expected at most 100", args.scale);
     let spec = if args.scale == 1.0 { spec.clone() } else { spec.scaled(args.scale)? };
-    let stream = spec.generate(args.target.seed)?;
-    dataset::write(&stream, &args.target.out, format)?;
-    output.answer(format_args!("{}\n", line(&args.target.out, &stream)), &facts(&args.target, &stream))?;
+    written(&spec.generate(args.target.seed)?, &args.target, format, output)
+}
+
+fn written(stream: &EventStream, target: &Target, format: WriteFormat, output: &Output) -> anyhow::Result<Outcome> {
+    dataset::write(stream, &target.out, format)?;
+    output.answer(format_args!("{}\n", line(&target.out, stream)), &facts(target, stream))?;
     Ok(Outcome::Done)
 }
 

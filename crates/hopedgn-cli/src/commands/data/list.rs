@@ -66,13 +66,10 @@ pub(crate) fn run(args: &List, output: &Output) -> anyhow::Result<Outcome> {
             how: format!("hopedgn data generate {name} OUT"),
         });
     }
-    data.push(Entry {
-        name: "triadic".into(),
-        nodes: None,
-        events: None,
-        status: "generate",
-        how: "hopedgn data generate triadic OUT".into(),
-    });
+    for name in ["triadic", "tastes"] {
+        let how = format!("hopedgn data generate {name} OUT");
+        data.push(Entry { name: name.into(), nodes: None, events: None, status: "generate", how });
+    }
     let catalogue = Catalogue { data };
     output.answer(&catalogue, &catalogue)?;
     Ok(Outcome::Done)

@@ -1,0 +1,92 @@
+//! `hopedgn lab` as scripts and people call it.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::{json, run};
+
+/// Small enough for a test: two tests of colours, three models, four families.
+const SMALL: [&str; 19] = [
+    "lab",
+    "--cases",
+    "2",
+    "--draws",
+    "1",
+    "--family",
+    "figure-1",
+    "--family",
+    "path-3",
+    "--family",
+    "copies",
+    "--family",
+    "time-twins",
+    "--model",
+    "hopedgn",
+    "--model",
+    "tgat",
+    "--model",
+    "tgn",
+];
+
+#[test]
+fn the_tables_say_who_separates_what() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (status, stdout, stderr) = run(folder.path(), &SMALL);
+    assert_eq!((status, stderr.as_str()), (Some(0), ""));
+    let line = |name: &str| stdout.lines().find(|line| line.starts_with(&format!("| {name} "))).unwrap_or_default();
+    assert_eq!(line("1-DWL, round"), "| 1-DWL, round | no       | 0/2    | 2/2, 1     | 0/2    |", "{stdout}");
+    assert_eq!(line("2-DWL, round"), "| 2-DWL, round | yes, 1   | 2/2, 2 | 2/2, 1     | 0/2    |", "{stdout}");
+    assert_eq!(line("hopedgn"), "| hopedgn      | yes      | 0/2    | 2/2        | 0/2    |", "{stdout}");
+    assert_eq!(line("tgat"), "| tgat         | no       | 0/2    | 2/2        | 0/2    |", "{stdout}");
+    assert_eq!(stdout.matches("| separated by |").count(), 2, "random and trained: {stdout}");
+    assert!(stdout.contains("- tgn, random (1-DWL): copies, case 0, 1; simultaneous events"), "{stdout}");
+    assert!(stdout.contains("- hopedgn, trained (2-DWL): path-3, case 0, 1"), "{stdout}");
+    assert!(stdout.contains("missed by global HopeDGN (Proposition 5): none"), "{stdout}");
+}
+
+#[test]
+fn the_document_the_picture_and_the_page_hold_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let arguments = [&SMALL[..], &["--json", "--quiet", "--svg", "lab.svg", "--html", "lab.html"]].concat();
+    let found = json(folder.path(), &arguments);
+    assert_eq!(found["subjects"], serde_json::json!(["hopedgn", "tgat", "tgn"]));
+    assert_eq!(found["bounds"], serde_json::json!(["2-DWL", "1-DWL", "1-DWL"]));
+    let path = found["families"].as_array().expect("families").iter().find(|family| family["name"] == "path-3");
+    let case = &path.expect("the family")["cases"][0];
+    assert_eq!((&case["dwl"], &case["random"][0]), (&serde_json::json!([null, 2]), &Value::Bool(false)));
+    assert_eq!(case["trained"].as_array().map(Vec::len), Some(3));
+    let loss = |when: &str| found["training"][0][when].as_f64().expect("a loss");
+    assert!(loss("last-loss") < loss("first-loss"), "{}", found["training"]);
+    assert_eq!(found["lost"].as_array().map(Vec::len), Some(4), "two cases, random and trained");
+
+    let text = |name: &str| fs::read_to_string(folder.path().join(name)).expect("written");
+    let (svg, html) = (text("lab.svg"), text("lab.html"));
+    // Two matrices of two tests and three models, and the legend.
+    assert_eq!(svg.matches("class=\"mark lost\"").count(), 2 + 1);
+    assert_eq!(svg.matches(">2/2<").count() + svg.matches(">0/2<").count(), 2 * (2 + 3) * 3, "{svg}");
+    assert!(svg.ends_with("</svg>\n") && svg.contains("prefers-color-scheme: dark"));
+    assert!(html.ends_with("</html>\n") && !html.contains("<script") && !html.contains("http"));
+    assert_eq!(html.matches("<td class=\"no lost\"").count(), 2);
+    assert!(html.contains("<div id=\"path-3\"><dt>path-3</dt>"));
+}
+
+#[test]
+fn what_cannot_be_done_is_said_before_anything_is_computed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cases: [(&[&str], &str); 4] = [
+        (
+            &["--svg", "nowhere/lab.svg"],
+            "found nowhere/lab.svg, expected a file in a folder that exists: make the folder",
+        ),
+        (&["--html", "."], "found ., expected a file in a folder that exists"),
+        (&["--family", "path-9"], "found --family = path-9, expected one of: figure-1; "),
+        (&["--model", "hope"], "found --model = hope, expected one of: hopedgn; hopedgn-global; hopedgn-global, met; "),
+    ];
+    for (arguments, expected) in cases {
+        let (status, stdout, stderr) = run(folder.path(), &[&["lab"], arguments].concat());
+        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
