@@ -31,7 +31,7 @@ use crate::config::Config;
 use crate::encode::FeatureWidths;
 use crate::memory::MemoryState;
 use crate::model::{self, Model};
-use crate::record::{Classification, EpochRecord, Summary};
+use crate::record::{EpochRecord, Summary};
 use crate::{Error, Result};
 
 pub use manifest::{DataRecord, Manifest};
@@ -43,7 +43,10 @@ const METRICS: &str = "metrics.jsonl";
 const MODEL: &str = "model.safetensors";
 const STATE: &str = "state.safetensors";
 const SUMMARY: &str = "summary.json";
-const CLASSIFICATION: &str = "classification.json";
+/// How well labels are told.
+pub const CLASSIFICATION: &str = "classification.json";
+/// What `hopedgn evaluate --json` said, where an experiment keeps it.
+pub const EVALUATION: &str = "evaluation.json";
 const REPORT: &str = "report.html";
 const EVENTS: &str = "events.out.tfevents";
 
@@ -123,7 +126,7 @@ impl RunFolder {
 
     /// Removes what is said of weights that are about to be replaced.
     fn remove_results(&self) -> Result<()> {
-        for name in [SUMMARY, CLASSIFICATION] {
+        for name in [SUMMARY, CLASSIFICATION, EVALUATION] {
             let path = self.path.join(name);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -154,11 +157,6 @@ impl RunFolder {
     /// The final metrics, if training is over.
     pub fn summary(&self) -> Result<Option<Summary>> {
         if self.path.join(SUMMARY).is_file() { self.read_json(SUMMARY).map(Some) } else { Ok(None) }
-    }
-
-    /// How well labels are told, if that was asked.
-    pub fn classification(&self) -> Result<Option<Classification>> {
-        if self.path.join(CLASSIFICATION).is_file() { self.read_json(CLASSIFICATION).map(Some) } else { Ok(None) }
     }
 
     /// The model with its best weights, and what it remembered when they were validated.

@@ -132,12 +132,21 @@ impl File {
         file.kind = kind.ok_or_else(|| missing("kind"))?;
         file.check(path)?;
         if let Some((at, list)) = metrics {
+            if list.is_empty() {
+                return Err(
+                    at.wrong("found no metric, expected at least one; name it, or take `metrics` out".to_owned())
+                );
+            }
             file.metrics = list;
             file.metrics.iter().try_for_each(|&metric| file.check_metric(metric, &at))?;
         } else if file.kind == super::Kind::NodeClassification {
             file.metrics = vec![Metric::Auc];
         }
         if let Some((at, list)) = negatives {
+            if list.is_empty() {
+                let detail = "found no kind of negatives, expected at least one; name it, or take `negatives` out";
+                return Err(at.wrong(detail.to_owned()));
+            }
             file.negatives = list;
             file.check_negatives(&at)?;
         }

@@ -258,7 +258,9 @@ impl Drawing<'_> {
 
     fn scatter(&self, table: &Table, figure: &mut Figure) {
         let Some(against) = self.figure.against else { return };
-        let across = self.experiment.measures_of(against)[0];
+        let measures = self.experiment.measures_of(against);
+        let same = measures.iter().find(|measure| measure.setting == table.measure.setting);
+        let Some(&across) = same.or(measures.first()) else { return };
         let across = Table::of(self.experiment, self.found, across);
         for data in &table.columns {
             let (mut marks, mut points, mut xs) = (Vec::new(), Vec::new(), Vec::new());
@@ -281,7 +283,8 @@ impl Drawing<'_> {
             let title = format!("{}: {}", data, axis_title(table.measure));
             let x_title = lower_first(against.title());
             let panel = Panel { title, x: Scale::decades(&xs), y, x_title, keys: Vec::new(), marks, is_tall: true };
-            self.add(&panel, data, figure);
+            let several = self.figure.setting.is_none().then(|| format!("-{}", file_part(table.measure)));
+            self.add(&panel, &format!("{data}{}", several.unwrap_or_default()), figure);
         }
     }
 

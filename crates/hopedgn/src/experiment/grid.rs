@@ -7,7 +7,9 @@ use sha2::{Digest, Sha256};
 use super::extend::At;
 use super::file::{Evaluate, Kind};
 use super::{Experiment, file};
+use crate::classify::LabelConfig;
 use crate::config::{Config, ModelName, Preset};
+use crate::record::Classification;
 use crate::{Error, Result};
 
 /// One run of an experiment.
@@ -94,6 +96,13 @@ impl Cell {
         hash(config, if self.is_smoke { "smoke" } else { &self.data })
     }
 
+    /// Whether labels were learned from this cell's model as it is done unless somebody asks otherwise.
+    pub(super) fn is_usual(&self, found: &Classification) -> bool {
+        let LabelConfig { epochs, patience, .. } = LabelConfig::default();
+        let is_over = found.epochs >= epochs || found.epochs >= found.best_epoch + patience;
+        found.model == self.model.as_str() && found.seed == self.seed && (is_over || self.is_smoke)
+    }
+
     /// What `hopedgn train` takes besides data, device and folder to train this cell.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
@@ -137,6 +146,10 @@ pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
         if cells.len() == before {
             return Err(exclude.at.wrong(file::matches_nothing("exclusion")));
         }
+    }
+    if let (true, Some(last)) = (cells.is_empty(), excludes.last()) {
+        let detail = "found that nothing is left of the grid, expected a cell; exclude less";
+        return Err(last.at.wrong(detail.to_owned()));
     }
     for layer in overrides {
         if !cells.iter().any(|cell| layer.item.when.fits(cell)) {

@@ -27,7 +27,7 @@ pub fn index(listed: &[Listed<'_>], command: &str, checks: &[String], folder: &P
         "# The paper's tables and figures, from the runs in this repository\n\n\
          Each page is written by `hopedgn experiment pages` from the runs that are kept, and so is this one; no number in them was \
          typed. A run takes the place of a cell only where all of its settings are those that the experiment declares. A page \
-         says of each number which run it comes from, on which machine it was made, and what is missing.\n\n\
+         says of each number which run it comes from, on which machine it was made where that was kept, and what is missing.\n\n\
          | experiment | for reading here | as a page | runs | missing |\n|---|---|---|---|---|\n",
     );
     for Listed { experiment, found, markdown, html } in listed {

@@ -72,7 +72,12 @@ impl Kept {
     /// The run of `cell`, if it is among these: one with everything before one that was only trained, then the one
     /// that was named first. Two under one name are an error, since nobody would know whose number is shown.
     pub fn find(&self, cell: &Cell) -> Result<Option<Found>> {
-        let fitting = self.runs.iter().filter(|run| run.hash == cell.hash);
+        // Trained further since, a run may have other settings than it was recorded with.
+        let is_still = |run: &&Run| {
+            let config = RunFolder::open(&run.folder).and_then(|run| run.config());
+            config.and_then(|config| cell.hash_of(&config)).is_ok_and(|hash| hash == cell.hash)
+        };
+        let fitting = self.runs.iter().filter(|run| run.hash == cell.hash).filter(is_still);
         let mut found: Vec<(usize, Found)> =
             fitting.filter_map(|run| Some((run.named, Found::finished(cell, &run.folder)?))).collect();
         found.sort_by_key(|(named, found)| (!found.is_done(), *named));

@@ -10,12 +10,8 @@ use super::file::{Evaluate, Wanted};
 use super::measure::{Heuristic, Measure, Metric, Setting};
 use crate::evaluate::{Negatives, RankingMetrics};
 use crate::record::{Classification, EpochRecord, Settings, Summary};
-use crate::run::RunFolder;
+use crate::run::{CLASSIFICATION, EVALUATION, RunFolder};
 
-/// What `hopedgn evaluate --json` said of a run.
-pub const EVALUATION: &str = "evaluation.json";
-/// What `hopedgn classify` wrote.
-pub const CLASSIFICATION: &str = "classification.json";
 const METRICS: &str = "metrics.jsonl";
 
 /// Everything that is known of a finished run.

@@ -7,9 +7,9 @@ use ctdg::dataset::write_file;
 use serde::{Deserialize, Serialize};
 
 use super::Cell;
-use super::outcome::{CLASSIFICATION, EVALUATION, Evaluation, Outcome};
+use super::outcome::{Evaluation, Outcome};
 use crate::record::Summary;
-use crate::run::{Manifest, RunFolder};
+use crate::run::{CLASSIFICATION, EVALUATION, Manifest, RunFolder};
 use crate::{Error, Result};
 
 const CELL: &str = "cell.json";
@@ -102,7 +102,8 @@ impl Found {
         let error = fs::read_to_string(folder.join(ERROR)).ok().map(State::Failed);
         let Ok(run) = RunFolder::open(&folder) else { return Ok(nothing(error.unwrap_or(State::Waiting))) };
         if run.config().and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
-            return Ok(nothing(State::Changed));
+            // Nobody moves a folder that a program is at work in.
+            return Ok(nothing(if run.lock().is_ok() { State::Changed } else { State::Running }));
         }
         if let Some(found) = Self::finished(cell, &folder) {
             if recorded_hash(&folder).as_ref() != Some(&cell.hash) {
@@ -128,7 +129,13 @@ impl Found {
 
     /// The run in `folder` as that of `cell`, whatever its settings, if it has ended.
     pub(super) fn finished(cell: &Cell, folder: &Path) -> Option<Self> {
-        let outcome = Some(Box::new(Outcome::read(folder)?));
+        let mut outcome = Outcome::read(folder)?;
+        // What was asked in another way is no answer.
+        let Cell { evaluate, model, .. } = cell;
+        outcome.evaluation =
+            outcome.evaluation.filter(|found| evaluate.is_none_or(|wanted| found.fits(&wanted, model.as_str())));
+        outcome.classification = outcome.classification.filter(|found| cell.is_usual(found));
+        let outcome = Some(Box::new(outcome));
         let mut found = Self { cell: cell.clone(), folder: folder.to_owned(), state: State::Done, outcome };
         if found.next_step().is_some() {
             let error = fs::read_to_string(folder.join(ERROR)).ok();
@@ -141,13 +148,10 @@ impl Found {
     #[must_use]
     pub fn next_step(&self) -> Option<Step> {
         let Some(outcome) = &self.outcome else { return Some(Step::Train) };
-        let Cell { evaluate, classify, model, .. } = &self.cell;
-        let fits = |evaluation: &Evaluation| evaluate.is_none_or(|wanted| evaluation.fits(&wanted, model.as_str()));
-        if evaluate.is_some() && !outcome.evaluation.as_ref().is_some_and(fits) {
+        if self.cell.evaluate.is_some() && outcome.evaluation.is_none() {
             return Some(Step::Evaluate);
         }
-        let classified = outcome.classification.as_ref().is_some_and(|document| document.model == model.as_str());
-        (*classify && !classified).then_some(Step::Classify)
+        (self.cell.classify && outcome.classification.is_none()).then_some(Step::Classify)
     }
 
     /// Whether everything has been done.

@@ -44,7 +44,7 @@ pub fn separates<'a>(case: &Case, models: impl Iterator<Item = &'a Ready>, toler
 /// How far apart two lists are, value by value, in units of the larger of 1 and the largest value.
 #[must_use]
 pub fn furthest(a: &[f32], b: &[f32]) -> f32 {
-    if a.len() != b.len() {
+    if a.len() != b.len() || a.iter().chain(b).any(|value| !value.is_finite()) {
         return f32::INFINITY;
     }
     let scale = a.iter().chain(b).fold(1.0_f32, |scale, value| scale.max(value.abs()));

@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::evaluate::Negatives;
+use crate::run::{CLASSIFICATION, EVALUATION};
 
 /// An experiment whose runs lie in a folder.
 struct Home {
@@ -184,9 +185,10 @@ fn labels_are_learned_after_training() {
     );
     home.run("wikipedia-tgat-0", 0.9, &[1.0]).run("wikipedia-tgat-1", 0.9, &[1.0]);
     assert_eq!(home.state("wikipedia-tgat-0").next_step(), Some(Step::Classify));
-    for (name, auc) in [("wikipedia-tgat-0", 0.84), ("wikipedia-tgat-1", 0.86)] {
+    for (seed, auc) in [(0, 0.84), (1, 0.86)] {
+        let name = &format!("wikipedia-tgat-{seed}");
         let document = json!({
-            "data": "wikipedia", "model": "tgat", "seed": 0, "epochs": 5, "best_epoch": 3, "train": {}, "val": { "auc": 0.9 },
+            "data": "wikipedia", "model": "tgat", "seed": seed, "epochs": 23, "best_epoch": 3, "train": {}, "val": { "auc": 0.9 },
             "test": { "auc": auc }, "events": { "train": 90, "val": 20, "test": 20 },
             "positives": { "train": 9, "val": 2, "test": 3 }, "seconds_per_epoch": 0.1, "embed_seconds": 1.0,
             "device": "cpu", "parameters": 7, "dropout": 0.1,
@@ -194,6 +196,10 @@ fn labels_are_learned_after_training() {
         home.write(name, CLASSIFICATION, &document.to_string());
     }
     assert!(home.state("wikipedia-tgat-0").is_done());
+    let tried = fs::read_to_string(home.folder.path().join("wikipedia-tgat-0/classification.json")).unwrap();
+    home.write("wikipedia-tgat-0", CLASSIFICATION, &tried.replace("23", "4"));
+    assert_eq!(home.state("wikipedia-tgat-0").next_step(), Some(Step::Classify), "tried for four epochs");
+    home.write("wikipedia-tgat-0", CLASSIFICATION, &tried);
     let page = markdown(&home.experiment, &home.found(), &[], home.folder.path());
     assert!(page.contains("## AUC\n") && page.contains("85.00 ± 1.41<br>82.39 ± 2.56<br>+2.61"), "{page}");
 }
@@ -209,6 +215,61 @@ fn data_without_any_number_take_no_column() {
     assert_eq!(columns(&home), ["enron"]);
     home.run("uci-tgat-0", 0.9, &[1.0]);
     assert_eq!(columns(&home), ["uci", "enron"]);
+}
+
+#[test]
+fn a_run_that_was_trained_further_is_another() {
+    let home = Home::new(
+        "title = \"P\"\nkind = \"link-prediction\"\nmetrics = [\"ap\"]\n[grid]\nmodel = [\"tgat\"]\ndata = [\"uci\"]\nseed = [0]\n",
+    );
+    home.run("uci-tgat-0", 0.9, &[1.0]);
+    assert_eq!(home.state("uci-tgat-0").state, State::Done);
+    let find = || Kept::of_experiments(&[home.folder.path().to_owned()]).find(home.cell("uci-tgat-0")).unwrap();
+    assert!(find().is_some());
+    let mut config = home.cell("uci-tgat-0").config.clone();
+    config.train.epochs += 50;
+    home.write("uci-tgat-0", "config.toml", &config.to_toml().unwrap());
+    assert_eq!(home.state("uci-tgat-0").state, State::Changed);
+    assert!(find().is_none());
+}
+
+#[test]
+fn ranks_among_other_candidates_are_not_shown() {
+    let home = Home::new(HARD);
+    home.run("uci-tgat-0", 0.9, &[1.0]);
+    home.write("uci-tgat-0", EVALUATION, &evaluation("tgat", 0.6, 10));
+    assert_eq!(home.state("uci-tgat-0").state, State::Trained);
+    let tables = home.tables();
+    let shown = tables.iter().filter(|table| table.measure.metric.is_ranking());
+    assert!(shown.clone().count() > 0);
+    assert!(shown.filter_map(|table| table.entry("TGAT", "uci")).all(|entry| entry.ours.is_none()));
+}
+
+#[test]
+fn nothing_to_measure_or_to_run_is_an_error() {
+    let plain = "title = \"P\"\nkind = \"link-prediction\"\n";
+    let grid = "[grid]\nmodel = [\"tgat\"]\ndata = [\"uci\"]\nseed = [0]\n";
+    for text in [
+        format!("{plain}negatives = []\n{grid}"),
+        format!("{plain}metrics = []\n{grid}"),
+        format!("{plain}{grid}[[exclude]]\nwhen = {{}}\n"),
+    ] {
+        let error = parse(&text).unwrap_err().to_string();
+        assert!(error.contains("expected"), "{error}");
+    }
+}
+
+#[test]
+fn panels_have_names_of_their_own() {
+    let home = Home::new(&FIGURES.replace("setting = \"transductive\"\n", ""));
+    for variant in ["k-4", "k-16"] {
+        for seed in [0, 1] {
+            home.run(&format!("uci-hopedgn-{variant}-{seed}"), 0.9, &[0.5]);
+        }
+    }
+    let drawn = home.experiment.figures(&home.found());
+    let names: Vec<_> = drawn[2].pictures.iter().map(|picture| &picture.name).collect();
+    assert!(names.len() == 2 && names[0] != names[1], "{names:?}");
 }
 
 const FIGURES: &str = r#"title = "Figures"
