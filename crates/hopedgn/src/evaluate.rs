@@ -1,5 +1,7 @@
 //! The protocol's passes: positives and negatives batch by batch, metrics per batch and over the split, and ranking.
 
+use std::collections::BTreeMap;
+
 use ctdg::Problem;
 use ctdg::event::{EventId, NodeId};
 use ctdg::heuristic::Heuristic;
@@ -12,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::memory::Memory;
 use crate::observe::{Observer, Stage};
-use crate::record::LinkMetrics;
+use crate::record::{LinkMetrics, Settings};
 use crate::score::PairScorer;
 use crate::task::Task;
 use crate::{Error, Result};
@@ -42,6 +44,32 @@ impl Negatives {
             Self::Inductive => "inductive",
         }
     }
+}
+
+/// What `hopedgn evaluate` says of a run; experiments keep it beside the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// The folder of the run.
+    pub run: String,
+    /// As the person named it.
+    pub data: String,
+    /// The model's name, which is that of its scorer.
+    pub model: String,
+    /// `cpu` or `cuda`.
+    pub device: String,
+    /// Negatives → scorer → setting → metrics.
+    pub negatives: BTreeMap<String, BTreeMap<String, Settings>>,
+    /// Places among candidates, if they were asked for.
+    pub ranking: Option<RankingTest>,
+}
+
+/// Places of true destinations among others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankingTest {
+    /// How many others there are at most; `"all"` where it was all.
+    pub candidates: serde_json::Value,
+    /// By scorer.
+    pub scorers: BTreeMap<String, Settings<RankingMetrics>>,
 }
 
 /// Anything that scores the pairs of a pass, batch after batch in order.

@@ -39,7 +39,7 @@ pub use index::{Listed, index};
 pub use kept::Kept;
 pub use markdown::markdown;
 pub use measure::{Heuristic, Measure, Metric, Setting};
-pub use outcome::{Evaluation, Outcome, Pace, Ranking};
+pub use outcome::{Outcome, Pace};
 pub use page::html;
 pub use state::{Found, State, Step, reason};
 pub use table::{Entry, Reference, Table};

@@ -40,7 +40,7 @@ pub use session::Session;
 const CONFIG: &str = "config.toml";
 const MANIFEST: &str = "manifest.json";
 const METRICS: &str = "metrics.jsonl";
-const MODEL: &str = "model.safetensors";
+pub(crate) const MODEL: &str = "model.safetensors";
 const STATE: &str = "state.safetensors";
 const SUMMARY: &str = "summary.json";
 /// How well labels are told.

@@ -8,7 +8,7 @@ use hopedgn::classify::{LabelConfig, Sources};
 use hopedgn::config::data_stem;
 use hopedgn::number::{duration, grouped, percent};
 use hopedgn::record::{Classification, LabelMetrics};
-use hopedgn::run::Session;
+use hopedgn::run::{CLASSIFICATION, Session};
 use hopedgn::task::Task;
 use serde_json::json;
 
@@ -103,6 +103,6 @@ fn text(found: &Classification, folder: &Path) -> String {
         found.seconds_per_epoch,
         grouped(found.parameters),
         found.peak_memory.map_or("?".to_owned(), |bytes| grouped(bytes / 1_000_000)),
-        folder.join("classification.json").display()
+        folder.join(CLASSIFICATION).display()
     )
 }

@@ -7,12 +7,11 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use ctdg::negative::CandidateCount;
 use hopedgn::Weights;
-use hopedgn::evaluate::{Negatives, RankingMetrics};
+use hopedgn::evaluate::{Evaluation, Negatives, RankingMetrics, RankingTest};
 use hopedgn::examine::Examination;
-use hopedgn::record::{LinkMetrics, Settings};
+use hopedgn::record::LinkMetrics;
 use hopedgn::run::TrainedModel;
 use hopedgn::task::Task;
-use serde::Serialize;
 
 use crate::commands::table::Table;
 use crate::commands::trained::{Opened, Trained};
@@ -69,23 +68,6 @@ impl FromStr for Candidates {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct Answer {
-    run: String,
-    data: String,
-    model: String,
-    device: &'static str,
-    /// Negatives → scorer → setting → metrics.
-    negatives: BTreeMap<&'static str, BTreeMap<String, Settings>>,
-    ranking: Option<RankingAnswer>,
-}
-
-#[derive(Debug, Serialize)]
-struct RankingAnswer {
-    candidates: serde_json::Value,
-    scorers: BTreeMap<String, Settings<RankingMetrics>>,
-}
-
 pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
     let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
     let device = args.of.device.open_for(&config.model, output)?;
@@ -102,20 +84,20 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
         if by_scorer.is_empty() {
             output.remark(format_args!("no {} negatives could be drawn: too few distinct pairs", kind.as_str()));
         }
-        negatives.insert(kind.as_str(), by_scorer);
+        negatives.insert(kind.as_str().to_owned(), by_scorer);
     }
     let ranking = args.ranking.map(|Candidates(count)| -> anyhow::Result<_> {
         let candidates = match count {
             CandidateCount::Some(count) => serde_json::json!(count),
             CandidateCount::All => serde_json::json!("all"),
         };
-        Ok(RankingAnswer { candidates, scorers: examination.ranks(count, &mut watch)? })
+        Ok(RankingTest { candidates, scorers: examination.ranks(count, &mut watch)? })
     });
-    let answer = Answer {
+    let answer = Evaluation {
         run: args.of.run.display().to_string(),
         data: config.data,
         model: config.model.name.as_str().to_owned(),
-        device: device.name(),
+        device: device.name().to_owned(),
         negatives,
         ranking: ranking.transpose()?,
     };
@@ -123,7 +105,7 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn text(answer: &Answer) -> String {
+fn text(answer: &Evaluation) -> String {
     let percent = |value: f64| format!("{:.2}", 100.0 * value);
     let mut text = format!("{} on {}, test events\n", answer.model, answer.data);
     for (negatives, scorers) in &answer.negatives {

@@ -45,7 +45,7 @@ pub(crate) struct Lab {
 }
 
 /// Steps of the bar.
-const PARTS: f64 = 1000.0;
+const PARTS: u32 = 1000;
 
 pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
     for path in [&args.svg, &args.html].into_iter().flatten() {
@@ -58,9 +58,9 @@ pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
         families: args.families.clone(),
         subjects: args.models.clone(),
     };
-    let bar = progress::steps(output, "laboratory", 1000);
+    let bar = progress::steps(output, "laboratory", PARTS.into());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
-    let findings = lab::run(&config, &|share| bar.set_position((share * PARTS) as u64));
+    let findings = lab::run(&config, &|share| bar.set_position((share * f64::from(PARTS)) as u64));
     bar.finish_and_clear();
     let findings = findings?;
     let files = [(&args.svg, lab::svg as fn(&Findings) -> String), (&args.html, lab::html)];

@@ -1,14 +1,11 @@
 //! What a finished run wrote down, its own files and those that later commands put beside them.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use serde::Deserialize;
-
 use super::file::{Evaluate, Wanted};
 use super::measure::{Heuristic, Measure, Metric, Setting};
-use crate::evaluate::{Negatives, RankingMetrics};
+use crate::evaluate::{Evaluation, Negatives};
 use crate::record::{Classification, EpochRecord, Settings, Summary};
 use crate::run::{CLASSIFICATION, EVALUATION, RunFolder};
 
@@ -25,26 +22,6 @@ pub struct Outcome {
     pub classification: Option<Classification>,
     /// Of the median epoch.
     pub pace: Option<Pace>,
-}
-
-/// The document of `hopedgn evaluate`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Evaluation {
-    /// The model's name, which is that of its scorer.
-    pub model: String,
-    /// Negatives → scorer → setting → metrics.
-    pub negatives: BTreeMap<String, BTreeMap<String, Settings>>,
-    /// Places among candidates.
-    pub ranking: Option<Ranking>,
-}
-
-/// Places among candidates.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Ranking {
-    /// How many there are at most; no number where it was all.
-    pub candidates: serde_json::Value,
-    /// By scorer.
-    pub scorers: BTreeMap<String, Settings<RankingMetrics>>,
 }
 
 /// How fast training was, in the median epoch.

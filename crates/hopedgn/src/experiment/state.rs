@@ -7,9 +7,10 @@ use ctdg::dataset::write_file;
 use serde::{Deserialize, Serialize};
 
 use super::Cell;
-use super::outcome::{Evaluation, Outcome};
+use super::outcome::Outcome;
+use crate::evaluate::Evaluation;
 use crate::record::Summary;
-use crate::run::{CLASSIFICATION, EVALUATION, Manifest, RunFolder};
+use crate::run::{CLASSIFICATION, EVALUATION, MODEL, Manifest, RunFolder};
 use crate::{Error, Result};
 
 const CELL: &str = "cell.json";
@@ -163,7 +164,7 @@ impl Found {
     /// Whether the weights are there that whatever follows training needs.
     #[must_use]
     pub fn has_weights(&self) -> bool {
-        self.folder.join("model.safetensors").is_file()
+        self.folder.join(MODEL).is_file()
     }
 
     fn write_record(&self) -> Result<()> {
