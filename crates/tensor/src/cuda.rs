@@ -7,17 +7,20 @@
 mod attend;
 mod bank;
 mod cells;
+mod choices;
 mod compile;
 mod context;
 mod encoder;
 mod linear;
 pub(crate) mod measure;
 mod memory;
+mod narrow;
 mod product;
 mod record;
 mod resident;
 mod rows;
 mod side;
+mod tune;
 mod values;
 
 pub(crate) use attend::{Attend, Columns};

@@ -105,12 +105,11 @@ impl Device {
         Ok(())
     }
 
-    /// How many threads should make batches ready while the device computes; nothing where it is those threads itself.
+    /// How many threads, at most `enough`, should make batches ready while the device computes; nothing where it is those
+    /// threads itself.
     #[must_use]
-    pub fn workers_beside(&self) -> Option<usize> {
-        /// A batch takes a thread about as long as a card takes for its step; more than this many wait for the card.
-        const ENOUGH: usize = 6;
-        self.cuda.as_ref().map(|_| rayon::current_num_threads().saturating_sub(1).clamp(1, ENOUGH))
+    pub fn workers_beside(&self, enough: usize) -> Option<usize> {
+        self.cuda.as_ref().map(|_| rayon::current_num_threads().saturating_sub(1).clamp(1, enough))
     }
 
     /// Copies `tensor` to where the device reads it by itself, so that [`Tape::input`](crate::Tape::input) need not.

@@ -10,15 +10,20 @@ use crate::output::{Outcome, Output};
 
 /// Check in a few seconds that this program computes rightly on this machine
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  hopedgn selftest --device cpu")]
+#[command(
+    after_help = "Examples:\n  hopedgn selftest --device cpu\n  hopedgn selftest --device cuda --precision bf16 --seed 7"
+)]
 pub(crate) struct Selftest {
     #[command(flatten)]
     device: DeviceArgs,
+    /// Decides the random inputs on which operations are compared
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
 }
 
 pub(crate) fn run(args: &Selftest, output: &Output) -> anyhow::Result<Outcome> {
     let device = args.device.open(output)?;
-    let checks = hopedgn::selftest::run(&device)?;
+    let checks = hopedgn::selftest::run(&device, args.seed)?;
     let ok = checks.iter().all(|check| check.ok);
     let mut text = String::new();
     for check in &checks {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::Case;
 use crate::init::{self, Uniform};
 use crate::{
-    Activation, AttentionForm, Bank, BlockVars, Dropout, EncoderForm, Heads, Mode, Ragged, Result, Shape, Tensor, Var,
+    Activation, AttentionForm, Bank, BlockVars, Dropout, EncoderForm, Heads, Mode, Ragged, Result, Shape, Tape, Tensor,
+    Var,
 };
 
 pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
@@ -26,6 +27,7 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
         let inputs = vec![matrix(random, 1300, 36), matrix(random, 52, 36), bias];
         cases.push(Case::new(name, inputs, move |tape, x| tape.linear(x[0], x[1], Some(x[2]), activation)));
     }
+    cases.extend(narrow(random));
     let mut ages = matrix(random, 700, 1);
     ages.values_mut().iter_mut().for_each(|age| *age *= 1e5);
     let inputs = vec![matrix(random, 24, 1), vector(random, 24)];
@@ -64,6 +66,49 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
     cases.extend(cells(random));
     cases.extend(attentions(random));
     cases.push(bank(random));
+    cases
+}
+
+/// Layers of few values over many rows, for which a card has kernels of its own.
+fn narrow(random: &mut impl Uniform) -> Vec<Case> {
+    let inputs = vec![
+        matrix(random, 4103, 100),
+        matrix(random, 50, 100),
+        vector(random, 50),
+        matrix(random, 6, 50),
+        vector(random, 6),
+    ];
+    // The weights of the compared sum repeat, and over so many rows those of a bias nearly cancel: its gradient would be
+    // all rounding.
+    let mixed = |tape: &mut Tape<'_>, y: Var, by: &Arc<Tensor>| {
+        let by = tape.input(Arc::clone(by));
+        tape.mul(y, by)
+    };
+    let by = Arc::new(matrix(random, 4103, 6));
+    let chain = Case::new("linear, narrow", inputs, move |tape, x| {
+        let hidden = tape.linear(x[0], x[1], Some(x[2]), None)?;
+        let y = tape.linear(hidden, x[3], Some(x[4]), None)?;
+        mixed(tape, y, &by)
+    });
+    let mut cases = vec![chain];
+    for (name, activation) in [("linear, narrow, relu", Activation::Relu), ("linear, narrow, tanh", Activation::Tanh)] {
+        let mut bias = vector(random, 8);
+        if activation == Activation::Relu {
+            // Far from 0, as above.
+            bias.values_mut().iter_mut().for_each(|x| *x = x.signum() * 40.0);
+        }
+        let inputs = vec![matrix(random, 4160, 20), matrix(random, 8, 20), bias];
+        let by = Arc::new(matrix(random, 4160, 8));
+        cases.push(Case::new(name, inputs, move |tape, x| {
+            let y = tape.linear(x[0], x[1], Some(x[2]), Some(activation))?;
+            mixed(tape, y, &by)
+        }));
+    }
+    let table = Arc::new(matrix(random, 25_601, 172));
+    cases.push(Case::new("linear, narrow, of a table", vec![matrix(random, 64, 172)], move |tape, x| {
+        let rows = tape.table(&table);
+        tape.linear(rows, x[0], None, None)
+    }));
     cases
 }
 
@@ -168,6 +213,8 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
     let ragged: (Vec<usize>, Vec<usize>) = (vec![3, 0, 7, 1, 5, 64, 2, 0], vec![20, 4, 0, 1, 33, 64, 7, 0]);
     let single = (vec![1; 200], (0..200).map(|i| i * 3 % 21).collect());
     let long = (vec![1, 70, 9], vec![300, 290, 3]);
+    let many = (vec![40, 6], vec![90, 70]);
+    let wide = (vec![9], vec![12]);
     let mut cases = Vec::new();
     for (name, (queries, keys), (heads, shared, rate), (d_key, d_value)) in [
         ("attention", &ragged, (2, false, 0.0), (43, 20)),
@@ -178,6 +225,8 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
         ("attention, one query, not shared", &single, (2, false, 0.1), (17, 40)),
         ("attention, long", &long, (2, false, 0.1), (24, 24)),
         ("attention, long, shared", &long, (2, true, 0.1), (30, 260)),
+        ("attention, many and long", &many, (1, false, 0.1), (20, 20)),
+        ("attention, wide", &wide, (1, false, 0.0), (130, 130)),
     ] {
         let [queries, keys] = [queries, keys].map(|lengths| Ragged::from_lengths(lengths.iter().copied()));
         let n_heads = if shared { 1 } else { heads };

@@ -22,10 +22,11 @@ const SOURCE: &str = concat!(
     include_str!("kernels/attention_mma.cu"),
     include_str!("kernels/fragments.cu"),
     include_str!("kernels/attention_short.cu"),
+    include_str!("kernels/narrow.cu"),
 );
 
 /// Every kernel of the source.
-pub(super) const KERNELS: [&str; 57] = [
+pub(super) const KERNELS: [&str; 59] = [
     "to_elem",
     "add_to",
     "gather",
@@ -83,6 +84,8 @@ pub(super) const KERNELS: [&str; 57] = [
     "attention_backward_mma",
     "attention_forward_short",
     "attention_backward_short",
+    "narrow_forward",
+    "narrow_backward",
 ];
 
 /// The most shared memory that attention takes: four tiles of 64 rows of 132 values, and one of 64 · 68.
@@ -149,7 +152,7 @@ fn is_whole(binary: &[u8]) -> bool {
 }
 
 /// Written beside its place and renamed: a reader sees all of it or nothing.
-fn keep(file: &Path, binary: &[u8]) -> std::io::Result<()> {
+pub(super) fn keep(file: &Path, binary: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -207,6 +210,16 @@ mod tests {
         let mut listed = KERNELS.map(str::to_owned);
         listed.sort_unstable();
         assert_eq!(found, listed);
+    }
+
+    /// One that did not would read what the kernel before it has yet to write.
+    #[test]
+    fn every_kernel_begins_by_waiting_for_those_before_it() {
+        for rest in SOURCE.split("extern \"C\" __global__").skip(1) {
+            let body = rest.split_once('{').map_or("", |(_, body)| body);
+            let body = body.trim_start_matches(|c: char| c.is_whitespace() || c == '\\');
+            assert!(body.starts_with("AFTER_OTHERS;"), "{}", &rest[..80]);
+        }
     }
 
     /// Needs the compiler but no card; where it is missing there is nothing to check with.

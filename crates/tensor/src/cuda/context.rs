@@ -13,6 +13,7 @@ use super::compile;
 use super::memory::{Event, Pinned, Pool, Staging};
 use super::product::Products;
 use super::side::{self, Lane, Side};
+use super::tune;
 use crate::device::CudaOptions;
 use crate::{Error, Precision, Result};
 
@@ -25,6 +26,9 @@ pub(crate) struct Context {
     pub(super) side: Side,
     functions: BTreeMap<&'static str, sys::CUfunction>,
     n_processors: u32,
+    /// Whether kernels are sent to the card while those before them are still at work. In bf16 a step gains 4% from
+    /// that; in TF32, whose kernels leave others less room, it loses 1.5%.
+    is_sent_ahead: bool,
     /// Bytes of shared memory that a block of attention can have.
     pub(super) most_shared: u32,
     pool: Mutex<Pool>,
@@ -171,6 +175,9 @@ impl Context {
             compile::forget(arch, options);
             load(&compile::binary(arch, options, has_compiler)?, most_shared)
         })?;
+        let streams = [stream, side.stream];
+        let choices = options.cache.as_ref().map(|folder| tune::choices(folder, &card, options.precision));
+        let products = Products::new(options.precision, streams, choices)?;
         let context = Self {
             precision: options.precision,
             card,
@@ -179,11 +186,12 @@ impl Context {
             side,
             functions,
             n_processors: u32::try_from(n_processors).unwrap_or(1),
+            is_sent_ahead: arch >= 90 && options.precision == Precision::Bf16,
             most_shared: u32::try_from(most_shared).unwrap_or(0),
             pool: Mutex::default(),
             staging: Mutex::default(),
             spare: Mutex::default(),
-            products: Mutex::new(Products::new(options.precision)?),
+            products: Mutex::new(products),
         };
         Ok(Arc::new(context))
     }
@@ -219,10 +227,28 @@ impl Context {
         let function = self.functions.get(name).copied();
         let function = function.ok_or(Error::Cuda { doing: name, detail: "there is no such kernel".into() })?;
         let mut places: Vec<*mut c_void> = args.iter().map(|arg| std::ptr::from_ref(arg) as *mut c_void).collect();
-        let (blocks, threads) = ((grid.blocks.0, grid.blocks.1, 1), (grid.threads.0, grid.threads.1, 1));
+        let mut ahead = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid.blocks.0,
+            gridDimY: grid.blocks.1,
+            gridDimZ: 1,
+            blockDimX: grid.threads.0,
+            blockDimY: grid.threads.1,
+            blockDimZ: 1,
+            sharedMemBytes: grid.shared,
+            hStream: self.stream_of(lane),
+            attrs: &raw mut ahead,
+            numAttrs: u32::from(self.is_sent_ahead),
+        };
         // SAFETY: the driver copies as many bytes of each argument as the kernel declares, at most the 32 of an `Arg`;
-        // each call stands beside the kernel's declaration in this folder.
-        unsafe { result::launch_kernel(function, blocks, threads, grid.shared, self.stream_of(lane), &mut places) }
+        // each call stands beside the kernel's declaration in this folder. A kernel that is sent ahead waits by itself for
+        // those before it.
+        unsafe { sys::cuLaunchKernelEx(&raw const config, function, places.as_mut_ptr(), std::ptr::null_mut()) }
+            .result()
             .map_err(driver(name))
     }
 
@@ -260,7 +286,7 @@ fn load(binary: &[u8], most_shared: i32) -> Result<BTreeMap<&'static str, sys::C
         let c_name = CString::new(name).unwrap_or_default();
         // SAFETY: the module is loaded.
         let function = unsafe { result::module::get_function(module, c_name) }.map_err(driver(name))?;
-        if name.starts_with("attention") {
+        if name.starts_with("attention") || name == "narrow_backward" {
             // SAFETY: the function exists, and the card has as much shared memory.
             unsafe { result::function::set_function_attribute(function, SHARED, most_shared) }.map_err(driver(name))?;
         }

@@ -52,12 +52,14 @@ impl Block {
     }
 }
 
-/// The offsets of sequences and pools on the card.
+/// The offsets of sequences and pools on the card, in one piece of memory.
 struct Places {
-    sequences: Arc<Buffer>,
+    #[expect(dead_code, reason = "what keeps them there")]
+    memory: Arc<Buffer>,
+    sequences: u64,
     /// Σ length² of the sequences before: where dropout of attention's weights counts from.
-    weights: Arc<Buffer>,
-    pools: Arc<Buffer>,
+    weights: u64,
+    pools: u64,
 }
 
 /// What a block leaves for the way back.
@@ -124,15 +126,21 @@ impl Stack {
             std::iter::once(0).chain(ragged.ranges().map(|range| size(range.end))).collect()
         };
         let mut sum = 0_u64;
-        let squares = self.batch.ranges().map(|range| {
+        // Numbers of 64 bits, the lower half first.
+        let squares = self.batch.ranges().flat_map(|range| {
+            let before = sum;
             sum += (range.len() * range.len()) as u64;
-            sum - (range.len() * range.len()) as u64
+            #[expect(clippy::cast_possible_truncation, reason = "both halves are kept")]
+            [before as u32, (before >> 32) as u32]
         });
-        Ok(Places {
-            weights: cuda.upload(&squares.collect::<Vec<u64>>())?,
-            sequences: cuda.upload(&offsets(&self.batch))?,
-            pools: cuda.upload(&offsets(&self.pools))?,
-        })
+        let mut all: Vec<u32> = squares.collect();
+        let sequences = all.len();
+        all.extend(offsets(&self.batch));
+        let pools = all.len();
+        all.extend(offsets(&self.pools));
+        let memory = cuda.upload(&all)?;
+        let at = |index: usize| memory.ptr() + 4 * index as u64;
+        Ok(Places { sequences: at(sequences), weights: at(0), pools: at(pools), memory })
     }
 
     fn rows(&self) -> usize {
@@ -172,7 +180,7 @@ impl Stack {
             } else {
                 let p = self.pools.len();
                 hidden = run.elems(p * f)?;
-                let (grid, pools) = (quads(f, p), places.pools.ptr());
+                let (grid, pools) = (quads(f, p), places.pools);
                 cuda.launch("gelu_means", grid, args![pre.ptr(), up_bias, mask, pools, hidden.ptr(), size(f)])?;
                 let rows = run.elems(p * d)?;
                 run.layer(&hidden, down.ptr, &rows, (p, f, d))?;
@@ -185,7 +193,7 @@ impl Stack {
         }
         let (rows, bias) = fed.as_ref().map_or((0, 0), |(rows, bias)| (rows.ptr(), *bias));
         let grid = quads(d, self.pools.len());
-        cuda.launch("pool_means", grid, args![x.ptr(), rows, bias, places.pools.ptr(), values.ptr(), size(d)])?;
+        cuda.launch("pool_means", grid, args![x.ptr(), rows, bias, places.pools, values.ptr(), size(d)])?;
         Ok(kept)
     }
 
@@ -238,7 +246,7 @@ impl Stack {
         let t = self.rows();
         let (attended, logs) = (run.elems(t * self.d_model)?, run.cuda.floats(t * self.n_heads)?);
         let ((heads, width, scale), (name, grid, step)) = (self.head(), self.cut(run.cuda.precision, false));
-        let (sequences, weights) = (places.sequences.ptr(), places.weights.ptr());
+        let (sequences, weights) = (places.sequences, places.weights);
         let (out, logs_ptr) = (attended.ptr(), logs.ptr());
         let arguments =
             args![qkv.ptr(), bias, sequences, weights, drop.words(), out, logs_ptr, heads, width, step, scale];
@@ -252,7 +260,7 @@ impl Stack {
         let (t, d, p) = (self.rows(), self.d_model, self.pools.len());
         let dx = cuda.floats(t * d)?;
         let mut branch = run.elems(p * d)?;
-        let arguments = args![grad.ptr(), places.pools.ptr(), dx.ptr(), branch.ptr(), size(d)];
+        let arguments = args![grad.ptr(), places.pools, dx.ptr(), branch.ptr(), size(d)];
         cuda.launch("pool_means_backward", quads(d, p), arguments)?;
         for (index, (block, kept)) in self.blocks.iter().zip(kept).enumerate().rev() {
             let f = block.d_hidden;
@@ -305,7 +313,7 @@ impl Stack {
         let (bias, mask) = (back.record.ptr(block.up[1]), block.drops[2].words());
         let (hidden, pre, sums) = (d_hidden.ptr(), kept.pre.ptr(), partials.ptr());
         let result = if is_last {
-            let arguments = args![hidden, pre, bias, mask, sums, places.pools.ptr(), size(f)];
+            let arguments = args![hidden, pre, bias, mask, sums, places.pools, size(f)];
             cuda.launch("gelu_means_backward", grid, arguments)?;
             Arc::clone(&kept.pre)
         } else {
@@ -335,8 +343,8 @@ impl Stack {
         let arguments = args![
             kept.qkv.ptr(),
             back.record.ptr(block.qkv[1]),
-            places.sequences.ptr(),
-            places.weights.ptr(),
+            places.sequences,
+            places.weights,
             block.drops[0].words(),
             kept.attended.ptr(),
             d_attended.ptr(),

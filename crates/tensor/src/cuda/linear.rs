@@ -104,13 +104,25 @@ pub(super) fn add_partials(
     (n, cols): (usize, usize),
     to: &[u64],
 ) -> Result<()> {
-    let step = to.len() * cols;
-    let wanted = to.iter().enumerate().filter(|(_, to)| **to != 0);
-    let sums = wanted.map(|(kind, &to)| {
-        let partials = Arc::clone(partials);
-        PartialSums { partials, first: kind * cols, n, step, cols, to }
+    let parts: Vec<(usize, u64)> = to.iter().map(|&to| (cols, to)).collect();
+    add_parts(cuda, lane, partials, n, &parts)
+}
+
+/// The same for gradients of different widths.
+pub(super) fn add_parts(
+    cuda: &Arc<Context>,
+    lane: Lane,
+    partials: &Arc<Buffer>,
+    n: usize,
+    parts: &[(usize, u64)],
+) -> Result<()> {
+    let step = parts.iter().map(|(cols, _)| cols).sum();
+    let mut end = 0;
+    let sums = parts.iter().map(|&(cols, to)| {
+        end += cols;
+        PartialSums { partials: Arc::clone(partials), first: end - cols, n, step, cols, to }
     });
-    let sums: Vec<PartialSums> = sums.collect();
+    let sums: Vec<PartialSums> = sums.filter(|sum| sum.to != 0).collect();
     if sums.is_empty() {
         return Ok(());
     }
@@ -118,14 +130,15 @@ pub(super) fn add_partials(
     if lane == Lane::Side { cuda.add_later(sums) } else { cuda.add_now(&sums) }
 }
 
+/// Variables and sizes of a layer from `k` to `n` values over `m` rows.
 #[derive(Clone, Copy)]
-struct Layer {
-    x: usize,
-    weight: usize,
-    bias: Option<usize>,
-    m: usize,
-    k: usize,
-    n: usize,
+pub(super) struct Layer {
+    pub(super) x: usize,
+    pub(super) weight: usize,
+    pub(super) bias: Option<usize>,
+    pub(super) m: usize,
+    pub(super) k: usize,
+    pub(super) n: usize,
 }
 
 impl Record<'_> {
@@ -151,6 +164,16 @@ impl Record<'_> {
             let (x, weight) = (self.ptr(x), self.ptr(weight));
             let arguments = args![x, weight, bias_ptr, out.ptr(), slopes_ptr, kind, cols, count as u64];
             self.cuda.each("outer", count, arguments)?;
+        } else if layer.is_narrow(&self.cuda) {
+            let is_rectified = activation == Some(Activation::Relu);
+            layer.forward_narrow(self, &out, if is_rectified { slopes_ptr } else { 0 }, is_rectified)?;
+            if kind != 0 && !is_rectified {
+                self.cuda.each(
+                    "bias_activate",
+                    count,
+                    args![out.ptr(), 0_u64, slopes_ptr, kind, cols, count as u64],
+                )?;
+            }
         } else {
             let (a, b) = (self.operand(x)?, self.operand(weight)?);
             // Where nothing else follows, the product adds the bias by itself.
@@ -173,7 +196,7 @@ impl Record<'_> {
                 self.cuda.each("bias_activate", count, arguments)?;
             }
         }
-        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| layer.backward(&grad, slopes.as_deref(), back);
+        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| layer.backward(&grad, slopes.as_ref(), back);
         Ok(self.push(&operands, Shape::Matrix(m, n), out, backward))
     }
 
@@ -231,7 +254,9 @@ impl Record<'_> {
         let arguments = args![self.ptr(logits), targets.ptr(), loss.ptr(), grads.ptr(), size(n), count];
         self.cuda.launch("bce", grid, arguments)?;
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
-            back.cuda().each("scale_by", n, args![grads.ptr(), grad.ptr(), n as u64])?;
+            if !Arc::ptr_eq(&grad, &back.record.resident.one) {
+                back.cuda().each("scale_by", n, args![grads.ptr(), grad.ptr(), n as u64])?;
+            }
             back.give(logits, grads)
         };
         Ok(self.push(&[logits], Shape::Vector(1), loss, backward))
@@ -239,9 +264,12 @@ impl Record<'_> {
 }
 
 impl Layer {
-    fn backward(self, grad: &Arc<Buffer>, slopes: Option<&Buffer>, back: &mut Back<'_, '_>) -> Result<()> {
+    fn backward(self, grad: &Arc<Buffer>, slopes: Option<&Arc<Buffer>>, back: &mut Back<'_, '_>) -> Result<()> {
         let Self { x, weight, m, k, n, .. } = self;
         let cuda = Arc::clone(back.cuda());
+        if self.is_narrow(&cuda) {
+            return self.backward_narrow(grad, slopes, back);
+        }
         let is_factor = back.record.wants_gradient(x) || (k > 1 && back.record.wants_gradient(weight));
         let copy = (is_factor && cuda.precision == Precision::Bf16).then(|| cuda.take(2 * m * n)).transpose()?;
         let dy = Operand { ptr: copy.as_ref().map_or(grad.ptr(), |copy| copy.ptr()), keep: copy };
@@ -269,7 +297,7 @@ impl Layer {
     fn parameters(
         self,
         grad: &Arc<Buffer>,
-        slopes: Option<&Buffer>,
+        slopes: Option<&Arc<Buffer>>,
         dy: &Operand,
         back: &mut Back<'_, '_>,
     ) -> Result<()> {
@@ -286,7 +314,7 @@ impl Layer {
         let partials = has_sums.then(|| cuda.floats(strips * n_kinds * n)).transpose()?;
         let settle = Settle {
             grad: grad.ptr(),
-            slopes: slopes.map_or(0, Buffer::ptr),
+            slopes: slopes.map_or(0, |slopes| slopes.ptr()),
             copy: dy.keep.as_ref().map_or(0, |copy| copy.ptr()),
             weights: if is_outer { factor.ptr } else { 0 },
             partials: partials.as_ref().map_or(0, |partials| partials.ptr()),

@@ -142,6 +142,20 @@ impl Event {
         Ok(Self(result::event::create(flags).map_err(driver("make an event"))?))
     }
 
+    /// One that also notes the time.
+    pub(super) fn timed() -> Result<Self> {
+        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
+        Ok(Self(result::event::create(flags).map_err(driver("make an event"))?))
+    }
+
+    /// Waits for it, and says how many milliseconds it came after `earlier`; both note the time.
+    #[expect(unsafe_code, reason = "a call of the driver")]
+    pub(super) fn since(&self, earlier: &Self) -> Result<f32> {
+        self.wait()?;
+        // SAFETY: both events are alive and have been recorded.
+        unsafe { result::event::elapsed(earlier.0, self.0) }.map_err(driver("measure a time"))
+    }
+
     /// Lets the card come here behind all that was asked of `stream` so far.
     #[expect(unsafe_code, reason = "a call of the driver")]
     pub(super) fn record(&self, stream: sys::CUstream) -> Result<()> {

@@ -13,6 +13,7 @@ use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys;
 use cudarc::driver;
 
+use super::choices::Choices;
 use super::context::Context;
 use super::side::Lane;
 use crate::{Error, Precision, Result};
@@ -46,7 +47,7 @@ impl Product {
 }
 
 /// What a description is made for.
-#[derive(PartialEq, Eq, Hash, Clone, Copy)]
+#[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
 struct Form {
     /// Whether A and B are turned.
     turned: [bool; 2],
@@ -54,13 +55,22 @@ struct Form {
 }
 
 /// What the choice of an algorithm depends on.
-#[derive(PartialEq, Eq, Hash, Clone, Copy)]
-struct Key {
-    sizes: [usize; 3],
+#[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
+pub(super) struct Key {
+    pub(super) sizes: [usize; 3],
     form: Form,
     add: bool,
     wide: bool,
 }
+
+impl Key {
+    fn new(p: &Product, sizes: [usize; 3]) -> Self {
+        Self { sizes, form: p.form(), add: p.add, wide: p.wide }
+    }
+}
+
+/// An algorithm of the library's.
+pub(super) type Algo = sys::cublasLtMatmulAlgo_t;
 
 /// The library's handle and the algorithms chosen so far.
 pub(super) struct Products {
@@ -68,12 +78,15 @@ pub(super) struct Products {
     precision: Precision,
     preference: sys::cublasLtMatmulPreference_t,
     descriptions: HashMap<Form, sys::cublasLtMatmulDesc_t>,
-    algorithms: HashMap<Key, sys::cublasLtMatmulAlgo_t>,
-    /// One a stream.
-    workspaces: [u64; 2],
+    algorithms: HashMap<Key, Algo>,
+    /// Those of the fastest, where they are kept.
+    pub(super) choices: Option<Choices>,
+    /// The main stream and that beside it, and a workspace for each.
+    pub(super) streams: [driver::sys::CUstream; 2],
+    pub(super) workspaces: [u64; 2],
 }
 
-const WORKSPACE: usize = 64 << 20;
+pub(super) const WORKSPACE: usize = 64 << 20;
 
 fn failed(error: CublasError) -> Error {
     Error::Cuda { doing: "multiply", detail: format!("{:?}", error.0) }
@@ -98,7 +111,11 @@ impl Drop for Layouts {
 
 impl Products {
     #[expect(unsafe_code, reason = "calls of the library")]
-    pub(super) fn new(precision: Precision) -> Result<Self> {
+    pub(super) fn new(
+        precision: Precision,
+        streams: [driver::sys::CUstream; 2],
+        choices: Option<Choices>,
+    ) -> Result<Self> {
         let preference = result::create_matmul_pref().map_err(failed)?;
         let attribute = sys::cublasLtMatmulPreferenceAttributes_t::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
         let size = WORKSPACE;
@@ -115,6 +132,8 @@ impl Products {
             preference,
             descriptions: HashMap::new(),
             algorithms: HashMap::new(),
+            choices,
+            streams,
             workspaces,
         })
     }
@@ -168,47 +187,61 @@ impl Products {
         Ok(Layouts([b, a, layout(c_kind, n, m)?]))
     }
 
+    /// The algorithms that the library thinks of for these sizes, the likeliest first, at most `most`.
     #[expect(unsafe_code, reason = "calls of the library")]
-    fn algorithm(&mut self, p: &Product, sizes: [usize; 3]) -> Result<sys::cublasLtMatmulAlgo_t> {
-        let key = Key { sizes, form: p.form(), add: p.add, wide: p.wide };
-        if let Some(known) = self.algorithms.get(&key) {
-            return Ok(*known);
-        }
-        let description = self.description(key.form)?;
+    pub(super) fn candidates(&mut self, p: &Product, sizes: [usize; 3], most: usize) -> Result<Vec<Algo>> {
+        let description = self.description(p.form())?;
         let layouts = self.layouts(p, sizes)?;
         let [b, a, c] = layouts.0;
-        let mut found = MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::uninit();
+        let mut found = vec![MaybeUninit::<sys::cublasLtMatmulHeuristicResult_t>::uninit(); most];
         let mut count = 0;
-        // SAFETY: all descriptors are alive, and there is room for one answer.
-        let found = unsafe {
+        // SAFETY: all descriptors are alive, there is room for as many answers as are asked for, and as many as are
+        // counted have been written.
+        unsafe {
+            let (wanted, answers) = (i32::try_from(most).unwrap_or(i32::MAX), found.as_mut_ptr().cast());
+            let (handle, preference) = (self.handle, self.preference);
             sys::cublasLtMatmulAlgoGetHeuristic(
-                self.handle,
+                handle,
                 description,
                 b,
                 a,
                 c,
                 c,
-                self.preference,
-                1,
-                found.as_mut_ptr(),
+                preference,
+                wanted,
+                answers,
                 &raw mut count,
             )
             .result()
             .map_err(failed)?;
-            if count == 0 {
-                let [m, n, k] = sizes;
-                let detail = format!("no algorithm for [{m}, {k}] · [{k}, {n}]");
-                return Err(Error::Cuda { doing: "multiply", detail });
-            }
-            found.assume_init()
-        };
-        self.algorithms.insert(key, found.algo);
-        Ok(found.algo)
+            let found = found.into_iter().take(usize::try_from(count).unwrap_or(0));
+            Ok(found.map(|answer| answer.assume_init().algo).collect())
+        }
     }
 
+    /// The algorithm for these sizes: the one that was fastest, or where nothing is measured the likeliest.
+    fn algorithm(&mut self, p: &Product, sizes: [usize; 3], lane: Lane) -> Result<Algo> {
+        let key = Key::new(p, sizes);
+        if let Some(known) = self.algorithms.get(&key) {
+            return Ok(*known);
+        }
+        match self.fastest(p, &key, lane)? {
+            Some(fastest) => Ok(*self.algorithms.entry(key).or_insert(fastest)),
+            None => self.likeliest(p, key),
+        }
+    }
+
+    fn likeliest(&mut self, p: &Product, key: Key) -> Result<Algo> {
+        let [m, n, k] = key.sizes;
+        let missing =
+            || Error::Cuda { doing: "multiply", detail: format!("no algorithm for [{m}, {k}] · [{k}, {n}]") };
+        let found = *self.candidates(p, key.sizes, 1)?.first().ok_or_else(missing)?;
+        Ok(*self.algorithms.entry(key).insert_entry(found).get())
+    }
+
+    /// Computes a product with an algorithm of the library's.
     #[expect(unsafe_code, reason = "calls of the library")]
-    fn run(&mut self, p: &Product, stream: driver::sys::CUstream, lane: Lane) -> Result<()> {
-        let Product { m, n, k, .. } = *p;
+    pub(super) fn run_with(&mut self, algorithm: &Algo, p: &Product, lane: Lane) -> Result<()> {
         let description = self.description(p.form())?;
         if p.bias != 0 {
             let attribute = sys::cublasLtMatmulDescAttributes_t::CUBLASLT_MATMUL_DESC_BIAS_POINTER;
@@ -218,41 +251,44 @@ impl Products {
                     .map_err(failed)?;
             }
         }
-        let layouts = self.layouts(p, [m, n, k])?;
+        let layouts = self.layouts(p, [p.m, p.n, p.k])?;
         let [b, a, c] = layouts.0;
         let (alpha, beta) = (1.0_f32, if p.add { 1.0_f32 } else { 0.0 });
-        let (handle, workspace) = (self.handle, self.workspaces[usize::from(lane == Lane::Side)]);
-        let run = |algorithm: &sys::cublasLtMatmulAlgo_t| {
-            // SAFETY: the matrices lie where `p` says, as large as it says; the workspace is used by one product at a
-            // time, since it belongs to one stream.
-            unsafe {
-                result::matmul(
-                    handle,
-                    description,
-                    (&raw const alpha).cast(),
-                    (&raw const beta).cast(),
-                    p.b as *const c_void,
-                    b,
-                    p.a as *const c_void,
-                    a,
-                    p.c as *const c_void,
-                    c,
-                    p.c as *mut c_void,
-                    c,
-                    algorithm,
-                    workspace as *mut c_void,
-                    WORKSPACE,
-                    stream.cast(),
-                )
-            }
-        };
+        let lane = usize::from(lane == Lane::Side);
+        // SAFETY: the matrices lie where `p` says, as large as it says; the workspace is used by one product at a time,
+        // since it belongs to one stream.
+        unsafe {
+            result::matmul(
+                self.handle,
+                description,
+                (&raw const alpha).cast(),
+                (&raw const beta).cast(),
+                p.b as *const c_void,
+                b,
+                p.a as *const c_void,
+                a,
+                p.c as *const c_void,
+                c,
+                p.c as *mut c_void,
+                c,
+                algorithm,
+                self.workspaces[lane] as *mut c_void,
+                WORKSPACE,
+                self.streams[lane].cast(),
+            )
+        }
+        .map_err(failed)
+    }
+
+    fn run(&mut self, p: &Product, lane: Lane) -> Result<()> {
+        let Product { m, n, k, .. } = *p;
         // Only the number of rows varies from batch to batch, and no row's length depends on it.
         let near = if p.a_turned { [m, n, bucket(k)] } else { [bucket(m), n, k] };
-        let near = self.algorithm(p, near)?;
-        run(&near).or_else(|_| {
+        let algorithm = self.algorithm(p, near, lane)?;
+        self.run_with(&algorithm, p, lane).or_else(|_| {
             // The neighbour's algorithm does not do for this size: ask for its own.
-            let own = self.algorithm(p, [m, n, k])?;
-            run(&own).map_err(failed)
+            let own = self.likeliest(p, Key::new(p, [m, n, k]))?;
+            self.run_with(&own, p, lane)
         })
     }
 }
@@ -273,7 +309,7 @@ impl Context {
             let size = if wide || self.precision != Precision::Bf16 { 4 } else { 2 };
             return if add { Ok(()) } else { self.fill_zero(c, m * n * size) };
         }
-        self.products().run(product, self.stream_of(lane), lane)
+        self.products().run(product, lane)
     }
 }
 

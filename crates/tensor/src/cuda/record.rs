@@ -64,6 +64,13 @@ pub(super) struct Operand {
     pub(super) keep: Option<Arc<Buffer>>,
 }
 
+/// A value to read: `f32`, or what products are made of.
+pub(super) struct Source {
+    pub(super) ptr: u64,
+    pub(super) is_wide: bool,
+    pub(super) keep: Option<Arc<Buffer>>,
+}
+
 impl<'p> Record<'p> {
     pub(crate) fn new(resident: &'p Resident, n_parameters: usize, frozen: bool) -> Self {
         let cuda = Arc::clone(&resident.cuda);
@@ -227,6 +234,15 @@ impl<'p> Record<'p> {
         Ok(operand)
     }
 
+    /// The value as it lies there already.
+    pub(super) fn source(&self, var: usize) -> Source {
+        let node = &self.nodes[var];
+        match node.factor.get() {
+            Some(copy) => Source { ptr: copy.ptr(), is_wide: false, keep: Some(Arc::clone(copy)) },
+            None => Source { ptr: node.ptr, is_wide: true, keep: node.buffer.clone() },
+        }
+    }
+
     /// Waits, and reads a value.
     pub(crate) fn read(&self, var: usize) -> Result<Vec<f32>> {
         let node = &self.nodes[var];
@@ -238,11 +254,10 @@ impl<'p> Record<'p> {
     /// Adds to the gradients at `gradients` those of `loss`, which must be a single value; the loss.
     pub(crate) fn backward(mut self, loss: usize, gradients: u64) -> Result<Arc<Buffer>> {
         self.check()?;
-        let one = self.cuda.upload(&[1.0_f32])?;
         let loss_value =
             self.nodes[loss].buffer.clone().ok_or(Error::NotOnGpu { operation: "a loss without a model" })?;
         let mut pending: Vec<Option<Arc<Buffer>>> = self.nodes.iter().map(|_| None).collect();
-        pending[loss] = Some(one);
+        pending[loss] = Some(Arc::clone(&self.resident.one));
         for index in (0..self.nodes.len()).rev() {
             let Some(grad) = pending[index].take() else { continue };
             let Kind::Operation(backward) = &mut self.nodes[index].kind else { continue };

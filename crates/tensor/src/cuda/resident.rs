@@ -39,6 +39,8 @@ pub(crate) struct Resident {
     values: Arc<Buffer>,
     /// Copies for products, where those are not made of `f32`.
     factors: Option<Arc<Buffer>>,
+    /// The number 1: a loss's gradient of itself.
+    pub(super) one: Arc<Buffer>,
     offsets: Vec<usize>,
     total: usize,
 }
@@ -54,7 +56,8 @@ impl Resident {
             cuda.each("to_elem", total, args![values.ptr(), copies.ptr(), total as u64])?;
             factors = Some(copies);
         }
-        Ok(Self { cuda: Arc::clone(cuda), values, factors, offsets, total })
+        let one = cuda.upload(&[1.0_f32])?;
+        Ok(Self { cuda: Arc::clone(cuda), values, factors, one, offsets, total })
     }
 
     /// Before every forward pass.
@@ -184,22 +187,22 @@ impl Teacher {
     /// Adam, unless something is or was no number. The host does not wait; how it went is read by [`Teacher::results`].
     pub(crate) fn step(&mut self, resident: &Resident, adam: &mut Adam, losses: &[Arc<Buffer>]) -> Result<()> {
         let (cuda, flag, n) = (&self.cuda, self.flag.ptr(), self.total as u64);
-        for loss in losses {
-            cuda.each("find_bad", 1, args![loss.ptr(), flag, 1_u64])?;
-        }
-        cuda.each("find_bad", self.total, args![self.gradients.ptr(), flag, n])?;
-        let update = adam.next_update();
-        let factors = resident.factors.as_ref().map_or(0, |copies| copies.ptr());
-        let (grads, means, squares) = (self.gradients.ptr(), self.means.ptr(), self.squares.ptr());
-        let arguments = args![resident.values.ptr(), grads, means, squares, factors, flag, words(update), n];
-        cuda.each("adam", self.total, arguments)?;
-        adam.n_steps += 1;
         // Side by side, so that one copy brings them all.
         let count = losses.len() + 1;
         let side_by_side = cuda.floats(count)?;
-        for (place, from) in (0_u64..).zip(losses.iter().map(|loss| loss.ptr()).chain([flag])) {
-            cuda.copy(from, side_by_side.ptr() + 4 * place, 4)?;
+        let place = |i: usize| side_by_side.ptr() + 4 * i as u64;
+        for (i, loss) in losses.iter().enumerate() {
+            // All gradients are looked at once.
+            let n = if i == 0 { self.total } else { 0 };
+            cuda.each("find_bad", n.max(1), args![self.gradients.ptr(), loss.ptr(), place(i), flag, n as u64])?;
         }
+        let update = adam.next_update();
+        let factors = resident.factors.as_ref().map_or(0, |copies| copies.ptr());
+        let (grads, means, squares) = (self.gradients.ptr(), self.means.ptr(), self.squares.ptr());
+        let report = place(losses.len());
+        let arguments = args![resident.values.ptr(), grads, means, squares, factors, flag, report, words(update), n];
+        cuda.each("adam", self.total, arguments)?;
+        adam.n_steps += 1;
         let mut report = match self.spare.pop().filter(|report| report.memory.has_room(count)) {
             Some(report) => report,
             None => Report::new(count.next_multiple_of(64))?,

@@ -21,7 +21,7 @@ pub(super) enum Lane {
 }
 
 pub(super) struct Side {
-    stream: sys::CUstream,
+    pub(super) stream: sys::CUstream,
     forked: Event,
     done: Event,
     held: Mutex<Vec<Arc<Buffer>>>,
@@ -124,7 +124,7 @@ impl Context {
 
     fn add(&self, sums: &[PartialSums], table: &Buffer) -> Result<()> {
         let cols = sums.iter().map(|sum| sum.cols).sum::<usize>();
-        let grid = Grid { blocks: (size(cols.div_ceil(8)), 1), threads: (32, 8), shared: 0 };
+        let grid = Grid { blocks: (size(cols.div_ceil(32)), 1), threads: (32, 16), shared: 0 };
         self.launch("add_partials", grid, args![table.ptr(), size(sums.len()), size(cols)])
     }
 

@@ -66,6 +66,7 @@ __device__ __forceinline__ void mix(Weight weight, const float* rows, int step, 
 extern "C" __global__ void attend_forward(const float* q, const float* k, const float* v, const Group* groups, Mask mask,
                                           float* weights, float* out, Steps steps, int n_heads, int d_key, int d_value,
                                           float scale) {
+    AFTER_OTHERS;
     Group group = groups[blockIdx.x];
     int n = group.n_keys, n_pairs = group.n_queries * n_heads, lane = threadIdx.x;
     for (int pair = blockIdx.y * blockDim.y + threadIdx.y; pair < n_pairs; pair += gridDim.y * blockDim.y) {
@@ -104,6 +105,7 @@ extern "C" __global__ void attend_queries_backward(const float* d_out, const flo
                                                    const Group* groups, Mask mask, const float* weights,
                                                    float* d_scores, float* dq, int add, Steps steps, int n_heads,
                                                    int d_key, int d_value, float scale) {
+    AFTER_OTHERS;
     Group group = groups[blockIdx.x];
     int n = group.n_keys, n_pairs = group.n_queries * n_heads, lane = threadIdx.x;
     for (int pair = blockIdx.y * blockDim.y + threadIdx.y; pair < n_pairs; pair += gridDim.y * blockDim.y) {
@@ -142,6 +144,7 @@ extern "C" __global__ void attend_keys_backward(const float* d_out, const float*
                                                 const float* weights, const float* d_scores, float* dk, float* dv,
                                                 int add, Steps steps, int n_heads, int d_key, int d_value,
                                                 float scale) {
+    AFTER_OTHERS;
     Group group = groups[blockIdx.x];
     int n = group.n_queries, n_keys = group.n_keys, n_pairs = n_keys * n_heads;
     for (int pair = blockIdx.y * blockDim.y + threadIdx.y; pair < n_pairs; pair += gridDim.y * blockDim.y) {

@@ -92,6 +92,7 @@ __device__ __forceinline__ Tiles tiles_of(float* shared, int n, int d_key, int d
 extern "C" __global__ void __launch_bounds__(TILE_THREADS)
 attend_tile_forward(const float* q, const float* k, const float* v, const Group* groups, Mask mask, float* weights,
                     float* out, Steps steps, int n_heads, int d_key, int d_value, float scale) {
+    AFTER_OTHERS;
     extern __shared__ float4 aligned[];
     Group group = groups[blockIdx.x];
     int head = blockIdx.y % n_heads, first = blockIdx.y / n_heads * TILE, lane = threadIdx.x % 32;
@@ -133,6 +134,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS)
 attend_tile_queries_backward(const float* d_out, const float* k, const float* v, const Group* groups, Mask mask,
                              const float* weights, float* d_scores, float* dq, int add, Steps steps, int n_heads,
                              int d_key, int d_value, float scale) {
+    AFTER_OTHERS;
     extern __shared__ float4 aligned[];
     Group group = groups[blockIdx.x];
     int head = blockIdx.y % n_heads, first = blockIdx.y / n_heads * TILE, lane = threadIdx.x % 32;
@@ -174,6 +176,7 @@ extern "C" __global__ void __launch_bounds__(TILE_THREADS)
 attend_tile_keys_backward(const float* d_out, const float* q, const Group* groups, Mask mask, const float* weights,
                           const float* d_scores, float* dk, float* dv, int add, Steps steps, int n_heads, int d_key,
                           int d_value, float scale) {
+    AFTER_OTHERS;
     extern __shared__ float4 aligned[];
     Group group = groups[blockIdx.x];
     int head = blockIdx.y % n_heads, first = blockIdx.y / n_heads * TILE, lane = threadIdx.x % 32;

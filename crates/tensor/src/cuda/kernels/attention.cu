@@ -104,6 +104,7 @@ __device__ __forceinline__ void store_row(elem* row, const float4 (&x)[2], int t
 extern "C" __global__ void __launch_bounds__(256)
 attention_forward(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask, elem* out,
                   float* logs, int n_heads, int width, int step, float scale) {
+    AFTER_OTHERS;
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step, *p = v + TILE * step;
     int sequence = blockIdx.x / n_heads, head = blockIdx.x % n_heads;
@@ -173,6 +174,7 @@ extern "C" __global__ void __launch_bounds__(256)
 attention_backward(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
                    const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width, int step,
                    float scale) {
+    AFTER_OTHERS;
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step, *g = v + TILE * step, *p = g + TILE * step;
     float* along = p + TILE * P_STEP;

@@ -101,6 +101,7 @@ __device__ __forceinline__ void half_width(int width, int half, int& col, int& e
 extern "C" __global__ void __launch_bounds__(256, 2)
 attention_forward_mma(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
                       elem* out, float* logs, int n_heads, int width, int step, float scale) {
+    AFTER_OTHERS;
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step;
     // The weights take the place of the keys.
@@ -180,6 +181,7 @@ extern "C" __global__ void __launch_bounds__(256, 2)
 attention_backward_mma(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
                        const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width,
                        int step, float scale) {
+    AFTER_OTHERS;
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step, *grad = v + TILE * step;
     // The weights take the place of the values.

@@ -122,12 +122,33 @@ __device__ __forceinline__ void leave_product(elem* to, int to_step, const Weigh
                                               float high) {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
     bool is_even = width % 2 == 0 && to_step % 2 == 0 && ((u64)to & (2 * sizeof(elem) - 1)) == 0;
+#ifdef BF16
+    bool is_quad = has_quads(to, to_step, width);
+#endif
     elem *p = to + (u64)(first + g) * to_step, *q = p + 8 * (u64)to_step;
     bool has_low = first + g < n_rows, has_high = first + g + 8 < n_rows;
 #pragma unroll 1
     for (; col < end; col += 16) {
         float c[2][4] = {};
         weights.times(c, tile + col, step, last);
+#ifdef BF16
+        if (is_quad) {
+            // Neighbours change halves, so that each has four columns of one block: fewer and longer pieces to write.
+            int at = col + t % 2 * 8 + t / 2 * 4;
+            uint2 rows[2];
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                float factor = half ? high : low;
+                u32 left = pack2(c[0][2 * half] * factor, c[0][2 * half + 1] * factor);
+                u32 right = pack2(c[1][2 * half] * factor, c[1][2 * half + 1] * factor);
+                u32 other = __shfl_xor_sync(0xFFFFFFFFu, t % 2 ? left : right, 1);
+                rows[half] = t % 2 ? make_uint2(other, right) : make_uint2(left, other);
+            }
+            if (has_low && at < width) *(uint2*)(p + at) = rows[0];
+            if (has_high && at < width) *(uint2*)(q + at) = rows[1];
+            continue;
+        }
+#endif
 #pragma unroll
         for (int n = 0; n < 2; n++) {
             int at = col + 8 * n + 2 * t;
@@ -140,6 +161,7 @@ __device__ __forceinline__ void leave_product(elem* to, int to_step, const Weigh
 extern "C" __global__ void __launch_bounds__(128, SHORT_BLOCKS)
 attention_forward_short(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
                         elem* out, float* logs, int n_heads, int width, int step, float scale) {
+    AFTER_OTHERS;
     extern __shared__ float4 aligned[];
     int size = blockDim.x / 2 * step;
     elem *q = (elem*)aligned, *k = q + size, *v = q;
@@ -212,6 +234,7 @@ extern "C" __global__ void __launch_bounds__(256, SHORT_BLOCKS_BACK)
 attention_backward_short(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
                          const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width,
                          int step, float scale) {
+    AFTER_OTHERS;
     extern __shared__ float4 aligned[];
     int n_rows = blockDim.x / 4, last = n_rows - 16, size = n_rows * step;
     elem *q = (elem*)aligned, *k = q + size, *v = k + size, *grad = v + n_rows * max(step, TURNED_STEP);

@@ -10,6 +10,7 @@ __device__ __forceinline__ void put_grad(float* to, u64 i, float x, int add) {
 // Gates r, z, n are kept if there is a place for them.
 extern "C" __global__ void gru(const float* input, const float* hidden, const float* h, float* out, float* gates,
                                int d, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         u64 at = row_of(i, d) * 3 * d + column_of(i, d);
         float r = sigmoid(input[at] + hidden[at]), z = sigmoid(input[at + d] + hidden[at + d]);
@@ -22,6 +23,7 @@ extern "C" __global__ void gru(const float* input, const float* hidden, const fl
 // Bit 0 of `add` is for the input, 1 for the hidden part, 2 for h.
 extern "C" __global__ void gru_backward(const float* grads, const float* gates, const float* hidden, const float* h,
                                         float* d_input, float* d_hidden, float* d_h, int add, int d, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         u64 at = row_of(i, d) * 3 * d + column_of(i, d);
         float r = gates[at], z = gates[at + d], fresh = gates[at + 2 * d], grad = grads[i];
@@ -40,6 +42,7 @@ extern "C" __global__ void gru_backward(const float* grads, const float* gates, 
 
 // h and c beside it. Gates i, f, g, o are kept if there is a place for them; without c, it was 0.
 extern "C" __global__ void lstm(const float* gates, const float* c, float* out, float* acts, int d, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         u64 row = row_of(i, d);
         int col = column_of(i, d);
@@ -56,6 +59,7 @@ extern "C" __global__ void lstm(const float* gates, const float* c, float* out, 
 // Bit 0 of `add` is for the gates, 1 for c.
 extern "C" __global__ void lstm_backward(const float* grads, const float* acts, const float* out, const float* c,
                                          float* d_gates, float* d_c, int add, int d, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         u64 row = row_of(i, d);
         int col = column_of(i, d);

@@ -127,11 +127,13 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
     extern "C" __global__ void residual_norm_##N(const float* x, const elem* branch, const float* bias, Mask mask,    \
                                                  float* x_new, elem* y, float2* stats, const float* scale,            \
                                                  const float* shift, int rows, int cols) {                            \
+        AFTER_OTHERS;                                                                                                 \
         residual_norm<N>(x, branch, bias, mask, x_new, y, stats, scale, shift, rows, cols);                           \
     }                                                                                                                 \
     extern "C" __global__ void __launch_bounds__(256, N == 8 ? 3 : 1)                                                 \
     norm_backward_##N(const elem* dy, const float* x, const float2* stats, const float* scale, float* dx,             \
                       elem* branch, Mask mask, float* partials, int rows, int cols) {                                 \
+        AFTER_OTHERS;                                                                                                 \
         norm_backward<N>(dy, x, stats, scale, dx, branch, mask, partials, rows, cols);                                \
     }
 
@@ -206,6 +208,7 @@ __device__ __forceinline__ float4 gelu_strip(const elem* pre, const elem* grads,
 
 extern "C" __global__ void __launch_bounds__(256, 4)
 gelu_forward(const elem* pre, const float* bias, Mask mask, elem* hidden, int rows, int cols, int strip) {
+    AFTER_OTHERS;
     int first = blockIdx.y * strip;
     float4 none = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     gelu_strip<FORWARD>(pre, nullptr, none, hidden, bias, mask, first, min(rows, first + strip), cols, GELU_COLUMN);
@@ -214,6 +217,7 @@ gelu_forward(const elem* pre, const float* bias, Mask mask, elem* hidden, int ro
 // The mean over the rows of each pool.
 extern "C" __global__ void __launch_bounds__(256, 4)
 gelu_means(const elem* pre, const float* bias, Mask mask, const u32* pools, elem* means, int cols) {
+    AFTER_OTHERS;
     int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     sum = block_sum(gelu_strip<MEANS>(pre, nullptr, sum, nullptr, bias, mask, first, end, cols, col));
@@ -227,6 +231,7 @@ gelu_means(const elem* pre, const float* bias, Mask mask, const u32* pools, elem
 extern "C" __global__ void __launch_bounds__(256, 4)
 gelu_backward(elem* grads, const elem* pre, const float* bias, Mask mask, float* partials, int rows, int cols,
               int strip) {
+    AFTER_OTHERS;
     int col = GELU_COLUMN, first = blockIdx.y * strip, end = min(rows, first + strip);
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     sum = block_sum(gelu_strip<BACKWARD>(pre, grads, sum, grads, bias, mask, first, end, cols, col));
@@ -237,6 +242,7 @@ gelu_backward(elem* grads, const elem* pre, const float* bias, Mask mask, float*
 extern "C" __global__ void __launch_bounds__(256, 4)
 gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask, float* partials, const u32* pools,
                     int cols) {
+    AFTER_OTHERS;
     int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
     float4 grad = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     if (col < cols) grad = load4(means + (u64)blockIdx.y * cols + col);
@@ -249,6 +255,7 @@ gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask, 
 // values = fed + bias (0 for an empty pool) + the mean row of x; cut as GELU is.
 extern "C" __global__ void pool_means(const float* x, const elem* fed, const float* bias, const u32* pools,
                                       float* values, int cols) {
+    AFTER_OTHERS;
     int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
     bool is_even = cols % 4 == 0;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -269,6 +276,7 @@ extern "C" __global__ void pool_means(const float* x, const elem* fed, const flo
 
 // dx = each row's share of its pool's gradient, and the gradients themselves as elem, zero for an empty pool.
 extern "C" __global__ void pool_means_backward(const float* grads, const u32* pools, float* dx, elem* copy, int cols) {
+    AFTER_OTHERS;
     int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];
     bool is_even = cols % 4 == 0;
     u64 at = (u64)blockIdx.y * cols;

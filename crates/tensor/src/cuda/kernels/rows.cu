@@ -4,28 +4,33 @@
 
 // to = from as elem.
 extern "C" __global__ void to_elem(const float* from, elem* to, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n / 4) store4(to + 4 * i, load4(from + 4 * i));
     FOR(i, n % 4) store(to + n - 1 - i, from[n - 1 - i]);
 }
 
 // to += from.
 extern "C" __global__ void add_to(float* to, const float* from, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) to[i] += from[i];
 }
 
 // Row indices[i] of from, as row i.
 extern "C" __global__ void gather(const float* from, const u32* indices, float* to, int cols, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) to[i] = from[(u64)indices[row_of(i, cols)] * cols + column_of(i, cols)];
 }
 
 // Row i of from, as row indices[i]; no index stands twice.
 extern "C" __global__ void spread(const float* from, const u32* indices, float* to, int cols, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) to[(u64)indices[i / cols] * cols + i % cols] = from[i];
 }
 
 // to[target] (+)= the sum of the rows of from that belong to it, in order: rows[starts[target]..starts[target + 1]].
 extern "C" __global__ void put(const float* from, const u32* starts, const u32* rows, float* to, int cols, int n_rows,
                                int add) {
+    AFTER_OTHERS;
     FOR(i, (u64)n_rows * cols) {
         u32 target = row_of(i, cols);
         int col = column_of(i, cols);
@@ -36,6 +41,7 @@ extern "C" __global__ void put(const float* from, const u32* starts, const u32* 
 }
 
 extern "C" __global__ void repeat_row(const float* row, float* to, int cols, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) to[i] = row[column_of(i, cols)];
 }
 
@@ -55,6 +61,7 @@ __device__ __forceinline__ bool has_pairs(const Ends& ends, int first, int width
 // written, as far as one step goes.
 extern "C" __global__ void columns_in(const float* part0, const float* part1, const float* part2, const float* part3,
                                       Ends ends, float* whole, int first, int width, int rows) {
+    AFTER_OTHERS;
     int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     const float* parts[4] = {part0, part1, part2, part3};
@@ -83,6 +90,7 @@ extern "C" __global__ void columns_in(const float* part0, const float* part1, co
 // And back; bit i of `add` says that part i has a sum already, and a part that is nowhere is left out.
 extern "C" __global__ void columns_out(const float* whole, float* part0, float* part1, float* part2, float* part3,
                                        Ends ends, int first, int width, int add, int rows) {
+    AFTER_OTHERS;
     int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     float* parts[4] = {part0, part1, part2, part3};
@@ -118,6 +126,7 @@ extern "C" __global__ void columns_out(const float* whole, float* part0, float* 
 
 // x = f(x + bias), slopes beside it if asked for.
 extern "C" __global__ void bias_activate(float* x, const float* bias, float* slopes, int kind, int cols, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         float2 y = activation(kind, bias ? __fadd_rn(x[i], bias[column_of(i, cols)]) : x[i]);
         x[i] = y.x;
@@ -128,6 +137,7 @@ extern "C" __global__ void bias_activate(float* x, const float* bias, float* slo
 // f(x · w + b) for one value a row: in f32, whatever products are made of, since times are large.
 extern "C" __global__ void outer(const float* x, const float* w, const float* bias, float* y, float* slopes, int kind,
                                  int cols, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         int col = column_of(i, cols);
         float product = __fmul_rn(x[row_of(i, cols)], w[col]);
@@ -152,6 +162,7 @@ __device__ __forceinline__ void strip_sum(float sum, float* partials, int col, i
 // place; as elem if there is a place for that; its partial sums, and those of x · weights[row] if there are weights.
 extern "C" __global__ void settle(float* x, const float* slopes, elem* copy, const float* weights, float* partials,
                                   int rows, int cols, int strip) {
+    AFTER_OTHERS;
     int col = blockIdx.x * 32 + threadIdx.x, end = min(rows, (int)(blockIdx.y + 1) * strip);
     float sum = 0.0f, weighted = 0.0f;
     if (col < cols) {
@@ -187,6 +198,7 @@ extern "C" __global__ void settle(float* x, const float* slopes, elem* copy, con
 
 // Of elem, a lane four columns.
 extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int rows, int cols, int strip) {
+    AFTER_OTHERS;
     int col = 4 * (blockIdx.x * 32 + threadIdx.x), end = min(rows, (int)(blockIdx.y + 1) * strip);
     bool is_even = cols % 4 == 0;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -204,25 +216,34 @@ struct PartialSums {
     int n_partials, step, cols, first;
 };
 
-// to += the sum of the partials, in order, for each of many; one warp a column.
+// to += the sum of the partials, always in the same order, for each of many: a block's lanes are columns, its 16 warps
+// share the partials.
 extern "C" __global__ void add_partials(const PartialSums* all, int n_all, int n_cols) {
-    int at = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x, which = -1;
-    if (at >= n_cols) return;
-    // The last that begins at this column or before it.
+    AFTER_OTHERS;
+    __shared__ float sums[16][32];
+    int lane = threadIdx.x, warp = threadIdx.y, at = blockIdx.x * 32 + lane, which = -1;
+    // The last that begins at the block's first column or before it, and from there the lane's own.
     for (int begin = 0; begin < n_all; begin += 32)
-        which += __popc(__ballot_sync(0xFFFFFFFFu, begin + lane < n_all && all[begin + lane].first <= at));
+        which += __popc(__ballot_sync(0xFFFFFFFFu, begin + lane < n_all && all[begin + lane].first <= (int)blockIdx.x * 32));
+    while (which + 1 < n_all && all[which + 1].first <= at) which++;
     PartialSums own = all[which];
-    const float* from = own.partials + (at - own.first);
     float sum = 0.0f;
-#pragma unroll 4
-    for (int p = lane; p < own.n_partials; p += 32) sum += from[(u64)p * own.step];
-    sum = warp_sum(sum);
-    if (lane == 0) own.to[at - own.first] += sum;
+    if (at < n_cols) {
+        const float* from = own.partials + (at - own.first);
+#pragma unroll 8
+        for (int p = warp; p < own.n_partials; p += 16) sum += from[(u64)p * own.step];
+    }
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0 || at >= n_cols) return;
+    for (int other = 1; other < 16; other++) sum += sums[other][lane];
+    own.to[at - own.first] += sum;
 }
 
 // The mean binary cross-entropy, summed in double by one block; gradients of its logits beside it.
 extern "C" __global__ void bce(const float* logits, const float* targets, float* loss, float* grads, int n,
                                double count) {
+    AFTER_OTHERS;
     __shared__ double sums[256];
     double sum = 0.0;
     for (int i = threadIdx.x; i < n; i += 256) {
@@ -241,13 +262,19 @@ extern "C" __global__ void bce(const float* logits, const float* targets, float*
 
 // grads *= *by.
 extern "C" __global__ void scale_by(float* grads, const float* by, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) grads[i] *= *by;
 }
 
-// Sets the flag where a gradient or the loss is NaN or infinite.
-extern "C" __global__ void find_bad(const float* x, u32* flag, u64 n) {
+// Sets the flag where a gradient or the loss is NaN or infinite; the loss goes to its place in the report.
+extern "C" __global__ void find_bad(const float* grads, const float* loss, float* report, u32* flag, u64 n) {
+    AFTER_OTHERS;
     bool bad = false;
-    FOR(i, n) bad |= !isfinite(x[i]);
+    FOR(i, n) bad |= !isfinite(grads[i]);
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        *report = *loss;
+        bad |= !isfinite(*loss);
+    }
     if (bad) *flag = 1;
 }
 
@@ -255,9 +282,11 @@ struct Update {
     float grad_share, keep_square, square_share, root_correction, eps, step_size, weight_decay;
 };
 
-// Adam over all parameters at once, unless a gradient was bad.
+// Adam over all parameters at once, unless a gradient was bad, which is reported.
 extern "C" __global__ void adam(float* weights, const float* grads, float* means, float* squares, elem* copies,
-                                const u32* flag, Update update, u64 n) {
+                                const u32* flag, u32* report, Update update, u64 n) {
+    AFTER_OTHERS;
+    if (blockIdx.x == 0 && threadIdx.x == 0) *report = *flag;
     if (*flag) return;
     FOR(i, n) {
         float weight = weights[i];

@@ -9,15 +9,18 @@ __device__ __forceinline__ float warp_max(float x) {
 }
 
 extern "C" __global__ void add_two(const float* a, const float* b, float* to, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) to[i] = a[i] + b[i];
 }
 
 extern "C" __global__ void multiply_two(const float* a, const float* b, float* to, int add, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) put_value(to, i, a[i] * b[i], add);
 }
 
 // y = f(x), slopes beside it if asked for.
 extern "C" __global__ void activate(const float* x, float* y, float* slopes, int kind, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         float2 value = activation(kind, x[i]);
         y[i] = value.x;
@@ -27,16 +30,19 @@ extern "C" __global__ void activate(const float* x, float* y, float* slopes, int
 
 // y = drop(x); both may be the same place.
 extern "C" __global__ void drop(const float* x, float* y, Mask mask, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) y[i] = x[i] * mask_at(mask, i);
 }
 
 // The `count` columns from `first` on of rows of `width`; n values in all.
 extern "C" __global__ void take_columns(const float* x, float* to, int width, int first, int count, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) to[i] = x[row_of(i, count) * width + first + column_of(i, count)];
 }
 
 // And back: all n values of rows of `width`, 0 beside the columns.
 extern "C" __global__ void put_columns(const float* grad, float* to, int width, int first, int count, int add, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         int col = column_of(i, width) - first;
         float x = col >= 0 && col < count ? grad[row_of(i, width) * count + col] : 0.0f;
@@ -46,6 +52,7 @@ extern "C" __global__ void put_columns(const float* grad, float* to, int width, 
 
 // Matrices [rows, cols], each transposed, through tiles of 32 · 32; a block a matrix and some of its tiles.
 extern "C" __global__ void swap_axes(const float* from, float* to, int rows, int cols, int add) {
+    AFTER_OTHERS;
     __shared__ float tile[32][33];
     int across = (cols + 31) / 32, n_tiles = (rows + 31) / 32 * across;
     u64 first = (u64)blockIdx.x * rows * cols;
@@ -67,6 +74,7 @@ extern "C" __global__ void swap_axes(const float* from, float* to, int rows, int
 // The sum of each sequence's rows, in order, each times its weight if there are some; their mean where asked for.
 extern "C" __global__ void segment_sum(const float* x, const u32* starts, const float* weights, int mean, float* to,
                                        int cols, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         u64 segment = row_of(i, cols);
         int col = column_of(i, cols);
@@ -83,6 +91,7 @@ extern "C" __global__ void segment_sum(const float* x, const u32* starts, const 
 // And back.
 extern "C" __global__ void segment_spread(const float* grads, const u32* starts, const float* weights, int mean,
                                           float* to, int cols, int add, u64 n) {
+    AFTER_OTHERS;
     FOR(i, n) {
         u64 segment = row_of(i, cols);
         int col = column_of(i, cols);
@@ -95,6 +104,7 @@ extern "C" __global__ void segment_spread(const float* grads, const u32* starts,
 
 // The softmax of each row; one warp a row.
 extern "C" __global__ void softmax_rows(const float* x, float* y, int rows, int cols) {
+    AFTER_OTHERS;
     int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     const float* from = x + (u64)row * cols;
@@ -113,6 +123,7 @@ extern "C" __global__ void softmax_rows(const float* x, float* y, int rows, int 
 
 // The gradient in its own place becomes that of what went in.
 extern "C" __global__ void softmax_rows_backward(float* grads, const float* y, int rows, int cols) {
+    AFTER_OTHERS;
     int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     float* grad = grads + (u64)row * cols;
@@ -126,6 +137,7 @@ extern "C" __global__ void softmax_rows_backward(float* grads, const float* y, i
 // LayerNorm and each row's mean and 1/σ; one warp a row.
 extern "C" __global__ void norm_rows(const float* x, const float* scale, const float* shift, float* y, float2* stats,
                                      int rows, int cols) {
+    AFTER_OTHERS;
     int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     const float* from = x + (u64)row * cols;
@@ -144,6 +156,7 @@ extern "C" __global__ void norm_rows(const float* x, const float* scale, const f
 
 extern "C" __global__ void norm_rows_backward(const float* dy, const float* x, const float2* stats, const float* scale,
                                               float* dx, int add, int rows, int cols) {
+    AFTER_OTHERS;
     int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
     if (row >= rows) return;
     float2 stat = stats[row];
@@ -165,6 +178,7 @@ extern "C" __global__ void norm_rows_backward(const float* dy, const float* x, c
 // Partial sums over strips of rows: of the scale's and the shift's gradient.
 extern "C" __global__ void norm_sums(const float* dy, const float* x, const float2* stats, float* partials, int rows,
                                      int cols, int strip) {
+    AFTER_OTHERS;
     int col = blockIdx.x * 32 + threadIdx.x, end = min(rows, (int)(blockIdx.y + 1) * strip);
     float d_scale = 0.0f, d_shift = 0.0f;
     if (col < cols)
