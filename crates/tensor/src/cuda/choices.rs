@@ -31,14 +31,20 @@ impl Choices {
         self.known.get(question).copied()
     }
 
-    /// Keeps an answer, unless another program has kept one meanwhile: the one that holds.
-    pub(super) fn keep(&mut self, question: &str, answer: Algorithm) -> Algorithm {
-        self.known.extend(read(&self.file));
+    /// Keeps an answer, unless another program has kept one meanwhile: the one that holds, or nothing where none can be
+    /// kept.
+    pub(super) fn keep(&mut self, question: &str, answer: Algorithm) -> Option<Algorithm> {
+        fs::create_dir_all(self.file.parent()?).ok()?;
+        // One program at a time reads what others have found and adds to it; the lock goes with the file.
+        let gate = fs::File::create(self.file.with_extension("lock")).ok()?;
+        gate.lock().ok()?;
+        for (question, answer) in read(&self.file) {
+            // Answers that this program has used already stay as they are.
+            self.known.entry(question).or_insert(answer);
+        }
         let holds = *self.known.entry(question.to_owned()).or_insert(answer);
-        let text = serde_json::to_vec_pretty(&self.known).unwrap_or_default();
-        // What cannot be kept is measured again at the next start.
-        let _ = keep(&self.file, &text);
-        holds
+        keep(&self.file, &serde_json::to_vec_pretty(&self.known).ok()?).ok()?;
+        Some(holds)
     }
 }
 
@@ -55,12 +61,21 @@ mod tests {
     fn the_first_answer_holds_for_all_programs() {
         let folder = tempfile::tempdir().unwrap();
         let (mut one, mut other) = (Choices::open(folder.path(), "A card"), Choices::open(folder.path(), "A card"));
-        assert_eq!(one.keep("8 x 9", [1; 8]), [1; 8]);
-        assert_eq!(other.keep("8 x 9", [2; 8]), [1; 8]);
-        assert_eq!(other.keep("9 x 9", [u64::MAX; 8]), [u64::MAX; 8]);
+        assert_eq!(one.keep("8 x 9", [1; 8]), Some([1; 8]));
+        assert_eq!(other.keep("8 x 9", [2; 8]), Some([1; 8]));
+        assert_eq!(other.keep("9 x 9", [u64::MAX; 8]), Some([u64::MAX; 8]));
+        assert_eq!(one.keep("7 x 9", [3; 8]), Some([3; 8]));
         let later = Choices::open(folder.path(), "A card");
         assert_eq!([later.get("8 x 9"), later.get("9 x 9")], [Some([1; 8]), Some([u64::MAX; 8])]);
         assert_eq!(Choices::open(folder.path(), "Another card").get("8 x 9"), None);
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_not_answered() {
+        let folder = tempfile::tempdir().unwrap();
+        // A file stands where the folder should be.
+        fs::write(folder.path().join("taken"), "").unwrap();
+        assert_eq!(Choices::open(&folder.path().join("taken"), "x").keep("8 x 9", [1; 8]), None);
     }
 
     #[test]

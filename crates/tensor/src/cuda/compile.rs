@@ -132,12 +132,18 @@ fn flags(arch: i32, precision: Precision) -> Vec<String> {
     flags
 }
 
-/// Named by all that the code depends on.
-#[expect(unsafe_code, reason = "calls of the driver")]
-fn file_name(flags: &[String]) -> String {
+/// 1000 · major + 10 · minor of the CUDA that the driver is for.
+#[expect(unsafe_code, reason = "a call of the driver")]
+pub(super) fn driver_version() -> i32 {
     let mut version = 0;
     // SAFETY: writes one number.
     let _ = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    version
+}
+
+/// Named by all that the code depends on.
+fn file_name(flags: &[String]) -> String {
+    let version = driver_version();
     let key = format!("{SOURCE}\n{flags:?}\n{version}");
     // FNV-1a: it need not withstand anybody, and must stay the same.
     let hash = key

@@ -125,6 +125,9 @@ fn no_gpu(reason: impl Into<String>) -> Error {
     Error::NoGpu { reason: reason.into() }
 }
 
+/// More than the shared memory that any kernel has besides what it asks for.
+const STATIC_SHARED: i32 = 1024;
+
 /// What a card counts in the second direction of a grid.
 const MOST_STRIPS: u32 = 65_535;
 
@@ -157,7 +160,7 @@ impl Context {
             let most_shared = attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?;
             let handle = result::primary_ctx::retain(device).map_err(driver("open"))?;
             result::ctx::set_current(handle).map_err(driver("open"))?;
-            (handle, arch, n_processors, most_shared.min(compile::ATTENTION_SHARED))
+            (handle, arch, n_processors, (most_shared - STATIC_SHARED).min(compile::ATTENTION_SHARED))
         };
         if arch < 80 {
             return Err(no_gpu(format!("{card} has compute capability {arch}; at least 80 (Ampere) is needed")));
@@ -176,7 +179,7 @@ impl Context {
             load(&compile::binary(arch, options, has_compiler)?, most_shared)
         })?;
         let streams = [stream, side.stream];
-        let choices = options.cache.as_ref().map(|folder| tune::choices(folder, &card, options.precision));
+        let choices = tune::choices(options, &card);
         let products = Products::new(options.precision, streams, choices)?;
         let context = Self {
             precision: options.precision,

@@ -259,7 +259,9 @@ impl Record<'_> {
             }
             back.give(logits, grads)
         };
-        Ok(self.push(&[logits], Shape::Vector(1), loss, backward))
+        let var = self.push(&[logits], Shape::Vector(1), loss, backward);
+        self.cross_entropy = Some(var);
+        Ok(var)
     }
 }
 

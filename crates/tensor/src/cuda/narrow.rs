@@ -79,10 +79,10 @@ impl Layer {
         } else {
             let lane = back.lane(&vars)?;
             cuda.launch_on(lane, "narrow_backward", grid, arguments)?;
+            let used = [Some(grad), slopes, source.keep.as_ref(), factor.keep.as_ref()];
+            cuda.hold(lane, used.into_iter().flatten());
             lane
         };
-        let used = [Some(grad), slopes, source.keep.as_ref(), factor.keep.as_ref()];
-        cuda.hold(lane, used.into_iter().flatten());
         let (d_weight, d_bias) = (back.sum_on(lane, weight)?, bias.map_or(Ok(0), |bias| back.sum_on(lane, bias))?);
         add_parts(&cuda, lane, &partials, strips, &[(n * k, d_weight), (n, d_bias)])
     }

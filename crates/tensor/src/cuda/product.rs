@@ -47,7 +47,7 @@ impl Product {
 }
 
 /// What a description is made for.
-#[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
 struct Form {
     /// Whether A and B are turned.
     turned: [bool; 2],
@@ -55,7 +55,7 @@ struct Form {
 }
 
 /// What the choice of an algorithm depends on.
-#[derive(Debug, PartialEq, Eq, Hash, Clone, Copy)]
+#[derive(PartialEq, Eq, Hash, Clone, Copy)]
 pub(super) struct Key {
     pub(super) sizes: [usize; 3],
     form: Form,
@@ -64,6 +64,14 @@ pub(super) struct Key {
 }
 
 impl Key {
+    /// As it stands in a file; to be changed with what it means.
+    pub(super) fn name(&self) -> String {
+        let Self { sizes: [m, n, k], form: Form { turned: [a, b], has_bias }, add, wide } = *self;
+        let flags = [(a, "a-turned"), (b, "b-turned"), (has_bias, "bias"), (add, "add"), (wide, "wide")];
+        let flags = flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, name)| format!(" {name}"));
+        format!("{m} {n} {k}{}", flags.collect::<String>())
+    }
+
     fn new(p: &Product, sizes: [usize; 3]) -> Self {
         Self { sizes, form: p.form(), add: p.add, wide: p.wide }
     }
@@ -215,7 +223,8 @@ impl Products {
             .result()
             .map_err(failed)?;
             let found = found.into_iter().take(usize::try_from(count).unwrap_or(0));
-            Ok(found.map(|answer| answer.assume_init().algo).collect())
+            let found = found.map(|answer| answer.assume_init());
+            Ok(found.filter(|answer| answer.state.result().is_ok()).map(|answer| answer.algo).collect())
         }
     }
 
@@ -287,7 +296,9 @@ impl Products {
         let algorithm = self.algorithm(p, near, lane)?;
         self.run_with(&algorithm, p, lane).or_else(|_| {
             // The neighbour's algorithm does not do for this size: ask for its own.
-            let own = self.likeliest(p, Key::new(p, [m, n, k]))?;
+            let key = Key::new(p, [m, n, k]);
+            let known = self.algorithms.get(&key).copied().filter(|_| near != key.sizes);
+            let own = known.map_or_else(|| self.likeliest(p, key), Ok)?;
             self.run_with(&own, p, lane)
         })
     }

@@ -22,6 +22,8 @@ pub(crate) struct Record<'p> {
     /// And where sequences and groups begin.
     starts: Vec<(Ragged, Arc<Buffer>)>,
     groups: Vec<Known>,
+    /// The last cross-entropy: an operation that only reads its gradient, and as a loss finds it to be 1.
+    pub(super) cross_entropy: Option<usize>,
     /// What went wrong in an operation that cannot say so.
     failure: Option<Error>,
 }
@@ -83,6 +85,7 @@ impl<'p> Record<'p> {
             indices: Vec::new(),
             starts: Vec::new(),
             groups: Vec::new(),
+            cross_entropy: None,
             failure: None,
         }
     }
@@ -257,7 +260,9 @@ impl<'p> Record<'p> {
         let loss_value =
             self.nodes[loss].buffer.clone().ok_or(Error::NotOnGpu { operation: "a loss without a model" })?;
         let mut pending: Vec<Option<Arc<Buffer>>> = self.nodes.iter().map(|_| None).collect();
-        pending[loss] = Some(Arc::clone(&self.resident.one));
+        // Others may write to the gradient they are handed.
+        let is_read = self.cross_entropy == Some(loss);
+        pending[loss] = Some(if is_read { Arc::clone(&self.resident.one) } else { self.cuda.upload(&[1.0_f32])? });
         for index in (0..self.nodes.len()).rev() {
             let Some(grad) = pending[index].take() else { continue };
             let Kind::Operation(backward) = &mut self.nodes[index].kind else { continue };

@@ -201,7 +201,7 @@ impl Teacher {
         let (grads, means, squares) = (self.gradients.ptr(), self.means.ptr(), self.squares.ptr());
         let report = place(losses.len());
         let arguments = args![resident.values.ptr(), grads, means, squares, factors, flag, report, words(update), n];
-        cuda.each("adam", self.total, arguments)?;
+        cuda.each("adam", self.total.max(1), arguments)?;
         adam.n_steps += 1;
         let mut report = match self.spare.pop().filter(|report| report.memory.has_room(count)) {
             Some(report) => report,

@@ -93,6 +93,8 @@ impl Context {
         // One kernel adds to a place once.
         if sums.iter().any(|sum| is_waiting(sum.to)) {
             self.join()?;
+            // What the side stream is asked for next may add to the same places.
+            self.fork()?;
         }
         self.sums().extend(sums);
         Ok(())
