@@ -49,6 +49,7 @@ pub const CLASSIFICATION: &str = "classification.json";
 pub const EVALUATION: &str = "evaluation.json";
 const REPORT: &str = "report.html";
 const EVENTS: &str = "events.out.tfevents";
+const LOCK: &str = ".lock";
 
 /// A folder of one run.
 #[derive(Debug, Clone)]
@@ -103,7 +104,7 @@ impl RunFolder {
 
     /// Makes sure that no other program writes to the folder while the answer lives.
     pub fn lock(&self) -> Result<RunLock> {
-        let path = self.path.join(".lock");
+        let path = self.path.join(LOCK);
         let file = File::create(&path).map_err(|source| ctdg::Error::io(&path, "create", source))?;
         // Some file systems cannot lock: then nobody is protected, and nobody hindered.
         if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
@@ -111,6 +112,16 @@ impl RunFolder {
             return Err(Error::Run { folder: self.path.clone(), detail: detail.into() });
         }
         Ok(RunLock { _file: file })
+    }
+
+    /// Removes the folder of a run that was refused before anything was learned.
+    pub fn remove_unless_begun(&self) {
+        let Ok(entries) = fs::read_dir(&self.path) else { return };
+        let is_plain = |name: &str| [CONFIG, MANIFEST, LOCK].contains(&name);
+        if entries.flatten().all(|entry| is_plain(&entry.file_name().to_string_lossy())) {
+            // Best effort: a run that is left can be resumed or removed by hand.
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 
     /// Removes what a killed program left half-written; only for who holds the lock.

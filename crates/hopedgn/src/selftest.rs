@@ -303,7 +303,7 @@ impl Observer for StopAfter {
 mod tests {
     #[test]
     fn every_check_holds() {
-        for check in super::run(&hopedgn_tensor::Device::cpu()).unwrap() {
+        for check in super::run(&hopedgn_tensor::Device::cpu(), 0).unwrap() {
             assert!(check.ok, "{}: {}", check.name, check.detail);
         }
     }

@@ -88,7 +88,11 @@ pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
         config.seed,
         path.display()
     ));
-    train(&Session { folder: &folder, config: &config, task: &task, device: &device }, args, output)
+    let trained = train(&Session { folder: &folder, config: &config, task: &task, device: &device }, args, output);
+    if trained.is_err() {
+        folder.remove_unless_begun();
+    }
+    trained
 }
 
 fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome> {

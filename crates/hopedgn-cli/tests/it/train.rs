@@ -182,6 +182,16 @@ fn mistakes_are_named_with_a_way_out() {
 }
 
 #[test]
+fn a_run_that_is_refused_leaves_no_folder() {
+    let home = home();
+    let (status, _, stderr) =
+        run(home.path(), &["train", "--model", "hopedgn-global", "--data", "collegemsg", "--out", "run"]);
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("are allowed"), "{stderr}");
+    assert!(!home.path().join("run").exists());
+}
+
+#[test]
 fn a_run_remembers_how_its_file_is_read() {
     let home = home();
     let text = fs::read_to_string(home.path().join("events.csv")).expect("a file");
