@@ -8,7 +8,7 @@ use super::extend::Located;
 use super::file::{self, Shape};
 use super::measure::{Measure, Metric};
 use super::table::{Reference, Table};
-use super::{Experiment, Found};
+use super::{Cell, Experiment, Found};
 use crate::Result;
 use crate::evaluate::Negatives;
 use crate::report::escaped;
@@ -109,7 +109,7 @@ impl Experiment {
 }
 
 /// The number of the variant of `cell`, if it is one of the sweep.
-fn number(cell: &super::Cell, sweep: &str) -> Option<f64> {
+fn number(cell: &Cell, sweep: &str) -> Option<f64> {
     cell.variant.as_ref()?.strip_prefix(sweep)?.strip_prefix('-')?.parse().ok()
 }
 
@@ -123,7 +123,7 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     fn draw(&self) -> Figure {
         let n_wanted = match &self.figure.sweep {
-            Some(sweep) => self.file_variants(sweep),
+            Some(sweep) => self.models().len() * self.file_variants(sweep),
             None => self.rows().len(),
         };
         let mut figure =
@@ -137,6 +137,17 @@ impl Drawing<'_> {
             }
         }
         figure
+    }
+
+    /// Each model, with and without MITE, once.
+    fn models(&self) -> Vec<String> {
+        let mut models: Vec<String> = Vec::new();
+        for model in self.experiment.cells.iter().map(Cell::model_row) {
+            if !models.contains(&model) {
+                models.push(model);
+            }
+        }
+        models
     }
 
     /// The variants of a sweep.
@@ -225,13 +236,17 @@ impl Drawing<'_> {
         let metric = table.measure.metric;
         let (mut marks, mut keys, mut points_of_all) = (Vec::new(), Vec::new(), Vec::new());
         let mut numbers: Vec<f64> = Vec::new();
-        for (series, data) in table.columns.iter().enumerate() {
+        let models = self.models();
+        let lines = table.columns.iter().flat_map(|data| models.iter().map(move |model| (data, model)));
+        for (series, (data, model)) in lines.enumerate() {
             let mut points: Vec<(f64, Reference)> = Vec::new();
-            for cell in self.experiment.cells.iter().filter(|cell| cell.data == *data) {
+            let is_on_line = |cell: &&Cell| cell.data == *data && cell.model_row() == *model;
+            for cell in self.experiment.cells.iter().filter(is_on_line) {
                 let Some(value) = number(cell, sweep) else { continue };
                 numbers.push(value);
                 match table.entry(&cell.row(), data).and_then(|entry| entry.ours) {
                     Some(ours) => points.push((value, ours)),
+                    None if models.len() > 1 => figure.lacks(data, &cell.row()),
                     None => figure.lacks(data, cell.variant_title()),
                 }
             }
@@ -240,7 +255,8 @@ impl Drawing<'_> {
             if points.is_empty() {
                 continue;
             }
-            keys.push(Key::Line(series, data.clone()));
+            let name = if models.len() > 1 { format!("{model}, {data}") } else { data.clone() };
+            keys.push(Key::Line(series, name));
             let places: Vec<(f64, f64)> = points.iter().map(|(x, ours)| (x.log10(), ours.mean)).collect();
             marks.extend(points.iter().filter_map(|(x, ours)| Mark::spread(x.log10(), ours)));
             marks.extend(places.iter().map(|&at| Mark::Dot { series, at }));

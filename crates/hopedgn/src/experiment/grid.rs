@@ -70,15 +70,22 @@ impl Cell {
         self.mite.unwrap_or(self.model == ModelName::Hopedgn)
     }
 
-    /// Model, MITE and variant, as a row of a table is called.
+    /// Model and MITE, as rows of a table begin.
     #[must_use]
-    pub fn row(&self) -> String {
+    pub fn model_row(&self) -> String {
         let mut row = self.model.title().to_owned();
         if self.mite.is_some() && self.has_mite() && self.model != ModelName::Hopedgn {
             row.push_str(" with MITE");
         } else if self.mite == Some(false) && self.model == ModelName::Hopedgn {
             row.push_str(" without MITE");
         }
+        row
+    }
+
+    /// Model, MITE and variant, as a row of a table is called.
+    #[must_use]
+    pub fn row(&self) -> String {
+        let mut row = self.model_row();
         if !self.title.is_empty() {
             let _ = write!(row, ", {}", self.title);
         }

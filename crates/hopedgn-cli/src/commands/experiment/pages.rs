@@ -1,14 +1,14 @@
 //! `hopedgn experiment pages`: every experiment, and a list of them.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use hopedgn::experiment::{self, Experiment, Found, Listed};
 use serde_json::json;
 
 use super::answer::{folder_of, write};
-use super::{Files, Pages, Purpose};
+use super::{Files, Pages, Purpose, RUNS};
 use crate::output::{Outcome, Output};
 
 pub(super) fn pages(args: &Pages, output: &Output) -> anyhow::Result<Outcome> {
@@ -79,6 +79,8 @@ impl Pages {
     fn typed(&self) -> String {
         let files: Vec<String> = self.files.iter().map(|file| format!(" {}", file.display())).collect();
         let (kept, place, into) = (self.kept.typed(), self.place.typed(), self.into.display());
-        format!("hopedgn experiment pages{}{kept}{place} --into {into}", files.concat())
+        let runs =
+            if self.runs == Path::new(RUNS) { String::new() } else { format!(" --runs {}", self.runs.display()) };
+        format!("hopedgn experiment pages{}{runs}{kept}{place} --into {into}", files.concat())
     }
 }

@@ -350,6 +350,21 @@ fn figures_show_what_there_is_and_say_what_is_not() {
 }
 
 #[test]
+fn every_model_has_a_line_of_its_own() {
+    let home =
+        Home::new(&FIGURES.replace("[\"hopedgn\"]", "[\"hopedgn\", \"tgat\"]").replace("model.k", "train.batch"));
+    for (model, ap) in [("hopedgn", 0.9), ("tgat", 0.7)] {
+        for variant in ["k-4", "k-16"] {
+            home.run(&format!("uci-{model}-{variant}-0"), ap, &[0.5 * ap]);
+        }
+    }
+    let lines = &home.experiment.figures(&home.found())[1];
+    let picture = lines.pictures[0].file();
+    assert!(picture.contains("HopeDGN, uci") && picture.contains("TGAT, uci"), "{picture}");
+    assert_eq!(lines.lacking().as_deref(), Some("enron (all), mooc (all)"));
+}
+
+#[test]
 fn runs_are_shared_by_their_settings() {
     let home = Home::new(HARD);
     home.run("uci-tgat-0", 0.9, &[1.0]);
