@@ -13,7 +13,7 @@ use crate::Result;
 use crate::device::CudaOptions;
 
 /// Below so many multiplications a product hardly matters.
-const LEAST_WORK: usize = 1 << 26;
+const LEAST_WORK: usize = 1 << 25;
 /// Algorithms that are tried.
 const CANDIDATES: usize = 16;
 /// Each is run so often at a time, and so many times: the best counts.
