@@ -320,9 +320,10 @@ impl Encode<'_> {
 fn mite(config: &ModelConfig, tokens: &PairTokens, rows: Range<usize>, with_empty: bool) -> Result<Arc<Tensor>> {
     let (k, width) = (config.k, config.mite_inputs());
     let n_rows = rows.len() + usize::from(with_empty);
-    let mut values = vec![config.mite_filler; n_rows * width];
-    if config.mite_valid_bit {
-        values.chunks_exact_mut(width).for_each(|row| row[2 * k..].fill(0.0));
+    // Most are 0, which fresh memory is by itself.
+    let mut values = vec![0.0; n_rows * width];
+    if config.mite_filler != 0.0 {
+        values.chunks_exact_mut(width).for_each(|row| row[..2 * k].fill(config.mite_filler));
     }
     for (row, values) in rows.zip(values.chunks_exact_mut(width)) {
         for side in SIDES {
