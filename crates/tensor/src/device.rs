@@ -19,6 +19,11 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// Bytes of a factor of a product.
+    pub(crate) fn bytes(self) -> usize {
+        if self == Self::Bf16 { 2 } else { 4 }
+    }
+
     /// As in files and flags.
     #[must_use]
     pub fn as_str(self) -> &'static str {

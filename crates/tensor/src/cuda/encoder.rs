@@ -122,9 +122,6 @@ impl Record<'_> {
 
 impl Stack {
     fn places(&self, cuda: &Arc<Context>) -> Result<Places> {
-        let offsets = |ragged: &Ragged| -> Vec<u32> {
-            std::iter::once(0).chain(ragged.ranges().map(|range| size(range.end))).collect()
-        };
         let mut sum = 0_u64;
         // Numbers of 64 bits, the lower half first.
         let squares = self.batch.ranges().flat_map(|range| {
@@ -135,9 +132,9 @@ impl Stack {
         });
         let mut all: Vec<u32> = squares.collect();
         let sequences = all.len();
-        all.extend(offsets(&self.batch));
+        all.extend(self.batch.offsets().iter().map(|&at| size(at)));
         let pools = all.len();
-        all.extend(offsets(&self.pools));
+        all.extend(self.pools.offsets().iter().map(|&at| size(at)));
         let memory = cuda.upload(&all)?;
         let at = |index: usize| memory.ptr() + 4 * index as u64;
         Ok(Places { sequences: at(sequences), weights: at(0), pools: at(pools), memory })
@@ -209,12 +206,12 @@ impl Stack {
             let name = pick("attention_forward", "attention_backward");
             (name, 256, step, 4 * (n_tiles * 64 * step + 64 * 68 + 64))
         } else if longest <= SHORT {
-            let bytes = if precision == Precision::Bf16 { 2 } else { 4 };
+            let bytes = precision.bytes();
             let rows = longest.next_multiple_of(16).max(16);
             // An odd number of 16 bytes a row, for the same reason; on the way back two tiles hold weights later.
             let unit = 16 / bytes;
             let step = unit * ((8 * width.div_ceil(8) / unit) | 1);
-            let weights = if is_back { 2 * rows * step.max(if bytes == 2 { 72 } else { 68 }) } else { 0 };
+            let weights = if is_back { 2 * rows * step.max(SHORT + unit) } else { 0 };
             let name = pick("attention_forward_short", "attention_backward_short");
             (name, if is_back { 4 * rows } else { 2 * rows }, step, bytes * (2 * rows * step + weights) + 16)
         } else {
@@ -380,7 +377,7 @@ struct Run<'c> {
 impl Run<'_> {
     /// Memory for what products are made of.
     fn elems(&self, count: usize) -> Result<Arc<Buffer>> {
-        self.cuda.take(if self.cuda.precision == Precision::Bf16 { 2 } else { 4 } * count)
+        self.cuda.take(self.cuda.precision.bytes() * count)
     }
 
     /// x · Wᵀ.

@@ -317,7 +317,7 @@ impl Context {
             return Ok(());
         }
         if k == 0 {
-            let size = if wide || self.precision != Precision::Bf16 { 4 } else { 2 };
+            let size = if wide { 4 } else { self.precision.bytes() };
             return if add { Ok(()) } else { self.fill_zero(c, m * n * size) };
         }
         self.products().run(product, lane)
