@@ -8,7 +8,7 @@ use hopedgn_tensor::{AdamConfig, Device, Dropout, Learner, Ragged, Shape, Tape, 
 
 use crate::Result;
 use crate::config::ModelConfig;
-use crate::encode::{FeatureWidths, PairInput, Rows};
+use crate::encode::{FeatureWidths, Met, PairInput, Rows};
 use crate::model::{HopeDgn, Model};
 
 /// The size of a step.
@@ -51,7 +51,7 @@ impl StepBench {
         let learner = Learner::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
         for (input, _) in &batch {
             let PairInput { ages, mite, .. } = input;
-            for tensor in [Some(ages), mite.as_ref()].into_iter().flatten() {
+            for tensor in std::iter::once(ages).chain(mite.as_ref().map(|met| &met.intervals)) {
                 learner.weights().place(tensor)?;
             }
         }
@@ -96,7 +96,7 @@ impl StepBench {
         }
         linear(rows, 1, config.d_time, false);
         linear(rows, config.d_time, d, true);
-        linear(rows, config.mite_inputs(), config.d_mite, false);
+        linear(rows, config.mite_slots().width(), config.d_mite, false);
         linear(rows, config.d_mite, config.d_mite, true);
         linear(rows, config.d_mite, d, true);
         for block in 1..=config.n_blocks {
@@ -117,15 +117,19 @@ impl StepBench {
 
 fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidths, random: &mut Stream) -> PairInput {
     let rows = pairs * tokens;
-    let mut tensor = |cols: usize| Arc::new(init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7));
+    let mut tensor = |rows, cols| Arc::new(init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7));
+    let slots = config.mite_slots();
     let sides = (0..pairs).flat_map(|_| [tokens / 2, tokens - tokens / 2]);
     PairInput {
         pairs: Ragged::from_lengths(vec![tokens; pairs]),
         sides: Ragged::from_lengths(sides),
-        ages: tensor(1),
-        nodes: widths.node.map(|width| Rows { table: tensor(3 * width), chosen: None }),
-        edges: widths.edge.map(|width| Rows { table: tensor(width), chosen: None }),
-        mite: Some(tensor(config.mite_inputs())),
+        ages: tensor(rows, 1),
+        nodes: widths.node.map(|width| Rows { table: tensor(rows, 3 * width), chosen: None }),
+        edges: widths.edge.map(|width| Rows { table: tensor(rows, width), chosen: None }),
+        mite: Some(Met {
+            intervals: tensor(rows * slots.per_row(), 1),
+            lists: Ragged::from_lengths(vec![slots.places; rows * slots.lists]),
+        }),
         counts: None,
         rows: (0..).take(rows).collect::<Arc<[u32]>>(),
         places: None,

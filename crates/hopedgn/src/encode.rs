@@ -146,11 +146,37 @@ impl Input {
     pub(crate) fn tensors(&self) -> Vec<&Arc<Tensor>> {
         match self {
             Self::Patches(input) => {
-                [Some(&input.ages), input.mite.as_ref(), input.counts.as_ref()].into_iter().flatten().collect()
+                let met = input.mite.as_ref().map(|met| &met.intervals);
+                [Some(&input.ages), met, input.counts.as_ref()].into_iter().flatten().collect()
             }
             Self::Hops(input) => input.tensors(),
             Self::Pairs(input) => input.tensors(),
         }
+    }
+}
+
+/// When nodes met the source and the destination of their pairs: MITE, as sparse as it is.
+#[derive(Debug, Clone)]
+pub struct Met {
+    /// `[N, 1]`: normalised intervals, newest first in each list.
+    pub intervals: Arc<Tensor>,
+    /// For each node those with the source, then those with the destination: `2R` lists.
+    pub lists: Ragged,
+}
+
+impl Met {
+    /// What is known of `rows` of `tokens`; behind them one without any meeting, if asked for.
+    fn new(config: &ModelConfig, tokens: &PairTokens, rows: Range<usize>, with_empty: bool) -> Result<Self> {
+        let (mut intervals, mut lengths) = (Vec::new(), Vec::with_capacity(2 * (rows.len() + 1)));
+        for list in rows.flat_map(|row| SIDES.map(|side| tokens.intervals(row, side))) {
+            intervals.extend(list.iter().map(|&interval| config.mite_normaliser.apply(interval)));
+            lengths.push(list.len());
+        }
+        if with_empty {
+            lengths.extend(SIDES.map(|_| 0));
+        }
+        let intervals = Tensor::matrix(intervals.len(), 1, intervals)?.into();
+        Ok(Self { intervals, lists: Ragged::from_lengths(lengths) })
     }
 }
 
@@ -167,8 +193,8 @@ pub struct PairInput {
     pub nodes: Option<Rows>,
     /// `[T, De]`: features of the token's event, zeros for the node itself.
     pub edges: Option<Rows>,
-    /// `[R, mite-inputs]`: normalised intervals with the source, with the destination, then whether each is there.
-    pub mite: Option<Arc<Tensor>>,
+    /// When the node of each of `R` rows met source and destination.
+    pub mite: Option<Met>,
     /// `[2R, 1]`: how often the node of each row stands on the source's side, on the destination's.
     pub counts: Option<Arc<Tensor>>,
     /// Row of [`PairInput::mite`] and of [`PairInput::counts`] of each token; with DyGLib's padding, of each place.
@@ -211,7 +237,11 @@ impl Encode<'_> {
             ages: Tensor::matrix(all.len(), 1, self.tokens.ages()[all].to_vec())?.into(),
             nodes: self.tables.node.as_ref().map(|table| self.nodes(table)),
             edges: self.tables.edge.as_ref().map(|table| self.edges(table)),
-            mite: self.config.mite.then(|| mite(self.config, self.tokens, self.all_rows(), is_padded)).transpose()?,
+            mite: self
+                .config
+                .mite
+                .then(|| Met::new(self.config, self.tokens, self.all_rows(), is_padded))
+                .transpose()?,
             counts: self.with_counts.then(|| self.counts(is_padded)).transpose()?,
             pairs: Ragged::from_lengths(lengths.chunks_exact(2).map(|pair| pair[0] + pair[1])),
             sides,
@@ -314,27 +344,4 @@ impl Encode<'_> {
         }
         Rows { table: Arc::clone(table), chosen: Some((chosen.into(), 1)) }
     }
-}
-
-/// What is known of `rows` of `tokens` by their intervals, `[R, mite-inputs]`; behind them a row without any, if asked for.
-fn mite(config: &ModelConfig, tokens: &PairTokens, rows: Range<usize>, with_empty: bool) -> Result<Arc<Tensor>> {
-    let (k, width) = (config.k, config.mite_inputs());
-    let n_rows = rows.len() + usize::from(with_empty);
-    // Most are 0, which fresh memory is by itself.
-    let mut values = vec![0.0; n_rows * width];
-    if config.mite_filler != 0.0 {
-        values.chunks_exact_mut(width).for_each(|row| row[..2 * k].fill(config.mite_filler));
-    }
-    for (row, values) in rows.zip(values.chunks_exact_mut(width)) {
-        for side in SIDES {
-            let first = side as usize * k;
-            for (slot, &interval) in (first..).zip(tokens.intervals(row, side)) {
-                values[slot] = config.mite_normaliser.apply(interval);
-                if config.mite_valid_bit {
-                    values[2 * k + slot] = 1.0;
-                }
-            }
-        }
-    }
-    Ok(Tensor::matrix(n_rows, width, values)?.into())
 }

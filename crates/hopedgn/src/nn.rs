@@ -9,10 +9,10 @@ mod temporal;
 use std::sync::Arc;
 
 use ctdg::random::Stream;
-use hopedgn_tensor::{Activation, BlockVars, ParameterId, Parameters, Shape, Tape, Tensor, Var, init};
+use hopedgn_tensor::{Activation, BlockVars, ParameterId, Parameters, Shape, Slots, Tape, Tensor, Var, init};
 
 use crate::config::ModelConfig;
-use crate::encode::Hop;
+use crate::encode::{Hop, Met};
 use crate::{Error, Result};
 
 pub(crate) use entries::Known;
@@ -99,8 +99,9 @@ impl<'p> Layers<'p> {
         if !config.mite {
             return Ok(None);
         }
-        let hidden = self.linear("mite.hidden", config.mite_inputs(), config.d_mite)?;
-        Ok(Some(MiteEmbedding { hidden, out: self.linear("mite.out", config.d_mite, config.d_mite)? }))
+        let hidden = self.linear("mite.hidden", config.mite_slots().width(), config.d_mite)?;
+        let out = self.linear("mite.out", config.d_mite, config.d_mite)?;
+        Ok(Some(MiteEmbedding { slots: config.mite_slots(), hidden, out }))
     }
 
     /// The head over the embeddings of a pair's two nodes.
@@ -211,14 +212,17 @@ impl Channel {
 /// A token's intervals as an embedding: two layers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MiteEmbedding {
+    slots: Slots,
     hidden: Linear,
     out: Linear,
 }
 
 impl MiteEmbedding {
-    /// `[R, Dm]` for intervals `[R, mite-inputs]`.
-    pub(crate) fn forward(self, tape: &mut Tape<'_>, intervals: Option<&Arc<Tensor>>) -> Result<Var> {
-        let x = tape.input(Arc::clone(intervals.ok_or(Error::MissingInput)?));
+    /// `[R, Dm]` for the meetings of `R` nodes.
+    pub(crate) fn forward(self, tape: &mut Tape<'_>, met: Option<&Met>) -> Result<Var> {
+        let met = met.ok_or(Error::MissingInput)?;
+        let intervals = tape.input(Arc::clone(&met.intervals));
+        let x = tape.slots(intervals, &met.lists, self.slots)?; // [R, 2·K] or [R, 4·K]
         let x = self.hidden.forward(tape, x, Some(Activation::Relu))?;
         self.out.forward(tape, x, None)
     }

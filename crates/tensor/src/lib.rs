@@ -69,6 +69,7 @@ pub use op::attend::AttentionForm;
 pub use op::attention::Heads;
 pub use op::dropout::{Dropout, Mode};
 pub use op::encoder::{BlockVars, EncoderForm};
+pub use op::slots::Slots;
 pub use parallel::Threads;
 pub use parameters::{ParameterId, Parameters};
 pub use ragged::Ragged;

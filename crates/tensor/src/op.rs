@@ -13,6 +13,7 @@ mod loss;
 mod norm;
 pub(crate) mod rows;
 mod segment;
+pub(crate) mod slots;
 pub(crate) mod softmax;
 
 #[cfg(test)]

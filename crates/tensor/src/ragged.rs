@@ -28,7 +28,9 @@ impl Ragged {
     /// A batch of sequences of these lengths.
     #[must_use]
     pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Self {
-        let mut offsets = vec![0];
+        let lengths = lengths.into_iter();
+        let mut offsets = Vec::with_capacity(lengths.size_hint().0 + 1);
+        offsets.push(0);
         let mut end = 0;
         for length in lengths {
             end += length;

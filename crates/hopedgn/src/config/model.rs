@@ -2,6 +2,7 @@
 
 use ctdg::mite::{PairEncoding, Scope, Second, SecondTime, TimePrecision};
 use ctdg::sample::Sampling;
+use hopedgn_tensor::Slots;
 use serde::{Deserialize, Serialize};
 
 use super::{refuse, within};
@@ -380,10 +381,10 @@ impl ModelConfig {
         }
     }
 
-    /// Values that describe the intervals of one token.
+    /// How the intervals of a token with source and destination become a row.
     #[must_use]
-    pub fn mite_inputs(&self) -> usize {
-        2 * self.k * if self.mite_valid_bit { 2 } else { 1 }
+    pub fn mite_slots(&self) -> Slots {
+        Slots { lists: 2, places: self.k, filler: self.mite_filler, with_flags: self.mite_valid_bit }
     }
 
     /// Refuses more hops than a model looks at.

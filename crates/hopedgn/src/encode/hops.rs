@@ -11,7 +11,7 @@ use ctdg::mite::{NO_ROW, PairQuery, PairTokens, Side};
 use ctdg::store::Store;
 use hopedgn_tensor::{Ragged, Tensor};
 
-use super::{FeatureTables, SIDES, mite};
+use super::{FeatureTables, Met, SIDES};
 use crate::config::{ModelConfig, Padding};
 use crate::memory::Recalled;
 use crate::number::narrow;
@@ -41,8 +41,8 @@ pub struct HopInput {
     pub nodes: Option<Arc<Tensor>>,
     /// Features of events, the last row for what has none.
     pub edges: Option<Arc<Tensor>>,
-    /// `[R + 1, mite-inputs]`: as in [`PairInput`](super::PairInput); the last row has no intervals.
-    pub mite: Option<Arc<Tensor>>,
+    /// When the node of each of `R + 1` rows met source and destination; that of the last never did.
+    pub mite: Option<Met>,
     /// `[2R, 2]`: for the source and for the destination of each row's pair, whether it is the row's node, and which share
     /// of its neighbours is.
     pub landing: Option<Arc<Tensor>>,
@@ -103,7 +103,7 @@ impl HopInput {
     pub(super) fn tensors(&self) -> Vec<&Arc<Tensor>> {
         let hops = std::iter::once(&self.first).chain(&self.second);
         let of_hops = hops.flat_map(|hop| [Some(&hop.ages), hop.empty.as_ref().map(|empty| &empty.times)]);
-        let others = [self.mite.as_ref(), self.landing.as_ref(), self.node_means.as_ref()];
+        let others = [self.mite.as_ref().map(|met| &met.intervals), self.landing.as_ref(), self.node_means.as_ref()];
         of_hops.chain(others).flatten().chain(self.recalled.iter().flat_map(Recalled::tensors)).collect()
     }
 }
@@ -139,7 +139,7 @@ impl EncodeHops<'_> {
             second: self.has_second.then(|| self.second()).transpose()?,
             nodes: self.tables.node.clone(),
             edges: self.tables.edge.clone(),
-            mite: self.config.mite.then(|| mite(self.config, self.tokens, self.all_rows(), true)).transpose()?,
+            mite: self.config.mite.then(|| Met::new(self.config, self.tokens, self.all_rows(), true)).transpose()?,
             landing: self.layout.with_landing.then(|| self.landing()).transpose()?,
             node_means: mean_over.map(|n| self.node_means(n)).transpose()?,
             recalled: None,

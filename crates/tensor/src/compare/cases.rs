@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Case;
 use crate::init::{self, Uniform};
 use crate::{
-    Activation, AttentionForm, Bank, BlockVars, Dropout, EncoderForm, Heads, Mode, Ragged, Result, Shape, Tape, Tensor,
-    Var,
+    Activation, AttentionForm, Bank, BlockVars, Dropout, EncoderForm, Heads, Mode, Ragged, Result, Shape, Slots, Tape,
+    Tensor, Var,
 };
 
 pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
@@ -166,7 +166,15 @@ fn values(random: &mut impl Uniform) -> Vec<Case> {
 fn layouts(random: &mut impl Uniform) -> Vec<Case> {
     let inputs = vec![matrix(random, 600, 36), matrix(random, 36, 52)];
     let stacked = vec![matrix(random, 60, 9), matrix(random, 0, 9), matrix(random, 1, 9), vector(random, 9)];
+    let lists = Ragged::from_lengths((0..600).map(|i| i * 5 % 7));
+    let slots = Slots { lists: 3, places: 6, filler: 0.5, with_flags: true };
     vec![
+        Case::new("slots", vec![matrix(random, lists.total(), 1)], move |tape, x| {
+            let y = tape.activate(x[0], Activation::Tanh);
+            let bare = tape.slots(y, &lists, Slots { with_flags: false, ..slots })?;
+            let flagged = tape.slots(y, &lists, slots)?;
+            tape.concat(&[bare, flagged])
+        }),
         Case::new("matmul", inputs, |tape, x| tape.matmul(x[0], x[1])),
         Case::new("matmul, twice", vec![matrix(random, 48, 48)], |tape, x| {
             let square = tape.matmul(x[0], x[0])?;

@@ -58,6 +58,8 @@ pub(super) const KERNELS: [&str; 59] = [
     "multiply_two",
     "activate",
     "drop",
+    "slots",
+    "slots_back",
     "take_columns",
     "put_columns",
     "swap_axes",

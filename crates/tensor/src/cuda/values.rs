@@ -7,7 +7,7 @@ use super::linear::{STRIP, add_partials, kind, size};
 use super::memory::Buffer;
 use super::record::{Back, Record};
 use super::rows::by_row;
-use crate::{Activation, Dropout, Ragged, Result, Shape, Tensor};
+use crate::{Activation, Dropout, Ragged, Result, Shape, Slots, Tensor};
 
 /// Tiles of a matrix that have a block of their own when it is transposed.
 const MOST_TILES: usize = 1024;
@@ -204,6 +204,26 @@ impl Record<'_> {
             back.cuda().each("put_columns", all, args![grad.ptr(), to, width, first, count_arg, add, all as u64])
         };
         Ok(self.push(&[x], Shape::Matrix(rows, count), out, backward))
+    }
+
+    /// Lists in places of their own.
+    pub(crate) fn slots(&mut self, x: usize, lists: &Ragged, slots: Slots, shape: Shape) -> Result<usize> {
+        self.check()?;
+        let out = self.cuda.floats(shape.len())?;
+        let starts = self.starts(lists)?;
+        // One thread a place, also for its flag.
+        let n = shape.rows() * slots.per_row();
+        let (places, per_row) = (size(slots.places), size(slots.per_row()));
+        let (width, filler) = (size(slots.width()), slots.filler);
+        let arguments = args![self.ptr(x), starts.ptr(), out.ptr(), places, per_row, width, filler, n as u64];
+        self.cuda.each("slots", n, arguments)?;
+        let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
+            let Some(target) = back.target(x)? else { return Ok(()) };
+            let (to, add) = (target.ptr, u32::from(target.add));
+            let arguments = args![grad.ptr(), starts.ptr(), to, places, per_row, width, add, n as u64];
+            back.cuda().each("slots_back", n, arguments)
+        };
+        Ok(self.push(&[x], shape, out, backward))
     }
 
     /// Matrices of `rows` rows, each transposed.
