@@ -135,7 +135,7 @@ pub enum Side {
 pub struct PairEncoder<'s> {
     past: Past<'s>,
     /// One per chunk of the largest batch so far.
-    chunks: Vec<Chunk>,
+    chunks: Vec<(Buffers, PairTokens)>,
 }
 
 /// What all threads of an encoder read.
@@ -149,12 +149,11 @@ struct Past<'s> {
 
 /// The buffers of one task.
 #[derive(Debug, Default)]
-struct Chunk {
+struct Buffers {
     table: RowTable,
     /// Nodes of the second hop that met neither side.
     strangers: RowTable,
     drawn: Drawn,
-    tokens: PairTokens,
 }
 
 /// Pairs handled by one task; fixed, so that results do not depend on the number of threads.
@@ -180,21 +179,20 @@ impl<'s> PairEncoder<'s> {
     /// each distinct neighbour and side besides. A second hop costs `O(log E + n)` a token of the first.
     pub fn encode(&mut self, queries: &[PairQuery], out: &mut PairTokens) {
         let Self { past, chunks } = self;
-        let n_chunks = queries.len().div_ceil(CHUNK);
+        let size = if rayon::current_num_threads() > 1 { CHUNK } else { queries.len().max(1) };
+        let n_chunks = queries.len().div_ceil(size).max(1);
         if chunks.len() < n_chunks {
             chunks.resize_with(n_chunks, Default::default);
         }
-        queries.par_chunks(CHUNK).zip(&mut chunks[..n_chunks]).for_each(|(queries, chunk)| {
-            let Chunk { table, strangers, drawn, tokens } = chunk;
-            tokens.clear();
-            for query in queries {
-                let first_row = tokens.n_rows();
-                PairPush { past, query, table, strangers, out: tokens, first_row }.run(drawn);
-            }
-        });
+        if let [(buffers, _)] = &mut chunks[..n_chunks] {
+            // Straight to where they belong.
+            return past.encode(queries, buffers, out);
+        }
+        let tasks = queries.par_chunks(size).zip(&mut chunks[..n_chunks]);
+        tasks.for_each(|(queries, (buffers, tokens))| past.encode(queries, buffers, tokens));
         out.clear();
-        for chunk in &chunks[..n_chunks] {
-            out.append(&chunk.tokens);
+        for (_, tokens) in &chunks[..n_chunks] {
+            out.append(tokens);
         }
     }
 }
@@ -204,6 +202,16 @@ fn draws_of(seed: u64) -> Stream {
 }
 
 impl Past<'_> {
+    /// Encodes `queries` into `out`, on this thread.
+    fn encode(&self, queries: &[PairQuery], buffers: &mut Buffers, out: &mut PairTokens) {
+        let Buffers { table, strangers, drawn } = buffers;
+        out.clear();
+        for query in queries {
+            let first_row = out.n_rows();
+            PairPush { past: self, query, table, strangers, out, first_row }.run(drawn);
+        }
+    }
+
     /// The stream for the past of `node` before `time`, where it is looked up for `pair`, whichever way round.
     fn random(&self, pair: &PairQuery, node: NodeId, time: f64, hop: Hop) -> Stream {
         let [one, other] = [pair.src.0.min(pair.dst.0), pair.src.0.max(pair.dst.0)].map(u64::from);

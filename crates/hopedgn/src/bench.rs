@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use ctdg::random::Stream;
 use hopedgn_tensor::measure::{self, Product};
-use hopedgn_tensor::{AdamConfig, Device, Dropout, Learner, Ragged, Shape, Tape, Var, init};
+use hopedgn_tensor::{AdamConfig, Device, Dropout, Indices, Learner, Ragged, Shape, Tape, Var, init};
 
 use crate::Result;
 use crate::config::ModelConfig;
-use crate::encode::{FeatureWidths, Met, PairInput, Rows};
+use crate::encode::{FeatureWidths, Input, Met, PairInput, Rows};
 use crate::model::{HopeDgn, Model};
 
 /// The size of a step.
@@ -54,6 +54,7 @@ impl StepBench {
             for tensor in std::iter::once(ages).chain(mite.as_ref().map(|met| &met.intervals)) {
                 learner.weights().place(tensor)?;
             }
+            Input::Patches(input.clone()).stage(device, true)?;
         }
         Ok(Self { spec, model, learner, batch })
     }
@@ -131,7 +132,7 @@ fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidth
             lists: Ragged::from_lengths(vec![slots.places; rows * slots.lists]),
         }),
         counts: None,
-        rows: (0..).take(rows).collect::<Arc<[u32]>>(),
+        rows: (0..).take(rows).collect::<Indices>(),
         places: None,
         is_padded: false,
     }

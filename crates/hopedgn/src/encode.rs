@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use ctdg::event::{EventStream, Features, NodeId};
 use ctdg::mite::{PairTokens, Side};
-use hopedgn_tensor::{Ragged, Tensor};
+use hopedgn_tensor::{Indices, Ragged, Tensor};
 
 use crate::config::{ModelConfig, Padding};
 use crate::number::narrow;
@@ -18,6 +18,7 @@ use crate::{Error, Result};
 mod canonical;
 mod global;
 mod hops;
+mod stage;
 
 pub use global::{GlobalInput, GlobalLayout, PairLayer};
 pub(crate) use hops::EncodeHops;
@@ -96,7 +97,7 @@ pub struct Rows {
     /// The table.
     pub table: Arc<Tensor>,
     /// Which rows, and how many of them stand side by side for one token; without it, the table has one for each.
-    pub chosen: Option<(Arc<[u32]>, usize)>,
+    pub chosen: Option<(Indices, usize)>,
 }
 
 /// How the past of pairs is laid out for a model.
@@ -141,18 +142,6 @@ impl Input {
     pub fn pairs(&self) -> Result<&GlobalInput> {
         if let Self::Pairs(input) = self { Ok(input) } else { Err(Error::MissingInput) }
     }
-
-    /// What changes from batch to batch, to be brought to a card.
-    pub(crate) fn tensors(&self) -> Vec<&Arc<Tensor>> {
-        match self {
-            Self::Patches(input) => {
-                let met = input.mite.as_ref().map(|met| &met.intervals);
-                [Some(&input.ages), met, input.counts.as_ref()].into_iter().flatten().collect()
-            }
-            Self::Hops(input) => input.tensors(),
-            Self::Pairs(input) => input.tensors(),
-        }
-    }
 }
 
 /// When nodes met the source and the destination of their pairs: MITE, as sparse as it is.
@@ -167,16 +156,14 @@ pub struct Met {
 impl Met {
     /// What is known of `rows` of `tokens`; behind them one without any meeting, if asked for.
     fn new(config: &ModelConfig, tokens: &PairTokens, rows: Range<usize>, with_empty: bool) -> Result<Self> {
-        let (mut intervals, mut lengths) = (Vec::new(), Vec::with_capacity(2 * (rows.len() + 1)));
-        for list in rows.flat_map(|row| SIDES.map(|side| tokens.intervals(row, side))) {
-            intervals.extend(list.iter().map(|&interval| config.mite_normaliser.apply(interval)));
-            lengths.push(list.len());
-        }
+        let (starts, intervals) = tokens.lists(rows);
+        let mut intervals = intervals.to_vec();
+        config.mite_normaliser.apply(&mut intervals);
+        let mut offsets: Vec<usize> = starts.iter().map(|start| (start - starts[0]) as usize).collect();
         if with_empty {
-            lengths.extend(SIDES.map(|_| 0));
+            offsets.extend([intervals.len(); SIDES.len()]);
         }
-        let intervals = Tensor::matrix(intervals.len(), 1, intervals)?.into();
-        Ok(Self { intervals, lists: Ragged::from_lengths(lengths) })
+        Ok(Self { intervals: Tensor::matrix(intervals.len(), 1, intervals)?.into(), lists: Ragged::new(offsets)? })
     }
 }
 
@@ -198,9 +185,9 @@ pub struct PairInput {
     /// `[2R, 1]`: how often the node of each row stands on the source's side, on the destination's.
     pub counts: Option<Arc<Tensor>>,
     /// Row of [`PairInput::mite`] and of [`PairInput::counts`] of each token; with DyGLib's padding, of each place.
-    pub rows: Arc<[u32]>,
+    pub rows: Indices,
     /// Where the tokens go among the `S·P` places; nothing where token `i` is place `i`.
-    pub places: Option<Arc<[u32]>>,
+    pub places: Option<Indices>,
     /// Whether places without a token have a MITE row: DyGLib's padding.
     pub is_padded: bool,
 }
@@ -279,7 +266,7 @@ impl Encode<'_> {
     }
 
     /// The place of each token.
-    fn places(&self, sides: &Ragged) -> Arc<[u32]> {
+    fn places(&self, sides: &Ragged) -> Indices {
         let mut places = Vec::with_capacity(self.all_tokens().len());
         for ((pair, side), patches) in self.each_side().zip(sides.ranges()) {
             let first = narrow(patches.start * self.config.patch);
@@ -288,13 +275,13 @@ impl Encode<'_> {
         places.into()
     }
 
-    fn rows_of_tokens(&self) -> Arc<[u32]> {
+    fn rows_of_tokens(&self) -> Indices {
         let first = narrow(self.all_rows().start);
         self.tokens.rows()[self.all_tokens()].iter().map(|row| row - first).collect()
     }
 
     /// Places without a token have the row behind all others, which has no intervals.
-    fn rows_of_places(&self, sides: &Ragged) -> Arc<[u32]> {
+    fn rows_of_places(&self, sides: &Ragged) -> Indices {
         let (first, empty) = (narrow(self.all_rows().start), narrow(self.all_rows().len()));
         let mut rows = Vec::with_capacity(sides.total() * self.config.patch);
         for ((pair, side), patches) in self.each_side().zip(sides.ranges()) {

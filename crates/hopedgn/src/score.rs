@@ -112,7 +112,7 @@ impl<'a> PairScorer<'a> {
         wanted: Wanted,
     ) -> Result<Vec<f32>> {
         self.look_up(queries, 0);
-        let input = staged(weights.device(), self.past.remembered(&self.tokens, queries, memory, events)?)?;
+        let input = staged(weights.device(), self.past.remembered(&self.tokens, queries, memory, events)?, false)?;
         Ok(weights.evaluate(&[input], |tape, input| self.past.forward(tape, input, wanted))?.concat())
     }
 
@@ -159,7 +159,7 @@ impl<'a> PairScorer<'a> {
         let mut pieces = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
             let piece = self.piece(chunk, lesson)?;
-            pieces.push(Piece { input: staged(device, piece.input)?, ..piece });
+            pieces.push(Piece { input: staged(device, piece.input, true)?, ..piece });
         }
         Ok(Prepared { pieces, n_pairs: lesson.queries.len() })
     }
@@ -188,7 +188,7 @@ impl<'a> PairScorer<'a> {
         self.look_up(lesson.queries, lesson.draws());
         let input = self.past.remembered(&self.tokens, lesson.queries, memory, lesson.events)?;
         let seed = lesson.dropout.fork(0).next_u64();
-        Ok(Piece { input: staged(device, input)?, targets: lesson.targets.to_vec(), seed })
+        Ok(Piece { input: staged(device, input, true)?, targets: lesson.targets.to_vec(), seed })
     }
 }
 
@@ -264,7 +264,7 @@ impl Past<'_> {
         let plan = self.plan(device.rows_to_score(), tokens, group);
         let scores = if device.is_gpu() {
             // All threads lay out what the card then reads.
-            let ready = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?);
+            let ready = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?, false);
             let inputs: Vec<Input> = plan.par_iter().with_max_len(1).map(ready).collect::<Result<_>>()?;
             weights.evaluate(&inputs, |tape, input| self.forward(tape, input, wanted))?
         } else {
@@ -371,10 +371,8 @@ impl Past<'_> {
 }
 
 /// `input`, where `device` reads it by itself.
-fn staged(device: &Device, input: Input) -> Result<Input> {
-    for tensor in input.tensors() {
-        device.stage(tensor)?;
-    }
+fn staged(device: &Device, input: Input, to_learn: bool) -> Result<Input> {
+    input.stage(device, to_learn)?;
     Ok(input)
 }
 

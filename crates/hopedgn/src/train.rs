@@ -94,6 +94,9 @@ pub struct Trainer<'a> {
 /// Steps that a card may be behind: enough to have the next one waiting for it.
 const BEHIND: usize = 2;
 
+/// Threads that make batches as fast as a large card learns from them, also where histories are long.
+const ENOUGH_WORKERS: usize = 9;
+
 /// The key of [`Progress`] in a saved state.
 const PROGRESS: &str = "progress";
 
@@ -118,7 +121,7 @@ impl<'a> Trainer<'a> {
             progress: Progress::default(),
             asked: VecDeque::new(),
             // What a memory knows depends on the batch before.
-            workers: device.workers_beside(enough_workers(config)).filter(|_| model.memory().is_none()),
+            workers: device.workers_beside(ENOUGH_WORKERS).filter(|_| model.memory().is_none()),
             memory: model.memory().map(|form| Memory::new(device, form, task.stream, &task.split.train)).transpose()?,
             waited: 0.0,
             config,
@@ -435,12 +438,6 @@ impl<'a> Lessons<'a> {
             Err(_) => work(),
         };
     }
-}
-
-/// Threads that make batches as fast as a card learns from them. More than needed get in each other's way; long histories
-/// take a thread up to eight times as long as a card takes for a step.
-fn enough_workers(config: &Config) -> usize {
-    if config.model.length >= 512 { 14 } else { 6 }
 }
 
 fn unreadable(detail: &dyn std::fmt::Display) -> Error {

@@ -3,9 +3,8 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::cuda::{Buffer, Context};
-use crate::op::rows::check_indices;
 use crate::scratch;
-use crate::{Device, Error, Result, Shape, Tape, Tensor, Var};
+use crate::{Device, Error, Indices, Result, Shape, Tape, Tensor, Var};
 
 /// Rows on a device that tapes read and write, all zero at first.
 ///
@@ -82,8 +81,8 @@ impl Bank {
 
 impl Tape<'_> {
     /// Copies of `rows` of the bank as they are now, `[rows, D]`, which get no gradient.
-    pub fn recall(&mut self, bank: &Bank, rows: &Arc<[u32]>) -> Result<Var> {
-        check_indices("recall", rows, bank.rows)?;
+    pub fn recall(&mut self, bank: &Bank, rows: &Indices) -> Result<Var> {
+        rows.check("recall", bank.rows)?;
         let shape = Shape::Matrix(rows.len(), bank.cols);
         match (self.record(), &bank.home) {
             (None, Home::Cpu(from)) => {
@@ -104,8 +103,8 @@ impl Tape<'_> {
 
     /// Overwrites `rows` of the bank, all different, with the rows of `values` `[rows, D]`, through which no gradient comes
     /// back.
-    pub fn keep(&mut self, bank: &Bank, rows: &Arc<[u32]>, values: Var) -> Result<()> {
-        check_indices("keep", rows, bank.rows)?;
+    pub fn keep(&mut self, bank: &Bank, rows: &Indices, values: Var) -> Result<()> {
+        rows.check("keep", bank.rows)?;
         check_distinct("keep", rows)?;
         let shape = Shape::Matrix(rows.len(), bank.cols);
         if self.shape(values) != shape {
@@ -127,8 +126,8 @@ impl Tape<'_> {
 }
 
 /// Rows in rising order are the rule, and quick to check.
-fn check_distinct(operation: &'static str, rows: &[u32]) -> Result<()> {
-    if rows.windows(2).all(|pair| pair[0] < pair[1]) {
+fn check_distinct(operation: &'static str, rows: &Indices) -> Result<()> {
+    if rows.is_rising() {
         return Ok(());
     }
     let mut sorted = rows.to_vec();
@@ -145,8 +144,8 @@ mod tests {
     use crate::testkit::matrix;
     use crate::{Gradients, Parameters};
 
-    fn rows(rows: &[u32]) -> Arc<[u32]> {
-        rows.into()
+    fn rows(rows: &[u32]) -> Indices {
+        rows.to_vec().into()
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cuda::{Context, WIDEST, WIDEST_HEAD};
-use crate::{Error, Heads, Result, Tensor, chunks};
+use crate::{Error, Heads, Indices, Ragged, Result, Tensor, chunks};
 
 /// The numbers that products on a GPU are made of; sums are always `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -120,7 +120,22 @@ impl Device {
     /// Copies `tensor` to where the device reads it by itself, so that [`Tape::input`](crate::Tape::input) need not.
     pub fn stage(&self, tensor: &Tensor) -> Result<()> {
         let Some(cuda) = &self.cuda else { return Ok(()) };
-        tensor.set_staged(cuda.stage(tensor.values())?);
+        tensor.set_staged(cuda.stage(&[tensor.values()])?);
+        Ok(())
+    }
+
+    /// The same of `indices`. Where a gradient comes back to the rows that they are picked from, `rows` says how many there
+    /// are: what it takes to put it there is then made ready as well.
+    pub fn stage_indices(&self, indices: &Indices, rows: Option<usize>) -> Result<()> {
+        let Some(cuda) = &self.cuda else { return Ok(()) };
+        indices.set_staged(cuda.stage_indices(indices, rows)?);
+        Ok(())
+    }
+
+    /// The same of where sequences begin.
+    pub fn stage_starts(&self, batch: &Ragged) -> Result<()> {
+        let Some(cuda) = &self.cuda else { return Ok(()) };
+        batch.set_staged(cuda.stage_starts(batch)?);
         Ok(())
     }
 

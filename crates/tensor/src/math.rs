@@ -22,6 +22,31 @@ pub(crate) fn exp(x: f32) -> f32 {
     (p * r * r + r + 1.0) * power_of_two
 }
 
+/// ln(1 + x) to within one unit in the last place for x in [0, ∞), in `f64` on the way.
+#[inline(always)]
+pub(crate) fn ln_1p(x: f32) -> f32 {
+    // Below it, x is nearer than 1 + x can tell.
+    const SMALL: f32 = 1e-8;
+    const SIGNIFICAND: u64 = (1 << 52) - 1;
+    // √½ in bits: what is taken off so that the significand lies between √½ and √2.
+    const ROOT_HALF: u64 = 0x3FE6_A09E_667F_3BCD;
+    // 2⁵² in bits: with an integer in its low bits it is 2⁵² plus that integer.
+    const INTEGER: u64 = 0x4330_0000_0000_0000;
+    let bits = (1.0 + f64::from(x)).to_bits().wrapping_sub(ROOT_HALF);
+    let exponent = f64::from_bits((bits >> 52) | INTEGER) - 4_503_599_627_370_496.0;
+    let m = f64::from_bits((bits & SIGNIFICAND) + ROOT_HALF);
+    // ln m as the series of the inverse hyperbolic tangent of (m − 1) / (m + 1), which is below 0.172.
+    let s = (m - 1.0) / (m + 1.0);
+    let square = s * s;
+    let mut p = 1.0 / 11.0;
+    for coefficient in [1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0] {
+        p = p * square + coefficient;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
+    let log = (exponent * std::f64::consts::LN_2 + 2.0 * s * p) as f32;
+    if x < SMALL { x } else { log }
+}
+
 /// 1 / (1 + e^−x).
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
@@ -138,6 +163,17 @@ pub(crate) const SIN_COS_LIMIT: f32 = 1_073_741_824.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_logarithm_is_that_of_f64_rounded() {
+        let all = (0..0x7149_F2CA_u32).step_by(997).map(f32::from_bits).chain([1e-8, 0.414, 0.415, 1.0, 1e30]);
+        for x in all {
+            let (got, exact) = (ln_1p(x), f64::from(x).ln_1p());
+            let error = (f64::from(got) - exact).abs();
+            assert!(error <= 6.1e-8 * exact, "{x:e}: {got:e} for {exact:e}");
+        }
+        assert_eq!(ln_1p(0.0).to_bits(), 0);
+    }
 
     #[test]
     fn the_exponential_is_accurate_over_its_range() {

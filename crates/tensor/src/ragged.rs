@@ -1,17 +1,32 @@
 //! Sequences of any lengths, packed one after another without padding.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crate::cuda::Staged;
 use crate::{Error, Result};
 
 /// Where each sequence of a packed batch begins and ends.
 ///
 /// Sequence `i` is made of the rows `offsets[i]..offsets[i + 1]` of a matrix. A clone shares the offsets.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ragged {
-    offsets: Arc<[usize]>,
+#[derive(Debug, Clone)]
+pub struct Ragged(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    offsets: Vec<usize>,
+    longest: usize,
+    /// The same numbers on their way to a card.
+    staged: OnceLock<Staged>,
 }
+
+impl PartialEq for Ragged {
+    fn eq(&self, other: &Self) -> bool {
+        self.offsets() == other.offsets()
+    }
+}
+
+impl Eq for Ragged {}
 
 impl Ragged {
     /// A batch of `offsets.len() - 1` sequences.
@@ -22,7 +37,7 @@ impl Ragged {
         if let Some(at) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
             return Err(Error::Offsets { position: at + 1, offset: offsets[at + 1] });
         }
-        Ok(Self { offsets: offsets.into() })
+        Ok(Self::from_offsets(offsets))
     }
 
     /// A batch of sequences of these lengths.
@@ -36,13 +51,18 @@ impl Ragged {
             end += length;
             offsets.push(end);
         }
-        Self { offsets: offsets.into() }
+        Self::from_offsets(offsets)
+    }
+
+    fn from_offsets(offsets: Vec<usize>) -> Self {
+        let longest = offsets.windows(2).map(|pair| pair[1] - pair[0]).fold(0, usize::max);
+        Self(Arc::new(Inner { offsets, longest, staged: OnceLock::new() }))
     }
 
     /// The number of sequences.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.offsets.len() - 1
+        self.offsets().len() - 1
     }
 
     /// Whether there is no sequence.
@@ -54,16 +74,29 @@ impl Ragged {
     /// The number of rows of all sequences together.
     #[must_use]
     pub fn total(&self) -> usize {
-        self.offsets[self.len()]
+        self.offsets()[self.len()]
+    }
+
+    /// The length of the longest sequence.
+    pub(crate) fn longest(&self) -> usize {
+        self.0.longest
     }
 
     pub(crate) fn offsets(&self) -> &[usize] {
-        &self.offsets
+        &self.0.offsets
+    }
+
+    pub(crate) fn staged(&self) -> Option<&Staged> {
+        self.0.staged.get()
+    }
+
+    pub(crate) fn set_staged(&self, staged: Staged) {
+        let _ = self.0.staged.set(staged);
     }
 
     /// Whether they are clones of one another; those that are not may still be equal.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.offsets, &other.offsets)
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The rows of sequence `index`.
@@ -72,7 +105,7 @@ impl Ragged {
     /// If there is no such sequence.
     #[must_use]
     pub fn range(&self, index: usize) -> Range<usize> {
-        self.offsets[index]..self.offsets[index + 1]
+        self.offsets()[index]..self.offsets()[index + 1]
     }
 
     /// The rows of each sequence in turn.
@@ -98,7 +131,7 @@ mod tests {
     fn lengths_and_offsets_say_the_same() {
         let batch = Ragged::from_lengths([2, 0, 3]);
         assert_eq!(batch, Ragged::new(vec![0, 2, 2, 5]).unwrap());
-        assert_eq!((batch.len(), batch.total()), (3, 5));
+        assert_eq!((batch.len(), batch.total(), batch.longest()), (3, 5, 3));
         assert_eq!(batch.ranges().collect::<Vec<_>>(), [0..2, 2..2, 2..5]);
     }
 }

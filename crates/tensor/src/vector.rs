@@ -61,6 +61,13 @@ vectorised! {
         }
     }
 
+    /// `ln(1 + x)` of each of `values`, none of which is negative.
+    pub fn ln_1p(values: &mut [f32]) {
+        for value in values {
+            *value = crate::math::ln_1p(*value);
+        }
+    }
+
     /// `sum += term · factor`, value by value.
     pub(crate) fn add_scaled(sum: &mut [f32], term: &[f32], factor: f32) {
         for (sum, term) in sum.iter_mut().zip(term) {

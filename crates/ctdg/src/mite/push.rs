@@ -50,25 +50,24 @@ impl PairPush<'_> {
     }
 
     fn push_side(&mut self, root: NodeId, history: &History<'_>, side: usize) {
-        let precision = self.past.encoding.precision;
-        self.push_token(root, 0.0, side);
-        for (&node, &time) in history.neighbors.iter().zip(history.times) {
-            self.push_token(node, interval(self.query.time, time, precision), side);
-        }
-        self.out.events.extend_from_slice(history.events);
-        self.out.sides.push(narrow(self.out.nodes.len()));
-    }
-
-    #[inline]
-    fn push_token(&mut self, node: NodeId, age: f32, side: usize) {
-        let row = self.first_row + self.table.row(node) as usize;
-        if row == self.out.counts.len() {
-            self.out.counts.push([0; 2]);
-        }
-        self.out.counts[row][side] += 1;
-        self.out.nodes.push(node);
-        self.out.rows.push(narrow(row));
-        self.out.ages.push(age);
+        let (from, precision) = (self.query.time, self.past.encoding.precision);
+        let Self { table, out, first_row, .. } = self;
+        let PairTokens { sides, nodes, ages, events, rows, counts, .. } = &mut **out;
+        let first = nodes.len();
+        nodes.push(root);
+        nodes.extend_from_slice(history.neighbors);
+        ages.push(0.0);
+        ages.extend(history.times.iter().map(|&time| interval(from, time, precision)));
+        events.extend_from_slice(history.events);
+        sides.push(narrow(nodes.len()));
+        rows.extend(nodes[first..].iter().map(|&node| {
+            let row = *first_row + table.row(node) as usize;
+            if row == counts.len() {
+                counts.push([0; 2]);
+            }
+            counts[row][side] += 1;
+            narrow(row)
+        }));
     }
 
     /// What the nodes of the tokens did. Comes after both sides, because it asks which nodes are tokens.
@@ -134,8 +133,9 @@ impl PairPush<'_> {
             for (count, root_row) in counts.iter().zip(root_rows) {
                 // The root itself is a token but no meeting.
                 let n_meetings = *count as usize - usize::from(row == root_row);
-                next.push(narrow(end));
+                let start = end;
                 end += n_meetings.min(self.past.encoding.k);
+                next.push([narrow(start), narrow(end)]);
                 self.out.row_starts.push(narrow(end));
             }
         }
@@ -143,8 +143,8 @@ impl PairPush<'_> {
         for (side, tokens) in sides.into_iter().enumerate() {
             for at in (tokens.start + 1..tokens.end).rev() {
                 let row = self.out.rows[at] as usize;
-                let place = &mut next[2 * (row - self.first_row) + side];
-                if *place < self.out.row_starts[2 * row + side + 1] {
+                let [place, end] = &mut next[2 * (row - self.first_row) + side];
+                if place < end {
                     self.out.intervals[*place as usize] = self.out.ages[at];
                     *place += 1;
                 }

@@ -9,7 +9,7 @@ pub(crate) struct RowTable {
     /// Slots of another generation are empty.
     generation: u32,
     nodes: Vec<NodeId>,
-    cursors: Vec<u32>,
+    cursors: Vec<[u32; 2]>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,8 +40,8 @@ impl RowTable {
         &self.nodes
     }
 
-    /// An empty list that keeps its memory between pairs.
-    pub(crate) fn cursors(&mut self) -> &mut Vec<u32> {
+    /// An empty list, for places and where they end, that keeps its memory between pairs.
+    pub(crate) fn cursors(&mut self) -> &mut Vec<[u32; 2]> {
         self.cursors.clear();
         &mut self.cursors
     }

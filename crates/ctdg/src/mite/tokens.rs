@@ -170,6 +170,22 @@ impl PairTokens {
         &self.intervals[self.row_starts[index] as usize..self.row_starts[index + 1] as usize]
     }
 
+    /// The intervals of all `rows`, one list behind another: for each row those with the source, then those with the
+    /// destination. First where each list begins and, behind the last, where it ends, counted from a common start that
+    /// need not be 0.
+    ///
+    /// # Panics
+    /// When there are no such rows.
+    #[must_use]
+    pub fn lists(&self, rows: Range<usize>) -> (&[u32], &[f32]) {
+        if rows.is_empty() {
+            return (&[0], &[]);
+        }
+        let starts = &self.row_starts[2 * rows.start..=2 * rows.end];
+        let ends = [starts[0], starts[starts.len() - 1]].map(|at| at as usize);
+        (starts, &self.intervals[ends[0]..ends[1]])
+    }
+
     /// NCOE: how often the node of `row` stands among the tokens of the source and of the destination, the node itself
     /// included. With [`Full`](super::Scope::Full), among all their meetings instead.
     ///

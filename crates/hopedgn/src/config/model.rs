@@ -255,12 +255,13 @@ pub enum Normaliser {
 }
 
 impl Normaliser {
-    /// The normalised interval.
-    #[must_use]
-    pub fn apply(self, interval: f32) -> f32 {
-        match self {
-            Self::Log1p => interval.ln_1p(),
-            Self::Reciprocal => 1.0 / (1.0 + interval.ln_1p()),
+    /// Normalises all of `intervals`, which are not negative.
+    pub fn apply(self, intervals: &mut [f32]) {
+        hopedgn_tensor::ln_1p(intervals);
+        if self == Self::Reciprocal {
+            for log in intervals {
+                *log = 1.0 / (1.0 + *log);
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use ctdg::event::{Cut, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
-use hopedgn_tensor::{Ragged, Tensor};
+use hopedgn_tensor::{Indices, Ragged, Tensor};
 
 use super::canonical::{self, Draft};
 use super::{FeatureTables, Rows};
@@ -46,26 +46,26 @@ pub struct GlobalInput {
     /// The intervals of each list of meetings: `E` sequences. The first, empty, is that of all who never met.
     pub lists: Ragged,
     /// `[V]` each: the list of `u` and `w`, that of `v` and `w`.
-    pub views: [Arc<[u32]>; 2],
+    pub views: [Indices; 2],
     /// `[P₀, 2·Dn]`: features of both nodes.
     pub nodes: Option<Rows>,
     /// `[P₀, 1]`: 1 for a node with itself.
     pub same: Arc<Tensor>,
     /// `[P₀]`: the list of the pair.
-    pub met: Arc<[u32]>,
+    pub met: Indices,
     /// `[B]`: the row of each asked pair in the last layer.
-    pub asked: Arc<[u32]>,
+    pub asked: Indices,
 }
 
 /// What a layer makes pairs of.
 #[derive(Debug, Clone)]
 pub struct PairLayer {
     /// `[Pₗ]`: the pair itself one layer below.
-    pub own: Arc<[u32]>,
+    pub own: Indices,
     /// `[Wₗ]` each: the pairs `(u, w)` and `(v, w)` one layer below.
-    pub sides: [Arc<[u32]>; 2],
+    pub sides: [Indices; 2],
     /// `[Wₗ]`: what was between them, a row of [`GlobalInput::views`].
-    pub views: Arc<[u32]>,
+    pub views: Indices,
     /// The nodes put into each pair: `Pₗ` sequences over `Wₗ` rows, in an order that names do not decide.
     pub groups: Ragged,
 }
@@ -74,10 +74,6 @@ impl GlobalInput {
     /// What a model of `layout` reads of `queries`, each of which sees the nodes that met before its time, and its own.
     pub fn of(layout: GlobalLayout, tables: &FeatureTables, store: &Store, queries: &[PairQuery]) -> Result<Self> {
         Builder::new(layout, store).run(tables, queries)
-    }
-
-    pub(super) fn tensors(&self) -> Vec<&Arc<Tensor>> {
-        vec![&self.ages, &self.log_ages, &self.same]
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use ctdg::event::{EventId, NodeId};
 use ctdg::mite::{NO_ROW, PairQuery, PairTokens, Side};
 use ctdg::store::Store;
-use hopedgn_tensor::{Ragged, Tensor};
+use hopedgn_tensor::{Indices, Ragged, Tensor};
 
 use super::{FeatureTables, Met, SIDES};
 use crate::config::{ModelConfig, Padding};
@@ -58,11 +58,11 @@ pub struct Entries {
     /// How many.
     pub len: usize,
     /// Rows of [`HopInput::nodes`].
-    pub nodes: Option<Arc<[u32]>>,
+    pub nodes: Option<Indices>,
     /// Rows of [`HopInput::edges`].
-    pub edges: Option<Arc<[u32]>>,
+    pub edges: Option<Indices>,
     /// Rows of [`HopInput::mite`].
-    pub rows: Option<Arc<[u32]>>,
+    pub rows: Option<Indices>,
 }
 
 /// Neighbours of the entries of the hop before.
@@ -82,7 +82,7 @@ pub struct Hop {
 #[derive(Debug, Clone)]
 pub struct EmptyGroups {
     /// Their places.
-    pub groups: Arc<[u32]>,
+    pub groups: Indices,
     /// `[groups, 1]`: the times at which they are asked about.
     pub times: Arc<Tensor>,
 }
@@ -91,20 +91,13 @@ impl HopInput {
     /// Each root before its neighbours: how long these sequences are, and the place of each token among the roots and,
     /// behind them, the first hop.
     #[must_use]
-    pub fn sequences(&self) -> (Ragged, Arc<[u32]>) {
+    pub fn sequences(&self) -> (Ragged, Indices) {
         let mut order = Vec::with_capacity(self.roots.len + self.first.entries.len);
         for (root, group) in self.first.groups.ranges().enumerate() {
             order.push(narrow(root));
             order.extend(group.map(|entry| narrow(self.roots.len + entry)));
         }
         (Ragged::from_lengths(self.first.groups.ranges().map(|group| group.len() + 1)), order.into())
-    }
-
-    pub(super) fn tensors(&self) -> Vec<&Arc<Tensor>> {
-        let hops = std::iter::once(&self.first).chain(&self.second);
-        let of_hops = hops.flat_map(|hop| [Some(&hop.ages), hop.empty.as_ref().map(|empty| &empty.times)]);
-        let others = [self.mite.as_ref().map(|met| &met.intervals), self.landing.as_ref(), self.node_means.as_ref()];
-        of_hops.chain(others).flatten().chain(self.recalled.iter().flat_map(Recalled::tensors)).collect()
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ctdg::event::{EventId, NodeId};
 use ctdg::mite::{PairQuery, PairTokens, Side};
 use ctdg::positions::Positions;
-use hopedgn_tensor::{Bank, Tensor};
+use hopedgn_tensor::{Bank, Indices, Tensor};
 use rayon::prelude::*;
 
 use super::Memory;
@@ -21,15 +21,15 @@ pub struct Recalled {
     /// The messages of all nodes.
     pub messages: Arc<Bank>,
     /// The `W` nodes with messages.
-    pub waiting: Arc<[u32]>,
+    pub waiting: Indices,
     /// The `Q` nodes without.
-    pub quiet: Arc<[u32]>,
+    pub quiet: Indices,
     /// Where the roots stand among the `W + Q` nodes.
-    pub roots: Arc<[u32]>,
+    pub roots: Indices,
     /// Where the first hop stands.
-    pub first: Arc<[u32]>,
+    pub first: Indices,
     /// Where the second hop stands.
-    pub second: Option<Arc<[u32]>>,
+    pub second: Option<Indices>,
     /// `[2B, 1]`: how long ago each root's value changed, against what is usual in its role.
     pub gaps: Arc<Tensor>,
     /// Of roots, first and second hop, `[entries, 8]`: shares of walks of length 0 to 3 from the entry to its root, and to
@@ -43,19 +43,19 @@ pub struct Recalled {
 #[derive(Debug, Clone)]
 pub struct Consumed {
     /// Nodes of the events whose messages are taken in now, as places among the `W`.
-    pub taken: Arc<[u32]>,
+    pub taken: Indices,
     /// The same nodes, as rows of the memory.
-    pub taken_nodes: Arc<[u32]>,
+    pub taken_nodes: Indices,
     /// The `M` nodes of the events, as rows of the memory.
-    pub nodes: Arc<[u32]>,
+    pub nodes: Indices,
     /// The root that each of them is in the event its message is of.
-    pub own: Arc<[u32]>,
+    pub own: Indices,
     /// The root that it met there.
-    pub partner: Arc<[u32]>,
+    pub partner: Indices,
     /// `[M, 1]`: how long its value had rested before.
     pub rested: Arc<Tensor>,
     /// The event.
-    pub events: Arc<[u32]>,
+    pub events: Indices,
 }
 
 impl Recalled {

@@ -21,7 +21,7 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoding;
-use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Var};
+use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Var};
 
 use super::Model;
 use crate::config::ModelConfig;
@@ -74,12 +74,12 @@ impl Lstm {
     }
 
     /// The state behind a further step of `parts`; `before` are state and cell of every root, `roots` the one of each row.
-    fn next(self, tape: &mut Tape<'_>, before: Var, roots: &Arc<[u32]>, parts: &[Part<'_>]) -> Result<Var> {
+    fn next(self, tape: &mut Tape<'_>, before: Var, roots: &Indices, parts: &[Part<'_>]) -> Result<Var> {
         let state = self.state(tape, before)?;
         let cell = tape.columns(before, self.width, self.width)?;
-        let cell = tape.gather(cell, Arc::clone(roots))?;
+        let cell = tape.gather(cell, roots)?;
         let hidden = self.hidden.forward(tape, state, None)?;
-        let hidden = tape.gather(hidden, Arc::clone(roots))?;
+        let hidden = tape.gather(hidden, roots)?;
         let bias = self.input.bias(tape);
         let input = self.input.of_parts(tape, bias, parts)?;
         let gates = tape.add(input, hidden)?;
@@ -97,13 +97,13 @@ impl Lstm {
 #[derive(Debug)]
 struct Walks {
     /// The root of each walk.
-    roots: Arc<[u32]>,
+    roots: Indices,
     /// The `L` roots without a past.
-    lone: Arc<[u32]>,
+    lone: Indices,
     /// The walks of each root; one of its own for those without a past.
     groups: Ragged,
     /// Where these stand among the walks and, behind them, the lone roots.
-    order: Arc<[u32]>,
+    order: Indices,
 }
 
 impl Walks {
@@ -132,7 +132,7 @@ struct Steps<'a> {
     /// `[R + 1, Dm]`
     mite: Option<Var>,
     /// The row of each.
-    rows: &'a Arc<[u32]>,
+    rows: &'a Indices,
 }
 
 impl Cawn {
@@ -212,21 +212,21 @@ impl Cawn {
         let place_on = self.place[0].next(tape, place_start, &walks.roots, &[Part::shared(0, places, end_rows)])?;
         let place_back = self.place[1].first(tape, &[Part::own(0, places)])?;
         let place_back = self.place[1].state(tape, place_back)?; // [R, Dp]
-        let end_back = tape.gather(place_back, Arc::clone(end_rows))?;
+        let end_back = tape.gather(place_back, end_rows)?;
         let walked = tape.concat(&[on, back, place_on, end_back])?;
         if walks.lone.is_empty() {
             return Ok(walked);
         }
 
         // The start is also the end of those that lead nowhere.
-        let lone_rows: Arc<[u32]> = walks.lone.iter().map(|&root| root_rows[root as usize]).collect();
-        let own = tape.gather(start.own, Arc::clone(&walks.lone))?;
+        let lone_rows: Indices = walks.lone.iter().map(|&root| root_rows[root as usize]).collect();
+        let own = tape.gather(start.own, &walks.lone)?;
         let back = self.walk[1].first(tape, &self.parts(Steps { own, rows: &lone_rows, ..start }))?;
         let back = self.walk[1].state(tape, back)?; // [L, Dw]
         let on = self.walk[0].state(tape, walk_start)?;
-        let on = tape.gather(on, Arc::clone(&walks.lone))?;
+        let on = tape.gather(on, &walks.lone)?;
         let place_on = self.place[0].state(tape, place_start)?;
-        let place_on = tape.gather(place_on, Arc::clone(&walks.lone))?;
+        let place_on = tape.gather(place_on, &walks.lone)?;
         let end_back = tape.gather(place_back, lone_rows)?;
         let stayed = tape.concat(&[on, back, place_on, end_back])?;
         Ok(tape.stack(&[walked, stayed])?)
@@ -252,7 +252,7 @@ impl Model for Cawn {
         let walked = self.walked(tape, input, &walks)?;
         let mut x = self.join.forward(tape, walked, None)?; // [T + L, width]
         if !walks.lone.is_empty() {
-            x = tape.gather(x, Arc::clone(&walks.order))?;
+            x = tape.gather(x, &walks.order)?;
         }
         let x = self.block.forward(tape, x, x, &walks.groups, &walks.groups, dropout)?;
         let mean = tape.segment_mean(x, &walks.groups)?; // [2B, width]

@@ -31,7 +31,7 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoding;
-use hopedgn_tensor::{Activation, Dropout, ParameterId, Parameters, Tape, Var};
+use hopedgn_tensor::{Activation, Dropout, Indices, ParameterId, Parameters, Tape, Var};
 
 use super::Model;
 use crate::config::{ModelConfig, PairStart};
@@ -100,14 +100,14 @@ impl GlobalHopeDgn {
     /// The embedding of each asked pair, `[B, d]`.
     pub fn embed(&self, tape: &mut Tape<'_>, input: &GlobalInput, dropout: Dropout) -> Result<Var> {
         let lists = self.lists(tape, input)?; // [E, Dm]
-        let views = input.views.each_ref().map(|rows| tape.gather(lists, Arc::clone(rows)));
+        let views = input.views.each_ref().map(|rows| tape.gather(lists, rows));
         let [ours, theirs] = views;
         let views = tape.concat(&[ours?, theirs?])?; // [V, 2·Dm]
         let mut pairs = self.start(tape, input, lists)?; // [P₀, d]
         for ((place, layer), seen) in (0..).zip(&self.layers).zip(&input.layers) {
             pairs = layer.forward(tape, (pairs, views), seen, dropout.site(place))?; // [Pₗ, d]
         }
-        Ok(tape.gather(pairs, Arc::clone(&input.asked))?)
+        Ok(tape.gather(pairs, &input.asked)?)
     }
 
     /// The logit of each asked pair, `[B, 1]`.
@@ -138,12 +138,12 @@ impl GlobalHopeDgn {
             if let Some(nodes) = &input.nodes {
                 let (rows, beside) = nodes.chosen.as_ref().ok_or(Error::MissingInput)?;
                 let table = tape.table(&nodes.table);
-                let x = tape.gather(table, Arc::clone(rows))?; // [2·P₀, Dn]
+                let x = tape.gather(table, rows)?; // [2·P₀, Dn]
                 parts.push(tape.reshape(x, n_pairs, beside * nodes.table.cols())?);
             }
             if self.config.pair_start == PairStart::Types {
                 parts.push(tape.input(Arc::clone(&input.same)));
-                parts.push(tape.gather(lists, Arc::clone(&input.met))?); // [P₀, Dm]
+                parts.push(tape.gather(lists, &input.met)?); // [P₀, Dm]
             }
             Ok(tape.concat(&parts)?)
         })
@@ -174,7 +174,7 @@ impl Layer {
         seen: &PairLayer,
         dropout: Dropout,
     ) -> Result<Var> {
-        let own = tape.gather(pairs, Arc::clone(&seen.own))?; // [Pₗ, d]
+        let own = tape.gather(pairs, &seen.own)?; // [Pₗ, d]
         let second = tape.parameter(self.second);
         let sides = [self.first.forward(tape, pairs, None)?, tape.linear(pairs, second, None, None)?];
         let summed = gathered_sum(tape, sides, [&seen.sides[0], &seen.sides[1]])?; // [W, d]
@@ -184,7 +184,7 @@ impl Layer {
         let f2 = self.met[1].forward(tape, f2, None)?;
         let agg_met = tape.parameter(self.agg_met);
         let of_f2 = tape.linear(f2, agg_met, None, None)?;
-        let of_f2 = tape.gather(of_f2, Arc::clone(&seen.views))?; // [W, d]
+        let of_f2 = tape.gather(of_f2, &seen.views)?; // [W, d]
         let of_f1 = self.agg.forward(tape, f1, None)?;
         let phi = tape.add(of_f1, of_f2)?;
         let phi = tape.activate(phi, Activation::Gelu);
@@ -217,9 +217,9 @@ fn enliven(parameters: &mut Parameters) {
 /// What a sum is divided by at first.
 const USUAL_NODES: f32 = 24.0;
 
-fn gathered_sum(tape: &mut Tape<'_>, tables: [Var; 2], rows: [&Arc<[u32]>; 2]) -> Result<Var> {
-    let first = tape.gather(tables[0], Arc::clone(rows[0]))?;
-    let second = tape.gather(tables[1], Arc::clone(rows[1]))?;
+fn gathered_sum(tape: &mut Tape<'_>, tables: [Var; 2], rows: [&Indices; 2]) -> Result<Var> {
+    let first = tape.gather(tables[0], rows[0])?;
+    let second = tape.gather(tables[1], rows[1])?;
     Ok(tape.add(first, second)?)
 }
 

@@ -55,7 +55,7 @@ impl Patches {
             let Rows { table, chosen } = rows.as_ref().ok_or(Error::MissingInput)?;
             let mut x = tape.table(table);
             if let Some((rows, beside)) = chosen {
-                x = tape.gather(x, Arc::clone(rows))?;
+                x = tape.gather(x, rows)?;
                 x = tape.reshape(x, rows.len() / beside, beside * table.cols())?;
             }
             self.in_patches(tape, x, input)
@@ -77,11 +77,11 @@ impl Patches {
             // The projection is taken once for all tokens of a node.
             let rows = tape.shape(x).rows();
             let projected = channel.forward(tape, rows, |_| Ok(x))?; // [R, d]
-            return Ok(tape.gather(projected, Arc::clone(&input.rows))?);
+            return Ok(tape.gather(projected, &input.rows)?);
         }
         let n_patches = input.pairs.total();
         channel.forward(tape, n_patches, |tape| {
-            let x = tape.gather(x, Arc::clone(&input.rows))?; // [T or S·P, c]
+            let x = tape.gather(x, &input.rows)?; // [T or S·P, c]
             if input.is_padded {
                 let width = tape.shape(x).cols();
                 return Ok(tape.reshape(x, n_patches, self.patch * width)?);
@@ -110,7 +110,7 @@ impl Patches {
     fn in_patches(&self, tape: &mut Tape<'_>, x: Var, input: &PairInput) -> Result<Var> {
         let Some(places) = &input.places else { return Ok(x) };
         let (n_patches, width) = (input.pairs.total(), tape.shape(x).cols());
-        let placed = tape.scatter(x, Arc::clone(places), n_patches * self.patch)?;
+        let placed = tape.scatter(x, places, n_patches * self.patch)?;
         Ok(tape.reshape(placed, n_patches, self.patch * width)?)
     }
 }

@@ -23,7 +23,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ctdg::mite::{PairEncoding, SecondTime};
-use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Tensor, Var};
+use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Tensor, Var};
 use rayon::prelude::*;
 
 use super::Model;
@@ -60,9 +60,9 @@ struct Nodes<'a> {
     /// `[U, d]`, or `[N, d]` with `places` left out.
     values: Var,
     /// Where each node stands among the `U`.
-    places: Option<&'a Arc<[u32]>>,
+    places: Option<&'a Indices>,
     /// `[R + 1, Dm]`, and the row of each node.
-    mite: Option<(Var, &'a Arc<[u32]>)>,
+    mite: Option<(Var, &'a Indices)>,
     /// `[N, 8]`
     positions: Var,
 }
@@ -121,7 +121,7 @@ impl Pint {
             return Ok(memories);
         }
         // Rows of the memory are nodes.
-        let rows: Arc<[u32]> = recalled.waiting.iter().chain(&*recalled.quiet).copied().collect();
+        let rows: Indices = recalled.waiting.iter().chain(&*recalled.quiet).copied().collect();
         let nodes = Entries { len: rows.len(), nodes: Some(rows), edges: None, rows: None };
         let features = known.wide_nodes(tape, &nodes, self.config.d_out)?.ok_or(Error::MissingInput)?;
         Ok(tape.add(memories, features)?)

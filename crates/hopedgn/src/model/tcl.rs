@@ -20,7 +20,7 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoding;
-use hopedgn_tensor::{Dropout, ParameterId, Parameters, Ragged, Tape, Var};
+use hopedgn_tensor::{Dropout, Indices, ParameterId, Parameters, Ragged, Tape, Var};
 
 use super::Model;
 use crate::Result;
@@ -81,11 +81,11 @@ impl Tcl {
         let known = Known::new(tape, input, self.mite.map(|(mite, _)| mite))?;
         let nodes = known.nodes(tape, &sides.tokens)?; // [T, Dn]
         let edges = match known.edges(tape, &input.first)? {
-            Some(edges) => Some(tape.scatter(edges, Arc::clone(&sides.neighbors), n_tokens)?), // [T, De]
+            Some(edges) => Some(tape.scatter(edges, &sides.neighbors, n_tokens)?), // [T, De]
             None => None,
         };
         let ages = tape.input(Arc::clone(&input.first.ages)); // [F, 1]
-        let ages = tape.scatter(ages, Arc::clone(&sides.neighbors), n_tokens)?;
+        let ages = tape.scatter(ages, &sides.neighbors, n_tokens)?;
         let times = self.time.forward(tape, ages)?; // [T, Dt]
         let mut summands =
             vec![(self.node_channel, nodes), (self.edge_channel, edges), (self.time_channel, Some(times))];
@@ -115,11 +115,11 @@ impl Model for Tcl {
         let mut x = self.tokens(tape, input, &sides)?; // [T, d]
         for (block, place) in self.blocks.iter().zip((0..).step_by(2)) {
             x = block.forward(tape, x, x, &sides.groups, &sides.groups, dropout.site(place))?;
-            let other = tape.gather(x, Arc::clone(&sides.partners))?; // [T, d]
+            let other = tape.gather(x, &sides.partners)?; // [T, d]
             let (mut lookers, mut groups) = (x, &sides.groups);
             if place / 2 + 1 == self.blocks.len() as u64 {
                 // Of what comes out at the end, only the roots' rows are read.
-                (lookers, groups) = (tape.gather(x, Arc::clone(&sides.roots))?, &one_each); // [2B, d]
+                (lookers, groups) = (tape.gather(x, &sides.roots)?, &one_each); // [2B, d]
             }
             x = block.forward(tape, lookers, other, groups, &sides.partner_groups, dropout.site(place + 1))?;
         }
@@ -137,11 +137,11 @@ struct Sides {
     groups: Ragged,
     tokens: Entries,
     /// The token of each root.
-    roots: Arc<[u32]>,
+    roots: Indices,
     /// The token of each neighbour.
-    neighbors: Arc<[u32]>,
+    neighbors: Indices,
     /// For each side in turn, the tokens of the other side of its pair.
-    partners: Arc<[u32]>,
+    partners: Indices,
     partner_groups: Ragged,
 }
 
@@ -149,7 +149,7 @@ impl Sides {
     fn of(input: &HopInput) -> Self {
         let (roots, first) = (&input.roots, &input.first.entries);
         let (groups, order) = input.sequences();
-        let in_order = |of_roots: &Option<Arc<[u32]>>, of_first: &Option<Arc<[u32]>>| {
+        let in_order = |of_roots: &Option<Indices>, of_first: &Option<Indices>| {
             let (of_roots, of_first) = (of_roots.as_ref()?, of_first.as_ref()?);
             let pick =
                 |&at: &u32| of_roots.get(at as usize).copied().unwrap_or_else(|| of_first[at as usize - roots.len]);

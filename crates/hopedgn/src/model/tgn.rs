@@ -21,10 +21,8 @@
 //! # MITE
 //! Stands behind the memory of every node wherever that enters the layer.
 
-use std::sync::Arc;
-
 use ctdg::mite::PairEncoding;
-use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
+use hopedgn_tensor::{Dropout, Indices, Parameters, Tape, Var};
 
 use super::Model;
 use crate::config::{ModelConfig, ModelName};
@@ -103,9 +101,9 @@ impl Tgn {
         known: &Known<'_>,
         entries: &Entries,
         nodes: Var,
-        places: &Arc<[u32]>,
+        places: &Indices,
     ) -> Result<Var> {
-        let mut below = tape.gather(nodes, Arc::clone(places))?;
+        let mut below = tape.gather(nodes, places)?;
         if let Some(features) = known.wide_nodes(tape, entries, self.config.d_out)? {
             below = tape.add(below, features)?;
         }

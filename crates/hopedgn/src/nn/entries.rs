@@ -1,8 +1,6 @@
 //! What a model over hops knows of the entries of a hop before any layer of its own.
 
-use std::sync::Arc;
-
-use hopedgn_tensor::{Tape, Var};
+use hopedgn_tensor::{Indices, Tape, Var};
 
 use super::{MiteEmbedding, zeros};
 use crate::encode::{Entries, Hop, HopInput};
@@ -66,8 +64,8 @@ impl<'a> Known<'a> {
     }
 }
 
-fn gather(tape: &mut Tape<'_>, table: Option<Var>, rows: Option<&Arc<[u32]>>) -> Result<Option<Var>> {
+fn gather(tape: &mut Tape<'_>, table: Option<Var>, rows: Option<&Indices>) -> Result<Option<Var>> {
     let Some(table) = table else { return Ok(None) };
     let rows = rows.ok_or(Error::MissingInput)?;
-    Ok(Some(tape.gather(table, Arc::clone(rows))?))
+    Ok(Some(tape.gather(table, rows)?))
 }

@@ -1,8 +1,6 @@
 //! Linear layers over parts that stand side by side, where many rows share a part.
 
-use std::sync::Arc;
-
-use hopedgn_tensor::{Tape, Var};
+use hopedgn_tensor::{Indices, Tape, Var};
 
 use super::Linear;
 use crate::{Error, Result};
@@ -15,7 +13,7 @@ pub(crate) struct Part<'a> {
     /// Their values, `[distinct rows, columns]`.
     pub(crate) values: Var,
     /// The distinct row of each row; without it, they are the rows.
-    pub(crate) places: Option<&'a Arc<[u32]>>,
+    pub(crate) places: Option<&'a Indices>,
 }
 
 impl<'a> Part<'a> {
@@ -25,7 +23,7 @@ impl<'a> Part<'a> {
     }
 
     /// Columns that row `i` has in common with all of the same `places[i]`.
-    pub(crate) fn shared(first: usize, values: Var, places: &'a Arc<[u32]>) -> Self {
+    pub(crate) fn shared(first: usize, values: Var, places: &'a Indices) -> Self {
         Self { first, values, places: Some(places) }
     }
 }
@@ -41,7 +39,7 @@ impl Linear {
             let bias = if sum.is_none() { Some(bias) } else { None };
             let mut product = tape.linear(values, columns, bias, None)?;
             if let Some(places) = places {
-                product = tape.gather(product, Arc::clone(places))?;
+                product = tape.gather(product, places)?;
             }
             sum = Some(match sum {
                 Some(sum) => tape.add(sum, product)?,

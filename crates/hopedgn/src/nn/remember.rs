@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hopedgn_tensor::{Activation, Tape, Var};
+use hopedgn_tensor::{Activation, Indices, Tape, Var};
 
 use super::{Layers, Linear, TimeEncoding};
 use crate::config::ModelConfig;
@@ -90,7 +90,7 @@ impl Remember {
             parts.push(tape.recall(values, quiet)?);
         }
         let nodes = tape.stack(&parts)?;
-        Ok((recalled, nodes, tape.gather(nodes, Arc::clone(&recalled.roots))?))
+        Ok((recalled, nodes, tape.gather(nodes, &recalled.roots)?))
     }
 
     /// Leaves behind what the events of the batch are remembered by, if they are to be. `nodes` are the values of all
@@ -99,17 +99,17 @@ impl Remember {
         let Some(recalled) = &input.recalled else { return Ok(()) };
         let Some(consumed) = &recalled.consumed else { return Ok(()) };
         if !consumed.taken.is_empty() {
-            let taken = tape.gather(nodes, Arc::clone(&consumed.taken))?;
+            let taken = tape.gather(nodes, &consumed.taken)?;
             tape.keep(&recalled.values, &consumed.taken_nodes, taken)?;
         }
-        let own: Arc<[u32]> = consumed.own.iter().map(|&root| recalled.roots[root as usize]).collect();
+        let own: Indices = consumed.own.iter().map(|&root| recalled.roots[root as usize]).collect();
         let own = tape.gather(nodes, own)?; // [M, d]
-        let partner = tape.gather(partners, Arc::clone(&consumed.partner))?; // [M, d]
+        let partner = tape.gather(partners, &consumed.partner)?; // [M, d]
         let rested = tape.input(Arc::clone(&consumed.rested));
         let mut message = vec![own, partner, self.time.forward(tape, rested)?];
         if let Some(table) = &input.edges {
             let table = tape.table(table);
-            message.push(tape.gather(table, Arc::clone(&consumed.events))?);
+            message.push(tape.gather(table, &consumed.events)?);
         }
         let message = tape.concat(&message)?; // [M, message]
         Ok(tape.keep(&recalled.messages, &consumed.nodes, message)?)

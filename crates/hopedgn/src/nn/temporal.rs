@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use hopedgn_tensor::{Activation, AttentionForm, Dropout, Heads, ParameterId, Ragged, Tape, Var};
+use hopedgn_tensor::{Activation, AttentionForm, Dropout, Heads, Indices, ParameterId, Ragged, Tape, Var};
 
 use super::{Layers, Linear, Norm, TimeEncoding, zeros};
 use crate::Result;
@@ -55,7 +55,7 @@ pub(crate) struct Attended<'a> {
 /// What nodes without neighbours see.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Instead<'a> {
-    nodes: &'a Arc<[u32]>,
+    nodes: &'a Indices,
     /// `[nodes, K]`
     keys: Var,
 }
@@ -103,7 +103,7 @@ impl TemporalAttention {
         let mut seen = tape.attention(asked, keys, keys, &one_each, groups, form)?; // [N, H·K]
         if let Some(Instead { nodes, keys }) = instead {
             let beside = tape.concat(&vec![keys; self.query.len()])?;
-            let placed = tape.scatter(beside, Arc::clone(nodes), n_nodes)?;
+            let placed = tape.scatter(beside, nodes, n_nodes)?;
             seen = tape.add(seen, placed)?;
         }
         let width = tape.shape(keys).cols();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Case;
 use crate::init::{self, Uniform};
 use crate::{
-    Activation, AttentionForm, Bank, BlockVars, Dropout, EncoderForm, Heads, Mode, Ragged, Result, Shape, Slots, Tape,
-    Tensor, Var,
+    Activation, AttentionForm, Bank, BlockVars, Dropout, EncoderForm, Heads, Indices, Mode, Ragged, Result, Shape,
+    Slots, Tape, Tensor, Var,
 };
 
 pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
@@ -35,15 +35,13 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
         let ages = tape.input(ages.clone());
         tape.linear(ages, x[0], Some(x[1]), Some(Activation::Cos))
     }));
-    let picked: Arc<[u32]> = (0..400_u32).map(|i| i * i % 90).collect();
-    let places: Arc<[u32]> = (0..400_u32).map(|i| i * 7 % 450).collect();
-    let in_order: Arc<[u32]> = (0..400_u32).map(|i| i + i / 9).collect();
-    cases.push(Case::new("gather", vec![matrix(random, 90, 7)], move |tape, x| tape.gather(x[0], Arc::clone(&picked))));
-    cases.push(Case::new("scatter", vec![matrix(random, 400, 7)], move |tape, x| {
-        tape.scatter(x[0], Arc::clone(&places), 450)
-    }));
+    let picked: Indices = (0..400_u32).map(|i| i * i % 90).collect();
+    let places: Indices = (0..400_u32).map(|i| i * 7 % 450).collect();
+    let in_order: Indices = (0..400_u32).map(|i| i + i / 9).collect();
+    cases.push(Case::new("gather", vec![matrix(random, 90, 7)], move |tape, x| tape.gather(x[0], &picked)));
+    cases.push(Case::new("scatter", vec![matrix(random, 400, 7)], move |tape, x| tape.scatter(x[0], &places, 450)));
     cases.push(Case::new("scatter, in order", vec![matrix(random, 400, 7)], move |tape, x| {
-        tape.scatter(x[0], Arc::clone(&in_order), 450)
+        tape.scatter(x[0], &in_order, 450)
     }));
     cases.push(Case::new("reshape", vec![matrix(random, 40, 6)], |tape, x| tape.reshape(x[0], 20, 12)));
     cases.push(Case::new("repeat row", vec![vector(random, 33)], |tape, x| tape.repeat_row(x[0], 700)));
@@ -277,8 +275,8 @@ fn form(heads: usize, shared: bool, rate: f32) -> Result<AttentionForm> {
 /// Keeps, recalls and computes with what was recalled, before and after it was overwritten.
 fn bank(random: &mut impl Uniform) -> Case {
     let start: Vec<f32> = matrix(random, 90, 11).values().to_vec();
-    let rows: Arc<[u32]> = (0..40_u32).map(|i| i * 7 % 90).collect();
-    let asked: Arc<[u32]> = (0..120_u32).map(|i| i * i % 90).collect();
+    let rows: Indices = (0..40_u32).map(|i| i * 7 % 90).collect();
+    let asked: Indices = (0..120_u32).map(|i| i * i % 90).collect();
     let inputs = vec![matrix(random, 40, 11), matrix(random, 120, 11)];
     Case::on_device("bank", inputs, move |device, tape, x| {
         let bank = Bank::zeros(device, 90, 11)?;

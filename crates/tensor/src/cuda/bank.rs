@@ -7,7 +7,7 @@ use super::linear::size;
 use super::memory::Buffer;
 use super::record::Record;
 use super::rows::pick;
-use crate::{Result, Shape};
+use crate::{Indices, Result, Shape};
 
 impl Context {
     /// Memory for `count` zeros, whatever thread asks.
@@ -42,7 +42,7 @@ impl Context {
 
 impl Record<'_> {
     /// Copies of `rows`, as a constant; they have been checked.
-    pub(crate) fn recall(&mut self, from: &Buffer, rows: &Arc<[u32]>, shape: Shape) -> Result<usize> {
+    pub(crate) fn recall(&mut self, from: &Buffer, rows: &Indices, shape: Shape) -> Result<usize> {
         self.check()?;
         let out = self.cuda.floats(shape.len())?;
         let indices = self.indices(rows)?;
@@ -51,7 +51,7 @@ impl Record<'_> {
     }
 
     /// Writes the rows of `values` to `rows`, which are all different.
-    pub(crate) fn keep(&mut self, to: &Buffer, rows: &Arc<[u32]>, values: usize) -> Result<()> {
+    pub(crate) fn keep(&mut self, to: &Buffer, rows: &Indices, values: usize) -> Result<()> {
         self.check()?;
         let (n, cols) = (self.shape(values).len(), self.shape(values).cols());
         let indices = self.indices(rows)?;

@@ -26,7 +26,7 @@ const SOURCE: &str = concat!(
 );
 
 /// Every kernel of the source.
-pub(super) const KERNELS: [&str; 59] = [
+pub(super) const KERNELS: [&str; 61] = [
     "to_elem",
     "add_to",
     "gather",

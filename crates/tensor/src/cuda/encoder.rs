@@ -197,7 +197,7 @@ impl Stack {
     /// How attention is cut: its kernel, its grid, the step of a row in shared memory.
     fn cut(&self, precision: Precision, is_back: bool) -> (&'static str, Grid, u32) {
         let width = self.d_model / self.n_heads;
-        let longest = self.batch.ranges().map(|range| range.len()).max().unwrap_or(0);
+        let longest = self.batch.longest();
         let pick = |forward: &'static str, backward| if is_back { backward } else { forward };
         let n_tiles = if is_back { 4 } else { 3 };
         let (name, threads, step, bytes) = if precision == Precision::F32 {

@@ -248,11 +248,11 @@ impl Context {
         Ok(buffer)
     }
 
-    /// Copies `values` to where the card reads them by itself; any thread may do so ahead of their use.
+    /// Copies `parts`, one behind another, to where the card reads them by itself; any thread may do so ahead of their use.
     #[expect(unsafe_code, reason = "plain numbers as bytes")]
-    pub(crate) fn stage(self: &Arc<Self>, values: &[f32]) -> Result<Staged> {
+    pub(crate) fn stage<T: Copy>(self: &Arc<Self>, parts: &[&[T]]) -> Result<Staged> {
         self.enter()?;
-        let bytes = size_of_val(values);
+        let bytes = parts.iter().map(|part| size_of_val(*part)).sum::<usize>();
         let fits = |(memory, _): &(Pinned, Event)| (bytes..=2 * bytes.max(1 << 20)).contains(&memory.size);
         let found = {
             let mut spare = self.spare();
@@ -263,8 +263,15 @@ impl Context {
             None => (Pinned::new(rounded(bytes))?, Event::new()?),
         };
         read.wait()?;
-        // SAFETY: there is room for the bytes, and the card has read what was there.
-        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), memory.ptr as *mut u8, bytes) };
+        let mut to = memory.ptr as *mut u8;
+        for part in parts {
+            let bytes = size_of_val(*part);
+            // SAFETY: there is room for the bytes of all parts, and the card has read what was there.
+            unsafe {
+                std::ptr::copy_nonoverlapping(part.as_ptr().cast::<u8>(), to, bytes);
+                to = to.add(bytes);
+            }
+        }
         Ok(Staged { cuda: Arc::clone(self), memory: Some((memory, read)), bytes })
     }
 

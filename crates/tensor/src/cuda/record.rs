@@ -4,11 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use super::attend::Known;
 use super::context::{Context, args};
-use super::linear::size;
 use super::memory::Buffer;
 use super::resident::Resident;
+use super::rows::starts;
 use super::side::Lane;
-use crate::{Error, Precision, Ragged, Result, Shape, Tensor};
+use crate::{Error, Indices, Precision, Ragged, Result, Shape, Tensor};
 
 /// Values of a forward pass on the card. Its places are those of the tape's variables.
 pub(crate) struct Record<'p> {
@@ -18,7 +18,7 @@ pub(crate) struct Record<'p> {
     used: Vec<Option<usize>>,
     frozen: bool,
     /// Row numbers that are on the card already: channels of a model share theirs.
-    indices: Vec<(Arc<[u32]>, Arc<Buffer>)>,
+    indices: Vec<(Indices, Arc<Buffer>)>,
     /// And where sequences and groups begin.
     starts: Vec<(Ragged, Arc<Buffer>)>,
     groups: Vec<Known>,
@@ -155,14 +155,15 @@ impl<'p> Record<'p> {
         var
     }
 
-    /// Row numbers on the card.
-    pub(super) fn indices(&mut self, indices: &Arc<[u32]>) -> Result<Arc<Buffer>> {
-        if let Some((_, known)) = self.indices.iter().find(|(known, _)| Arc::ptr_eq(known, indices)) {
+    /// Row numbers on the card; with what was staged behind them, if it was.
+    pub(super) fn indices(&mut self, indices: &Indices) -> Result<Arc<Buffer>> {
+        if let Some((_, known)) = self.indices.iter().find(|(known, _)| known.is_same(indices)) {
             return Ok(Arc::clone(known));
         }
-        let uploaded = self.cuda.upload(indices)?;
-        self.indices.push((Arc::clone(indices), Arc::clone(&uploaded)));
-        Ok(uploaded)
+        let staged = indices.staged().filter(|ready| ready.staged.is_for(&self.cuda));
+        let brought = staged.map_or_else(|| self.cuda.upload(indices), |ready| self.cuda.bring(&ready.staged))?;
+        self.indices.push((indices.clone(), Arc::clone(&brought)));
+        Ok(brought)
     }
 
     /// Where sequences begin, and the last one ends, on the card.
@@ -170,10 +171,10 @@ impl<'p> Record<'p> {
         if let Some((_, known)) = self.starts.iter().find(|(known, _)| known.is_same(batch)) {
             return Ok(Arc::clone(known));
         }
-        let starts: Vec<u32> = batch.offsets().iter().map(|&at| size(at)).collect();
-        let uploaded = self.cuda.upload(&starts)?;
-        self.starts.push((batch.clone(), Arc::clone(&uploaded)));
-        Ok(uploaded)
+        let staged = batch.staged().filter(|staged| staged.is_for(&self.cuda));
+        let brought = staged.map_or_else(|| self.cuda.upload(&starts(batch)), |staged| self.cuda.bring(staged))?;
+        self.starts.push((batch.clone(), Arc::clone(&brought)));
+        Ok(brought)
     }
 
     pub(super) fn known_groups(&mut self) -> &mut Vec<Known> {

@@ -4,38 +4,65 @@ use std::sync::Arc;
 
 use super::context::{Context, Grid, args};
 use super::linear::{add_column_sums, size};
-use super::memory::Buffer;
+use super::memory::{Buffer, Staged};
 use super::record::{Back, Record, Target};
 use super::side::Lane;
-use crate::{Error, Result, Shape};
+use crate::indices::StagedIndices;
+use crate::{Error, Indices, Ragged, Result, Shape};
 
-/// For each of `n_rows` targets the positions in `indices` that name it, in order: where each list begins, and the
-/// lists.
-fn lists(indices: &[u32], n_rows: usize) -> (Vec<u32>, Vec<u32>) {
-    let mut starts = vec![0_u32; n_rows + 1];
-    for &index in indices {
-        starts[index as usize + 1] += 1;
-    }
-    for row in 0..n_rows {
-        starts[row + 1] += starts[row];
-    }
-    let mut next = starts.clone();
-    let mut positions = vec![0_u32; indices.len()];
-    for (position, &index) in (0..).zip(indices) {
-        let place = &mut next[index as usize];
-        positions[*place as usize] = position;
-        *place += 1;
-    }
-    (starts, positions)
+/// Where each row is named, on the card.
+struct Lists {
+    starts: u64,
+    positions: u64,
+    #[expect(dead_code, reason = "what keeps them there")]
+    memory: [Arc<Buffer>; 2],
 }
 
-/// Sums rows of `from` into those that `indices` name, always in the same order.
-fn put(cuda: &Arc<Context>, from: u64, indices: &[u32], n_rows: usize, cols: usize, to: Target) -> Result<()> {
-    let (starts, positions) = lists(indices, n_rows);
-    let (starts, positions) = (cuda.upload(&starts)?, cuda.upload(&positions)?);
-    let (n, add) = (n_rows * cols, u32::from(to.add));
-    let arguments = args![from, starts.ptr(), positions.ptr(), to.ptr, size(cols), size(n_rows), add];
-    cuda.each("put", n, arguments)
+impl Lists {
+    /// Those that came with the numbers, or else fresh ones.
+    fn new(cuda: &Arc<Context>, indices: &Indices, brought: &Arc<Buffer>, n_rows: usize) -> Result<Self> {
+        let staged = indices.staged().filter(|ready| ready.staged.is_for(cuda) && ready.lists_of == Some(n_rows));
+        if staged.is_some() {
+            let starts = brought.ptr() + 4 * indices.len() as u64;
+            let positions = starts + 4 * (n_rows as u64 + 1);
+            return Ok(Self { starts, positions, memory: [Arc::clone(brought), Arc::clone(brought)] });
+        }
+        let (starts, positions) = indices.lists(n_rows);
+        let memory = [cuda.upload(&starts)?, cuda.upload(&positions)?];
+        Ok(Self { starts: memory[0].ptr(), positions: memory[1].ptr(), memory })
+    }
+
+    /// Sums rows of `from` into those that they are to go to, always in the same order.
+    fn put(&self, cuda: &Arc<Context>, from: u64, n_rows: usize, cols: usize, to: Target) -> Result<()> {
+        let (n, add) = (n_rows * cols, u32::from(to.add));
+        let arguments = args![from, self.starts, self.positions, to.ptr, size(cols), size(n_rows), add];
+        cuda.each("put", n, arguments)
+    }
+}
+
+impl Context {
+    /// Copies `indices` to where the card reads them by itself; with their lists, if they are rows of so many.
+    pub(crate) fn stage_indices(self: &Arc<Self>, indices: &Indices, lists_of: Option<usize>) -> Result<StagedIndices> {
+        let staged = match lists_of {
+            Some(n_rows) => {
+                indices.check("stage", n_rows)?;
+                let (starts, positions) = indices.lists(n_rows);
+                self.stage(&[indices, &starts, &positions])?
+            }
+            None => self.stage::<u32>(&[indices])?,
+        };
+        Ok(StagedIndices { staged, lists_of })
+    }
+
+    /// The same of where sequences begin.
+    pub(crate) fn stage_starts(self: &Arc<Self>, batch: &Ragged) -> Result<Staged> {
+        self.stage(&[&starts(batch)])
+    }
+}
+
+/// Where sequences begin, and the last one ends, as the card counts.
+pub(super) fn starts(batch: &Ragged) -> Vec<u32> {
+    batch.offsets().iter().map(|&at| size(at)).collect()
 }
 
 pub(super) fn pick(cuda: &Arc<Context>, from: u64, indices: &Buffer, n: usize, cols: usize, to: u64) -> Result<()> {
@@ -43,7 +70,7 @@ pub(super) fn pick(cuda: &Arc<Context>, from: u64, indices: &Buffer, n: usize, c
 }
 
 impl Record<'_> {
-    pub(crate) fn gather(&mut self, x: usize, indices: Arc<[u32]>) -> Result<usize> {
+    pub(crate) fn gather(&mut self, x: usize, indices: Indices) -> Result<usize> {
         self.check()?;
         let (rows, cols) = (self.shape(x).rows(), self.shape(x).cols());
         let out = self.cuda.floats(indices.len() * cols)?;
@@ -52,23 +79,27 @@ impl Record<'_> {
         let shape = Shape::Matrix(indices.len(), cols);
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| match back.target(x)? {
             None => Ok(()),
-            Some(target) => put(back.cuda(), grad.ptr(), &indices, rows, cols, target),
+            Some(target) => {
+                let lists = Lists::new(back.cuda(), &indices, &uploaded, rows)?;
+                lists.put(back.cuda(), grad.ptr(), rows, cols, target)
+            }
         };
         Ok(self.push(&[x], shape, out, backward))
     }
 
-    pub(crate) fn scatter(&mut self, x: usize, indices: Arc<[u32]>, n_rows: usize) -> Result<usize> {
+    pub(crate) fn scatter(&mut self, x: usize, indices: Indices, n_rows: usize) -> Result<usize> {
         self.check()?;
         let cols = self.shape(x).cols();
         let out = self.cuda.floats(n_rows * cols)?;
         let uploaded = self.indices(&indices)?;
-        if indices.is_sorted_by(|one, next| one < next) {
+        if indices.is_rising() {
             // No row gets two: each is written where it goes.
             let n = indices.len() * cols;
             self.cuda.fill_zero(out.ptr(), 4 * n_rows * cols)?;
             self.cuda.each("spread", n, args![self.ptr(x), uploaded.ptr(), out.ptr(), size(cols), n as u64])?;
         } else {
-            put(&self.cuda, self.ptr(x), &indices, n_rows, cols, Target { ptr: out.ptr(), add: false })?;
+            let lists = Lists::new(&self.cuda, &indices, &uploaded, n_rows)?;
+            lists.put(&self.cuda, self.ptr(x), n_rows, cols, Target { ptr: out.ptr(), add: false })?;
         }
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
             let picked = back.cuda().floats(indices.len() * cols)?;
@@ -170,12 +201,5 @@ mod tests {
     fn parts_stand_one_behind_another() {
         let four = super::Four::new(&[7, 8, 9], 10, |part| part);
         assert_eq!((four.parts, four.ends), ([Some(7), Some(8), Some(9), None], [17, 25, 34, 34]));
-    }
-
-    #[test]
-    fn lists_name_every_position_once_in_order() {
-        let (starts, positions) = super::lists(&[2, 0, 2, 3, 2, 0], 5);
-        assert_eq!(starts, [0, 2, 2, 5, 6, 6]);
-        assert_eq!(positions, [1, 5, 0, 2, 4, 3]);
     }
 }

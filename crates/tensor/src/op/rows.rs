@@ -1,18 +1,16 @@
 //! Rows picked, put down, repeated and cut anew: gather, scatter, repeat, reshape.
 
-use std::sync::Arc;
-
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
-use crate::{Error, Result, Shape, Tape, Tensor, Threads, Var};
+use crate::{Indices, Result, Shape, Tape, Tensor, Threads, Var};
 
 impl Tape<'_> {
     /// Row `indices[i]` of `x` `[M, D]` as row `i`, `[indices, D]`.
-    pub fn gather(&mut self, x: Var, indices: impl Into<Arc<[u32]>>) -> Result<Var> {
+    pub fn gather(&mut self, x: Var, indices: impl Into<Indices>) -> Result<Var> {
         let indices = indices.into();
         let Shape::Matrix(rows, cols) = self.shape(x) else { return Err(self.misfit("gather", "x", x, "[M, D]")) };
-        check_indices("gather", &indices, rows)?;
+        indices.check("gather", rows)?;
         if let Some(record) = self.record() {
             return record.gather(x.0, indices).map(Var);
         }
@@ -26,13 +24,13 @@ impl Tape<'_> {
     }
 
     /// Row `i` of `x` `[indices, D]` added to row `indices[i]` of zeros, `[n_rows, D]`.
-    pub fn scatter(&mut self, x: Var, indices: impl Into<Arc<[u32]>>, n_rows: usize) -> Result<Var> {
+    pub fn scatter(&mut self, x: Var, indices: impl Into<Indices>, n_rows: usize) -> Result<Var> {
         let indices = indices.into();
         let cols = self.shape(x).cols();
         if self.shape(x) != Shape::Matrix(indices.len(), cols) {
             return Err(self.misfit("scatter", "x", x, format_args!("[{}, D]", indices.len())));
         }
-        check_indices("scatter", &indices, n_rows)?;
+        indices.check("scatter", n_rows)?;
         if let Some(record) = self.record() {
             return record.scatter(x.0, indices, n_rows).map(Var);
         }
@@ -73,13 +71,6 @@ impl Tape<'_> {
             sink.add(x, |sum| at.threads.sum_rows(n_rows, sum, |i, sums| add_to(sums, row(i))));
         };
         Ok(self.push(&[x], Tensor::from_parts(Shape::Matrix(n_rows, cols), values), backward))
-    }
-}
-
-pub(crate) fn check_indices(operation: &'static str, indices: &[u32], rows: usize) -> Result<()> {
-    match indices.iter().position(|&index| index as usize >= rows) {
-        None => Ok(()),
-        Some(position) => Err(Error::Index { operation, position, index: indices[position], rows }),
     }
 }
 

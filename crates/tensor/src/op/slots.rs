@@ -45,8 +45,7 @@ impl Tape<'_> {
         if self.shape(x) != Shape::Matrix(n, 1) {
             return Err(self.misfit("slots", "x", x, format_args!("[{n}, 1]")));
         }
-        let longest = lists.ranges().map(|list| list.len()).max().unwrap_or(0);
-        if slots.lists == 0 || !lists.len().is_multiple_of(slots.lists) || longest > slots.places {
+        if slots.lists == 0 || !lists.len().is_multiple_of(slots.lists) || lists.longest() > slots.places {
             let needed = format!(
                 "rows of {} lists with at most {} values each, out of {}",
                 slots.lists,

@@ -7,8 +7,8 @@ use rayon::ThreadPoolBuilder;
 use crate::chunks::{self, Chunks};
 use crate::testkit::{matrix, vector};
 use crate::{
-    Activation, AttentionForm, Bank, Device, Dropout, Gradients, Heads, Mode, ParameterId, Parameters, Ragged, Result,
-    Tape, Tensor, Var,
+    Activation, AttentionForm, Bank, Device, Dropout, Gradients, Heads, Indices, Mode, ParameterId, Parameters, Ragged,
+    Result, Tape, Tensor, Var,
 };
 
 const D: usize = 12;
@@ -36,7 +36,7 @@ impl Model {
 
     fn loss(&self, tape: &mut Tape<'_>, bank: &Bank) -> Result<(Var, Vec<f32>)> {
         let w: Vec<Var> = self.ids.iter().map(|&id| tape.parameter(id)).collect();
-        let nodes: Arc<[u32]> = (0..ROWS).collect();
+        let nodes: Indices = (0..ROWS).collect();
         let dropout = Dropout::new(0.1, 3, Mode::Train)?;
         let x = tape.gather(w[4], (0..ROWS).map(|i| i * i % 90).collect::<Vec<_>>())?;
         let h = tape.recall(bank, &nodes)?;
