@@ -112,7 +112,7 @@ impl<'a> PairScorer<'a> {
         wanted: Wanted,
     ) -> Result<Vec<f32>> {
         self.look_up(queries, 0);
-        let input = staged(weights.device(), self.past.remembered(&self.tokens, queries, memory, events)?, false)?;
+        let input = self.past.remembered(&self.tokens, queries, memory, events)?;
         Ok(weights.evaluate(&[input], |tape, input| self.past.forward(tape, input, wanted))?.concat())
     }
 
@@ -129,7 +129,7 @@ impl<'a> PairScorer<'a> {
     /// Asks for one step against the mean loss of a lesson, of which `memory` remembers the events.
     pub fn learn(&mut self, learner: &mut Learner, lesson: &Lesson<'_>, memory: Option<&mut Memory<'_>>) -> Result<()> {
         if let Some(memory) = memory {
-            let piece = self.remembered(learner.weights().device(), lesson, memory)?;
+            let piece = self.remembered(lesson, memory)?;
             return learner.step(&[piece], |tape, piece| piece.loss(self.past.model, tape, lesson.queries.len()));
         }
         let chunks = self.chunks(learner.weights().device(), lesson);
@@ -146,7 +146,7 @@ impl<'a> PairScorer<'a> {
     ) -> Result<(f64, Gradients)> {
         let n_pairs = lesson.queries.len();
         if let Some(memory) = memory {
-            let piece = self.remembered(learner.weights().device(), lesson, memory)?;
+            let piece = self.remembered(lesson, memory)?;
             return learner.differentiate(&[piece], |tape, piece| piece.loss(self.past.model, tape, n_pairs));
         }
         let chunks = self.chunks(learner.weights().device(), lesson);
@@ -184,11 +184,11 @@ impl<'a> PairScorer<'a> {
     }
 
     /// A lesson that a memory takes part in: one piece, since all pairs read the same nodes.
-    fn remembered(&mut self, device: &Device, lesson: &Lesson<'_>, memory: &mut Memory<'_>) -> Result<Piece> {
+    fn remembered(&mut self, lesson: &Lesson<'_>, memory: &mut Memory<'_>) -> Result<Piece> {
         self.look_up(lesson.queries, lesson.draws());
         let input = self.past.remembered(&self.tokens, lesson.queries, memory, lesson.events)?;
         let seed = lesson.dropout.fork(0).next_u64();
-        Ok(Piece { input: staged(device, input, true)?, targets: lesson.targets.to_vec(), seed })
+        Ok(Piece { input, targets: lesson.targets.to_vec(), seed })
     }
 }
 

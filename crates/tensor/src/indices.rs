@@ -22,13 +22,37 @@ struct Inner {
     staged: OnceLock<StagedIndices>,
 }
 
-/// The numbers on their way to a card, and perhaps behind them where each number stands: [`Indices::lists`].
+/// The numbers on their way to a card, and perhaps behind them where each number stands.
 #[derive(Debug)]
 pub(crate) struct StagedIndices {
     pub(crate) staged: Staged,
-    /// Of how many rows the lists are.
-    pub(crate) lists_of: Option<usize>,
+    pub(crate) lists: Option<ListSizes>,
 }
+
+/// For each of some rows the positions at which numbers name it, in order.
+#[derive(Debug)]
+pub(crate) struct Lists {
+    /// Where each list begins, and the last one ends.
+    pub(crate) starts: Vec<u32>,
+    pub(crate) positions: Vec<u32>,
+    /// Where lists are long, all are cut into pieces, and `starts` is of those: the first piece of each row, and behind
+    /// the last. Empty where none is long.
+    pub(crate) pieces: Vec<u32>,
+}
+
+/// How large [`Lists`] are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ListSizes {
+    pub(crate) rows: usize,
+    /// Lists, or pieces of them.
+    pub(crate) lists: usize,
+    pub(crate) positions: usize,
+    /// Whether they are pieces.
+    pub(crate) is_cut: bool,
+}
+
+/// Positions of a list, or a piece of one, that are summed one after another.
+const PIECE: u32 = 1024;
 
 impl Indices {
     /// Whether each is larger than the one before it.
@@ -45,12 +69,13 @@ impl Indices {
         Err(Error::Index { operation, position, index: self[position], rows })
     }
 
-    /// For each of `n_rows` rows the positions at which it is named, in order: where each list begins, and the lists.
-    pub(crate) fn lists(&self, n_rows: usize) -> (Vec<u32>, Vec<u32>) {
+    /// Where each of `n_rows` rows is named.
+    pub(crate) fn lists(&self, n_rows: usize) -> Lists {
         let mut starts = vec![0_u32; n_rows + 1];
         for &index in self.iter() {
             starts[index as usize + 1] += 1;
         }
+        let is_long = starts.iter().copied().fold(0, u32::max) > PIECE;
         for row in 0..n_rows {
             starts[row + 1] += starts[row];
         }
@@ -61,7 +86,8 @@ impl Indices {
             positions[*place as usize] = position;
             *place += 1;
         }
-        (starts, positions)
+        let lists = Lists { starts, positions, pieces: Vec::new() };
+        if is_long { lists.cut() } else { lists }
     }
 
     /// Whether they are clones of one another; those that are not may still be equal.
@@ -75,6 +101,33 @@ impl Indices {
 
     pub(crate) fn set_staged(&self, staged: StagedIndices) {
         let _ = self.0.staged.set(staged);
+    }
+}
+
+impl Lists {
+    fn cut(self) -> Self {
+        let (mut starts, mut pieces, mut n_pieces) = (Vec::new(), Vec::with_capacity(self.starts.len()), 0);
+        for list in self.starts.windows(2) {
+            pieces.push(n_pieces);
+            for start in (list[0]..list[1]).step_by(PIECE as usize) {
+                starts.push(start);
+                n_pieces += 1;
+            }
+        }
+        pieces.push(n_pieces);
+        starts.extend(self.starts.last());
+        Self { starts, pieces, ..self }
+    }
+
+    pub(crate) fn sizes(&self) -> ListSizes {
+        let (is_cut, lists) = (!self.pieces.is_empty(), self.starts.len() - 1);
+        let rows = if is_cut { self.pieces.len() - 1 } else { lists };
+        ListSizes { rows, lists, positions: self.positions.len(), is_cut }
+    }
+
+    /// All of it, one behind another.
+    pub(crate) fn parts(&self) -> [&[u32]; 3] {
+        [&self.starts, &self.positions, &self.pieces]
     }
 }
 
@@ -119,9 +172,20 @@ mod tests {
 
     #[test]
     fn lists_name_every_position_once_in_order() {
-        let (starts, positions) = Indices::from([2, 0, 2, 3, 2, 0]).lists(5);
-        assert_eq!(starts, [0, 2, 2, 5, 6, 6]);
-        assert_eq!(positions, [1, 5, 0, 2, 4, 3]);
+        let lists = Indices::from([2, 0, 2, 3, 2, 0]).lists(5);
+        assert_eq!(lists.starts, [0, 2, 2, 5, 6, 6]);
+        assert_eq!(lists.positions, [1, 5, 0, 2, 4, 3]);
+        assert!(lists.pieces.is_empty() && !lists.sizes().is_cut);
+    }
+
+    #[test]
+    fn long_lists_are_cut_into_pieces() {
+        let many = (0..2500).map(|i| if i % 100 == 0 { 3 } else { 1 });
+        let lists = many.collect::<Indices>().lists(5);
+        // 2,475 times row 1 in three pieces, 25 times row 3.
+        assert_eq!(lists.pieces, [0, 0, 3, 3, 4, 4]);
+        assert_eq!(lists.starts, [0, 1024, 2048, 2475, 2500]);
+        assert_eq!(lists.sizes(), ListSizes { rows: 5, lists: 4, positions: 2500, is_cut: true });
     }
 
     #[test]

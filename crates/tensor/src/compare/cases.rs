@@ -39,6 +39,12 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
     let places: Indices = (0..400_u32).map(|i| i * 7 % 450).collect();
     let in_order: Indices = (0..400_u32).map(|i| i + i / 9).collect();
     cases.push(Case::new("gather", vec![matrix(random, 90, 7)], move |tape, x| tape.gather(x[0], &picked)));
+    let mostly_one: Indices = (0..3000_u32).map(|i| if i % 7 == 0 { i % 90 } else { 3 }).collect();
+    let by = Arc::new(matrix(random, 3000, 7));
+    cases.push(Case::new("gather, one row often", vec![matrix(random, 90, 7)], move |tape, x| {
+        let y = tape.gather(x[0], &mostly_one)?;
+        multiplied(tape, y, &by)
+    }));
     cases.push(Case::new("scatter", vec![matrix(random, 400, 7)], move |tape, x| tape.scatter(x[0], &places, 450)));
     cases.push(Case::new("scatter, in order", vec![matrix(random, 400, 7)], move |tape, x| {
         tape.scatter(x[0], &in_order, 450)
@@ -67,6 +73,13 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
     cases
 }
 
+/// The weights of the compared sum repeat, and over many rows those of one parameter nearly cancel: without random factors
+/// its gradient would be all rounding.
+fn multiplied(tape: &mut Tape<'_>, y: Var, by: &Arc<Tensor>) -> Result<Var> {
+    let by = tape.input(Arc::clone(by));
+    tape.mul(y, by)
+}
+
 /// Layers of few values over many rows, for which a card has kernels of its own.
 fn narrow(random: &mut impl Uniform) -> Vec<Case> {
     let inputs = vec![
@@ -76,17 +89,11 @@ fn narrow(random: &mut impl Uniform) -> Vec<Case> {
         matrix(random, 6, 50),
         vector(random, 6),
     ];
-    // The weights of the compared sum repeat, and over so many rows those of a bias nearly cancel: its gradient would be
-    // all rounding.
-    let mixed = |tape: &mut Tape<'_>, y: Var, by: &Arc<Tensor>| {
-        let by = tape.input(Arc::clone(by));
-        tape.mul(y, by)
-    };
     let by = Arc::new(matrix(random, 4103, 6));
     let chain = Case::new("linear, narrow", inputs, move |tape, x| {
         let hidden = tape.linear(x[0], x[1], Some(x[2]), None)?;
         let y = tape.linear(hidden, x[3], Some(x[4]), None)?;
-        mixed(tape, y, &by)
+        multiplied(tape, y, &by)
     });
     let mut cases = vec![chain];
     for (name, activation) in [("linear, narrow, relu", Activation::Relu), ("linear, narrow, tanh", Activation::Tanh)] {
@@ -99,7 +106,7 @@ fn narrow(random: &mut impl Uniform) -> Vec<Case> {
         let by = Arc::new(matrix(random, 4160, 8));
         cases.push(Case::new(name, inputs, move |tape, x| {
             let y = tape.linear(x[0], x[1], Some(x[2]), Some(activation))?;
-            mixed(tape, y, &by)
+            multiplied(tape, y, &by)
         }));
     }
     let table = Arc::new(matrix(random, 25_601, 172));

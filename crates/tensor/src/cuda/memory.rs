@@ -231,28 +231,33 @@ impl Context {
     }
 
     /// Brings `values` to the card. The host may go on at once.
-    #[expect(unsafe_code, reason = "plain numbers as bytes, and calls of the driver")]
     pub(super) fn upload<T: Copy>(self: &Arc<Self>, values: &[T]) -> Result<Arc<Buffer>> {
-        let bytes = size_of_val(values);
+        self.upload_all(&[values])
+    }
+
+    /// Brings `parts` to the card, one behind another. The host may go on at once.
+    #[expect(unsafe_code, reason = "calls of the driver")]
+    pub(super) fn upload_all<T: Copy>(self: &Arc<Self>, parts: &[&[T]]) -> Result<Arc<Buffer>> {
+        let bytes = bytes_of(parts);
         let buffer = self.take(bytes)?;
         // Held until the copy is asked for: only then does a segment's event stand behind it.
         let mut staging = self.staging();
         let place = staging.room(self, bytes.max(1))?;
         // SAFETY: the place has room for the bytes, nobody reads them any more, and the buffer is at least as large.
         unsafe {
-            let to = place as *mut u8;
-            std::ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), to, bytes);
-            let from = std::slice::from_raw_parts(to, bytes);
+            lay_down(parts, place);
+            let from = std::slice::from_raw_parts(place as *const u8, bytes);
             result::memcpy_htod_async(buffer.ptr, from, self.stream).map_err(driver("upload"))?;
         }
         Ok(buffer)
     }
 
-    /// Copies `parts`, one behind another, to where the card reads them by itself; any thread may do so ahead of their use.
+    /// Copies `parts`, one behind another, to where the card reads them by itself. For threads ahead of their use: this may
+    /// wait until the card has read what was there before.
     #[expect(unsafe_code, reason = "plain numbers as bytes")]
     pub(crate) fn stage<T: Copy>(self: &Arc<Self>, parts: &[&[T]]) -> Result<Staged> {
         self.enter()?;
-        let bytes = parts.iter().map(|part| size_of_val(*part)).sum::<usize>();
+        let bytes = bytes_of(parts);
         let fits = |(memory, _): &(Pinned, Event)| (bytes..=2 * bytes.max(1 << 20)).contains(&memory.size);
         let found = {
             let mut spare = self.spare();
@@ -263,15 +268,8 @@ impl Context {
             None => (Pinned::new(rounded(bytes))?, Event::new()?),
         };
         read.wait()?;
-        let mut to = memory.ptr as *mut u8;
-        for part in parts {
-            let bytes = size_of_val(*part);
-            // SAFETY: there is room for the bytes of all parts, and the card has read what was there.
-            unsafe {
-                std::ptr::copy_nonoverlapping(part.as_ptr().cast::<u8>(), to, bytes);
-                to = to.add(bytes);
-            }
-        }
+        // SAFETY: there is room for the bytes, and the card has read what was there.
+        unsafe { lay_down(parts, memory.ptr) };
         Ok(Staged { cuda: Arc::clone(self), memory: Some((memory, read)), bytes })
     }
 
@@ -312,6 +310,27 @@ impl Context {
     pub(super) fn copy(&self, from: u64, to: u64, bytes: usize) -> Result<()> {
         // SAFETY: the caller has as much memory at both places.
         unsafe { result::memcpy_dtod_async(to, from, bytes, self.stream) }.map_err(driver("copy"))
+    }
+}
+
+fn bytes_of<T>(parts: &[&[T]]) -> usize {
+    parts.iter().map(|part| size_of_val(*part)).sum()
+}
+
+/// Copies `parts`, one behind another.
+///
+/// # Safety
+/// There is room for all of them at `place`, and nobody reads or writes it meanwhile.
+#[expect(unsafe_code, reason = "plain numbers as bytes")]
+unsafe fn lay_down<T: Copy>(parts: &[&[T]], place: usize) {
+    let mut to = place as *mut u8;
+    for part in parts {
+        let bytes = size_of_val(*part);
+        // SAFETY: as the caller promises.
+        unsafe {
+            std::ptr::copy_nonoverlapping(part.as_ptr().cast::<u8>(), to, bytes);
+            to = to.add(bytes);
+        }
     }
 }
 

@@ -7,51 +7,60 @@ use super::linear::{add_column_sums, size};
 use super::memory::{Buffer, Staged};
 use super::record::{Back, Record, Target};
 use super::side::Lane;
-use crate::indices::StagedIndices;
+use crate::indices::{ListSizes, StagedIndices};
 use crate::{Error, Indices, Ragged, Result, Shape};
 
-/// Where each row is named, on the card.
-struct Lists {
-    starts: u64,
-    positions: u64,
-    #[expect(dead_code, reason = "what keeps them there")]
-    memory: [Arc<Buffer>; 2],
+/// Where each row is named, on the card: [`crate::indices::Lists`].
+struct Named {
+    memory: Arc<Buffer>,
+    /// Bytes before them there.
+    before: u64,
+    sizes: ListSizes,
 }
 
-impl Lists {
+impl Named {
     /// Those that came with the numbers, or else fresh ones.
     fn new(cuda: &Arc<Context>, indices: &Indices, brought: &Arc<Buffer>, n_rows: usize) -> Result<Self> {
-        let staged = indices.staged().filter(|ready| ready.staged.is_for(cuda) && ready.lists_of == Some(n_rows));
-        if staged.is_some() {
-            let starts = brought.ptr() + 4 * indices.len() as u64;
-            let positions = starts + 4 * (n_rows as u64 + 1);
-            return Ok(Self { starts, positions, memory: [Arc::clone(brought), Arc::clone(brought)] });
+        let staged = indices.staged().filter(|ready| ready.staged.is_for(cuda)).and_then(|ready| ready.lists);
+        if let Some(sizes) = staged.filter(|sizes| sizes.rows == n_rows) {
+            return Ok(Self { memory: Arc::clone(brought), before: 4 * indices.len() as u64, sizes });
         }
-        let (starts, positions) = indices.lists(n_rows);
-        let memory = [cuda.upload(&starts)?, cuda.upload(&positions)?];
-        Ok(Self { starts: memory[0].ptr(), positions: memory[1].ptr(), memory })
+        let lists = indices.lists(n_rows);
+        let memory = cuda.upload_all(&lists.parts())?;
+        Ok(Self { memory, before: 0, sizes: lists.sizes() })
     }
 
     /// Sums rows of `from` into those that they are to go to, always in the same order.
-    fn put(&self, cuda: &Arc<Context>, from: u64, n_rows: usize, cols: usize, to: Target) -> Result<()> {
-        let (n, add) = (n_rows * cols, u32::from(to.add));
-        let arguments = args![from, self.starts, self.positions, to.ptr, size(cols), size(n_rows), add];
-        cuda.each("put", n, arguments)
+    fn put(&self, cuda: &Arc<Context>, from: u64, cols: usize, to: Target) -> Result<()> {
+        let ListSizes { rows, lists, positions: n_positions, is_cut } = self.sizes;
+        let starts = self.memory.ptr() + self.before;
+        let positions = starts + 4 * (lists as u64 + 1);
+        let put = |from: u64, (starts, positions): (u64, u64), n: usize, to: Target| {
+            let add = u32::from(to.add);
+            cuda.each("put", n * cols, args![from, starts, positions, to.ptr, size(cols), size(n), add])
+        };
+        if !is_cut {
+            return put(from, (starts, positions), rows, to);
+        }
+        // Pieces first, which many threads share; then those of each row, which lie side by side.
+        let sums = cuda.floats(lists * cols)?;
+        put(from, (starts, positions), lists, Target { ptr: sums.ptr(), add: false })?;
+        let pieces = positions + 4 * n_positions as u64;
+        put(sums.ptr(), (pieces, 0), rows, to)
     }
 }
 
 impl Context {
-    /// Copies `indices` to where the card reads them by itself; with their lists, if they are rows of so many.
-    pub(crate) fn stage_indices(self: &Arc<Self>, indices: &Indices, lists_of: Option<usize>) -> Result<StagedIndices> {
-        let staged = match lists_of {
-            Some(n_rows) => {
-                indices.check("stage", n_rows)?;
-                let (starts, positions) = indices.lists(n_rows);
-                self.stage(&[indices, &starts, &positions])?
-            }
-            None => self.stage::<u32>(&[indices])?,
+    /// Copies `indices` to where the card reads them by itself; with where each is named, if they are of so many rows.
+    pub(crate) fn stage_indices(self: &Arc<Self>, indices: &Indices, n_rows: Option<usize>) -> Result<StagedIndices> {
+        let Some(n_rows) = n_rows else {
+            return Ok(StagedIndices { staged: self.stage::<u32>(&[indices])?, lists: None });
         };
-        Ok(StagedIndices { staged, lists_of })
+        indices.check("stage", n_rows)?;
+        let lists = indices.lists(n_rows);
+        let [starts, positions, pieces] = lists.parts();
+        let staged = self.stage(&[&**indices, starts, positions, pieces])?;
+        Ok(StagedIndices { staged, lists: Some(lists.sizes()) })
     }
 
     /// The same of where sequences begin.
@@ -80,8 +89,8 @@ impl Record<'_> {
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| match back.target(x)? {
             None => Ok(()),
             Some(target) => {
-                let lists = Lists::new(back.cuda(), &indices, &uploaded, rows)?;
-                lists.put(back.cuda(), grad.ptr(), rows, cols, target)
+                let named = Named::new(back.cuda(), &indices, &uploaded, rows)?;
+                named.put(back.cuda(), grad.ptr(), cols, target)
             }
         };
         Ok(self.push(&[x], shape, out, backward))
@@ -98,8 +107,8 @@ impl Record<'_> {
             self.cuda.fill_zero(out.ptr(), 4 * n_rows * cols)?;
             self.cuda.each("spread", n, args![self.ptr(x), uploaded.ptr(), out.ptr(), size(cols), n as u64])?;
         } else {
-            let lists = Lists::new(&self.cuda, &indices, &uploaded, n_rows)?;
-            lists.put(&self.cuda, self.ptr(x), n_rows, cols, Target { ptr: out.ptr(), add: false })?;
+            let named = Named::new(&self.cuda, &indices, &uploaded, n_rows)?;
+            named.put(&self.cuda, self.ptr(x), cols, Target { ptr: out.ptr(), add: false })?;
         }
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
             let picked = back.cuda().floats(indices.len() * cols)?;

@@ -211,17 +211,15 @@ impl Record<'_> {
         self.check()?;
         let out = self.cuda.floats(shape.len())?;
         let starts = self.starts(lists)?;
-        // One thread a place, also for its flag.
-        let n = shape.rows() * slots.per_row();
-        let (places, per_row) = (size(slots.places), size(slots.per_row()));
-        let (width, filler) = (size(slots.width()), slots.filler);
-        let arguments = args![self.ptr(x), starts.ptr(), out.ptr(), places, per_row, width, filler, n as u64];
-        self.cuda.each("slots", n, arguments)?;
+        let (grid, rows) = (by_row(shape.rows()), size(shape.rows()));
+        let (places, per_row, width) = (size(slots.places), size(slots.per_row()), size(slots.width()));
+        let arguments = args![self.ptr(x), starts.ptr(), out.ptr(), places, per_row, width, slots.filler, rows];
+        self.cuda.launch("slots", grid, arguments)?;
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
             let Some(target) = back.target(x)? else { return Ok(()) };
             let (to, add) = (target.ptr, u32::from(target.add));
-            let arguments = args![grad.ptr(), starts.ptr(), to, places, per_row, width, add, n as u64];
-            back.cuda().each("slots_back", n, arguments)
+            let arguments = args![grad.ptr(), starts.ptr(), to, places, per_row, width, add, rows];
+            back.cuda().launch("slots_back", grid, arguments)
         };
         Ok(self.push(&[x], shape, out, backward))
     }

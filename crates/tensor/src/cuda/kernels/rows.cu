@@ -27,7 +27,8 @@ extern "C" __global__ void spread(const float* from, const u32* indices, float* 
     FOR(i, n) to[(u64)indices[i / cols] * cols + i % cols] = from[i];
 }
 
-// to[target] (+)= the sum of the rows of from that belong to it, in order: rows[starts[target]..starts[target + 1]].
+// to[target] (+)= the sum of the rows of from that belong to it, in order: rows[starts[target]..starts[target + 1]], or
+// those very rows where there is no list of them.
 extern "C" __global__ void put(const float* from, const u32* starts, const u32* rows, float* to, int cols, int n_rows,
                                int add) {
     AFTER_OTHERS;
@@ -35,7 +36,9 @@ extern "C" __global__ void put(const float* from, const u32* starts, const u32* 
         u32 target = row_of(i, cols);
         int col = column_of(i, cols);
         float sum = add ? to[i] : 0.0f;
-        for (u32 at = starts[target]; at < starts[target + 1]; at++) sum += from[(u64)rows[at] * cols + col];
+        u32 end = starts[target + 1];
+#pragma unroll 4
+        for (u32 at = starts[target]; at < end; at++) sum += from[(u64)(rows ? rows[at] : at) * cols + col];
         to[i] = sum;
     }
 }

@@ -40,29 +40,36 @@ extern "C" __global__ void take_columns(const float* x, float* to, int width, in
     FOR(i, n) to[i] = x[row_of(i, count) * width + first + column_of(i, count)];
 }
 
-// Lists of values in `places` places each, `per_row` places in a row, n in all: a place without a value holds the filler.
-// Rows wider than their places have behind them whether each place holds a value.
+// Lists of values in `places` places each, `per_row` places in a row, one warp a row: a place without a value holds the
+// filler. Rows wider than their places have behind them whether each place holds a value.
 extern "C" __global__ void slots(const float* values, const u32* starts, float* to, int places, int per_row, int width,
-                                 float filler, u64 n) {
+                                 float filler, int rows) {
     AFTER_OTHERS;
-    FOR(i, n) {
-        u64 list = row_of(i, places), at = row_of(i, per_row) * width + column_of(i, per_row);
-        u32 value = starts[list] + column_of(i, places);
+    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    if (row >= rows) return;
+    to += (u64)row * width;
+    starts += (u64)row * (per_row / places);
+    for (int at = threadIdx.x; at < per_row; at += 32) {
+        int list = at / places;
+        u32 value = starts[list] + at % places;
         bool is_there = value < starts[list + 1];
         to[at] = is_there ? values[value] : filler;
-        if (width > per_row) to[at + per_row] = is_there ? 1.0f : 0.0f;
+        if (width > per_row) to[per_row + at] = is_there ? 1.0f : 0.0f;
     }
 }
 
 // And back, to the values.
 extern "C" __global__ void slots_back(const float* grad, const u32* starts, float* to, int places, int per_row,
-                                      int width, int add, u64 n) {
+                                      int width, int add, int rows) {
     AFTER_OTHERS;
-    FOR(i, n) {
-        u64 list = row_of(i, places);
-        u32 value = starts[list] + column_of(i, places);
-        if (value < starts[list + 1])
-            put_value(to, value, grad[row_of(i, per_row) * width + column_of(i, per_row)], add);
+    int row = blockIdx.x * blockDim.y + threadIdx.y;
+    if (row >= rows) return;
+    grad += (u64)row * width;
+    starts += (u64)row * (per_row / places);
+    for (int at = threadIdx.x; at < per_row; at += 32) {
+        int list = at / places;
+        u32 value = starts[list] + at % places;
+        if (value < starts[list + 1]) put_value(to, value, grad[at], add);
     }
 }
 
