@@ -1,6 +1,7 @@
 """Prints the tables of docs/results.md on other models from the run summaries under models/, beside the paper's values."""
 
 import json
+import statistics
 import tomllib
 from pathlib import Path
 
@@ -20,48 +21,41 @@ def paper(table):
     }
 
 
-def run(data, model, mite=""):
-    """The summary of a run; of one that was cut, its last epoch; nothing where there is none."""
-    folder = Path(__file__).parent / "models" / f"{data}-{model}{mite}-0"
-    if (folder / "summary.json").exists():
-        return json.loads((folder / "summary.json").read_text())
-    if (folder / "metrics.jsonl").exists():
-        return {"cut": json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])["epoch"]}
-    return None
+def runs(data, model, mite=""):
+    """The summaries of the runs there are, one for each seed."""
+    folders = Path(__file__).parent.glob(f"models/{data}-{model}{mite}-[0-9]")
+    return [json.loads((folder / "summary.json").read_text()) for folder in sorted(folders)]
 
 
-def cells(summary, paper, part, at):
+def cells(summaries, paper, part, at):
     """Ours, and how far it is from the paper's."""
     known = f"{paper[at]:.2f}" if paper else "–"
-    if not summary or "cut" in summary:
+    if not summaries:
         return ["", known, ""]
-    ours = 100 * summary["test"][part]["ap"]
-    return [f"{ours:.2f}", known, f"{ours - paper[at]:+.2f}" if paper else ""]
+    values = [100 * summary["test"][part]["ap"] for summary in summaries]
+    ours = statistics.mean(values)
+    spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+    return [f"{ours:.2f}{spread}", known, f"{ours - paper[at]:+.2f}" if paper else ""]
 
 
 def table(title, rows):
-    print(f"\n| {title} | AP, all | paper | | AP, new nodes | paper | | best epoch |")
+    print(f"\n| {title} | AP, all | paper | | AP, new nodes | paper | | best epochs, a seed each |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, summary, paper in rows:
-        if not summary:
-            epochs = "not run"
-        elif "cut" in summary:
-            epochs = f"cut after {summary['cut']}"
-        else:
-            epochs = f"{summary['best_epoch']} of {summary['epochs']}"
-        parts = cells(summary, paper, "transductive", 0) + cells(summary, paper, "inductive", 1)
+    for name, summaries, paper in rows:
+        epochs = ", ".join(f"{summary['best_epoch']} of {summary['epochs']}" for summary in summaries) or "not run"
+        parts = cells(summaries, paper, "transductive", 0) + cells(summaries, paper, "inductive", 1)
         print("| " + " | ".join([name, *parts, epochs]) + " |")
 
 
 def main():
     first, second = paper("table-1"), paper("table-2")
     for data in DATA:
-        table(data, [(model, run(data, model), first[model, data, False]) for model in MODELS])
+        table(data, [(model, runs(data, model), first[model, data, False]) for model in MODELS])
     for data in ("enron", "uci"):
         rows = []
         for model in WITH_MITE:
-            rows.append((model, run(data, model), first[model, data, False]))
-            rows.append((f"{model} with MITE", run(data, model, "--mite"), second.get((model, data, True))))
+            rows.append((model, runs(data, model), first[model, data, False]))
+            rows.append((f"{model} with MITE", runs(data, model, "--mite"), second.get((model, data, True))))
         table(data, rows)
 
 
