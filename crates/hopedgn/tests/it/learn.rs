@@ -132,8 +132,9 @@ fn without_mite_triads_are_beyond_models_of_nodes() {
 #[test]
 fn with_mite_models_of_nodes_see_triads() {
     use ModelName::{Graphmixer, Tcl, Tgat, Tgn};
-    // In steps of 5e-3 TGAT and TCL learn nothing; in steps of 2e-3 GraphMixer takes 40 epochs.
-    for (name, n_epochs, lr) in [(Tgat, 20, 2e-3), (Tcl, 8, 1e-3), (Graphmixer, 20, 5e-3), (Tgn, 10, 2e-3)] {
+    // In steps of 5e-3 TGAT and TCL learn nothing, in steps of 2e-3 TGAT's result swings with the last bit of an input and
+    // GraphMixer takes 40 epochs.
+    for (name, n_epochs, lr) in [(Tgat, 16, 1e-3), (Tcl, 8, 1e-3), (Graphmixer, 20, 5e-3), (Tgn, 10, 2e-3)] {
         let (ap, best) = triadic(&small(name, true), 1500, n_epochs, lr);
         assert!(ap > best - 0.05, "{}: {ap} of {best}", name.title());
     }
