@@ -23,8 +23,8 @@ def paper(table):
 
 def runs(data, model, mite=""):
     """The summaries of the runs there are, one for each seed."""
-    folders = Path(__file__).parent.glob(f"models/{data}-{model}{mite}-[0-9]")
-    return [json.loads((folder / "summary.json").read_text()) for folder in sorted(folders)]
+    files = Path(__file__).parent.glob(f"models/{data}-{model}{mite}-[0-9]/summary.json")
+    return [json.loads(file.read_text()) for file in sorted(files)]
 
 
 def cells(summaries, paper, part, at):

@@ -156,7 +156,7 @@ struct Buffers {
     drawn: Drawn,
 }
 
-/// Pairs handled by one task; fixed, so that results do not depend on the number of threads.
+/// Pairs handled by one task where several threads share them; a pair's tokens do not depend on it.
 const CHUNK: usize = 64;
 
 impl<'s> PairEncoder<'s> {

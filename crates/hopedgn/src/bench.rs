@@ -8,7 +8,7 @@ use hopedgn_tensor::{AdamConfig, Device, Dropout, Indices, Learner, Ragged, Shap
 
 use crate::Result;
 use crate::config::ModelConfig;
-use crate::encode::{FeatureWidths, Input, Met, PairInput, Rows};
+use crate::encode::{FeatureWidths, Met, PairInput, Rows};
 use crate::model::{HopeDgn, Model};
 
 /// The size of a step.
@@ -50,11 +50,13 @@ impl StepBench {
         }
         let learner = Learner::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
         for (input, _) in &batch {
-            let PairInput { ages, mite, .. } = input;
-            for tensor in std::iter::once(ages).chain(mite.as_ref().map(|met| &met.intervals)) {
-                learner.weights().place(tensor)?;
+            let PairInput { ages, mite, rows, .. } = input;
+            learner.weights().place(ages)?;
+            if let Some(met) = mite {
+                learner.weights().place(&met.intervals)?;
+                device.stage_starts(&met.lists)?;
             }
-            Input::Patches(input.clone()).stage(device, true)?;
+            device.stage_indices(rows, Some(rows.len()))?;
         }
         Ok(Self { spec, model, learner, batch })
     }

@@ -238,6 +238,19 @@ mod tests {
     }
 
     #[test]
+    fn every_interval_has_a_normal_form() {
+        let normal = |normaliser: Normaliser| {
+            let mut intervals = [-62.0, -1.0, 0.0, 1.0, 1e30];
+            normaliser.apply(&mut intervals);
+            intervals
+        };
+        let log = normal(Normaliser::Log1p);
+        assert_eq!(log[..3], [0.0; 3]);
+        assert!((log[3] - 2.0_f32.ln()).abs() < 1e-7 && (log[4] - 1e30_f32.ln()).abs() < 1e-5);
+        assert_eq!(normal(Normaliser::Reciprocal), log.map(|log| 1.0 / (1.0 + log)));
+    }
+
+    #[test]
     fn every_preset_is_a_sound_configuration() {
         for preset in Preset::all() {
             for model in ModelName::ALL {

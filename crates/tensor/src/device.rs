@@ -118,8 +118,10 @@ impl Device {
     }
 
     /// Copies `tensor` to where the device reads it by itself, so that [`Tape::input`](crate::Tape::input) need not.
+    ///
+    /// What was staged once stays so, here and below.
     pub fn stage(&self, tensor: &Tensor) -> Result<()> {
-        let Some(cuda) = &self.cuda else { return Ok(()) };
+        let Some(cuda) = self.cuda.as_ref().filter(|_| tensor.staged().is_none()) else { return Ok(()) };
         tensor.set_staged(cuda.stage(&[tensor.values()])?);
         Ok(())
     }
@@ -127,14 +129,14 @@ impl Device {
     /// The same of `indices`. Where a gradient comes back to the rows that they are picked from, `rows` says how many there
     /// are: what it takes to put it there is then made ready as well.
     pub fn stage_indices(&self, indices: &Indices, rows: Option<usize>) -> Result<()> {
-        let Some(cuda) = &self.cuda else { return Ok(()) };
+        let Some(cuda) = self.cuda.as_ref().filter(|_| indices.staged().is_none()) else { return Ok(()) };
         indices.set_staged(cuda.stage_indices(indices, rows)?);
         Ok(())
     }
 
     /// The same of where sequences begin.
     pub fn stage_starts(&self, batch: &Ragged) -> Result<()> {
-        let Some(cuda) = &self.cuda else { return Ok(()) };
+        let Some(cuda) = self.cuda.as_ref().filter(|_| batch.staged().is_none()) else { return Ok(()) };
         batch.set_staged(cuda.stage_starts(batch)?);
         Ok(())
     }

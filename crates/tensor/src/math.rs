@@ -22,7 +22,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     (p * r * r + r + 1.0) * power_of_two
 }
 
-/// ln(1 + x) to within one unit in the last place for x in [0, ∞), in `f64` on the way.
+/// ln(1 + x) to within one unit in the last place for x in [0, ∞), in `f64` on the way; x itself for all that is not.
 #[inline(always)]
 pub(crate) fn ln_1p(x: f32) -> f32 {
     // Below it, x is nearer than 1 + x can tell.
@@ -44,7 +44,7 @@ pub(crate) fn ln_1p(x: f32) -> f32 {
     }
     #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
     let log = (exponent * std::f64::consts::LN_2 + 2.0 * s * p) as f32;
-    if x < SMALL { x } else { log }
+    if (SMALL..=f32::MAX).contains(&x) { log } else { x }
 }
 
 /// 1 / (1 + e^−x).
@@ -173,6 +173,8 @@ mod tests {
             assert!(error <= 6.1e-8 * exact, "{x:e}: {got:e} for {exact:e}");
         }
         assert_eq!(ln_1p(0.0).to_bits(), 0);
+        assert_eq!((ln_1p(f32::INFINITY), ln_1p(-3.0)), (f32::INFINITY, -3.0));
+        assert!(ln_1p(f32::NAN).is_nan());
     }
 
     #[test]

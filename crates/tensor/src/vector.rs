@@ -61,7 +61,7 @@ vectorised! {
         }
     }
 
-    /// `ln(1 + x)` of each of `values`, none of which is negative.
+    /// `ln(1 + x)` of each of `values`; those that are negative or no number stay as they are.
     pub fn ln_1p(values: &mut [f32]) {
         for value in values {
             *value = crate::math::ln_1p(*value);

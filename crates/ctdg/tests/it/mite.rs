@@ -100,7 +100,19 @@ proptest! {
             }
             let distinct: std::collections::BTreeSet<NodeId> = sides.iter().flatten().map(|token| token.0).collect();
             prop_assert_eq!(tokens.rows_of_pair(pair).len(), distinct.len(), "each node has one row");
+            let (starts, lists) = tokens.lists(tokens.rows_of_pair(pair));
+            let mut ends = starts.iter().map(|start| (start - starts[0]) as usize);
+            let mut start = ends.next().unwrap();
+            for row in tokens.rows_of_pair(pair) {
+                for side in [Side::Src, Side::Dst] {
+                    let end = ends.next().unwrap();
+                    prop_assert_eq!(&lists[start..end], tokens.intervals(row, side));
+                    start = end;
+                }
+            }
+            prop_assert_eq!((start, ends.next()), (lists.len(), None));
         }
+        prop_assert_eq!(tokens.lists(0..0), (&[0_u32][..], &[][..]));
     }
 
     /// Section 4.2: an interval that says no more than "there" makes MITE the neighbour co-occurrence encoding, which counts

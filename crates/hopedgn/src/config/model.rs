@@ -255,8 +255,11 @@ pub enum Normaliser {
 }
 
 impl Normaliser {
-    /// Normalises all of `intervals`, which are not negative.
+    /// Normalises all of `intervals`. Times that are rounded before subtracting may leave some below 0, which count as 0.
     pub fn apply(self, intervals: &mut [f32]) {
+        for interval in &mut *intervals {
+            *interval = interval.max(0.0);
+        }
         hopedgn_tensor::ln_1p(intervals);
         if self == Self::Reciprocal {
             for log in intervals {

@@ -6,14 +6,13 @@ use hopedgn_tensor::{Device, Indices, Tensor};
 
 use super::{HopInput, Input, Met, PairInput};
 use crate::Result;
-use crate::memory::Recalled;
 
 /// Numbers of rows, and how many rows there are where a gradient comes back to them.
 type Picked<'a> = (&'a Indices, Option<usize>);
 
 impl Input {
-    /// Copies what changes from batch to batch to where `device` reads it by itself; `to_learn`, with what the way back
-    /// takes.
+    /// Copies values, row numbers and intervals, which change from batch to batch, to where `device` reads them by itself;
+    /// `to_learn`, with what the way back takes. What a memory recalls is no part of it.
     pub(crate) fn stage(&self, device: &Device, to_learn: bool) -> Result<()> {
         for tensor in self.tensors() {
             device.stage(tensor)?;
@@ -58,7 +57,7 @@ fn of_hops(input: &HopInput) -> impl Iterator<Item = &Arc<Tensor>> {
     let hops = std::iter::once(&input.first).chain(&input.second);
     let of_hops = hops.flat_map(|hop| [Some(&hop.ages), hop.empty.as_ref().map(|empty| &empty.times)]);
     let others = [input.landing.as_ref(), input.node_means.as_ref()];
-    of_hops.chain(others).flatten().chain(input.recalled.iter().flat_map(Recalled::tensors))
+    of_hops.chain(others).flatten()
 }
 
 fn picked_by_tokens(input: &PairInput) -> Vec<Picked<'_>> {
@@ -75,6 +74,7 @@ fn picked_by_tokens(input: &PairInput) -> Vec<Picked<'_>> {
 fn picked_by_hops(input: &HopInput) -> Vec<Picked<'_>> {
     let hops = std::iter::once(&input.first).chain(&input.second);
     let n_rows = input.mite.as_ref().map(|met| met.lists.len() / 2);
+    let n_rows = n_rows.or_else(|| input.landing.as_ref().map(|landing| landing.rows() / 2));
     let mut picked = Vec::new();
     for entries in std::iter::once(&input.roots).chain(hops.map(|hop| &hop.entries)) {
         picked.extend([&entries.nodes, &entries.edges].into_iter().flatten().map(|rows| (rows, None)));

@@ -58,13 +58,6 @@ pub struct Consumed {
     pub events: Indices,
 }
 
-impl Recalled {
-    pub(crate) fn tensors(&self) -> impl Iterator<Item = &Arc<Tensor>> {
-        let rested = self.consumed.as_ref().map(|consumed| &consumed.rested);
-        std::iter::once(&self.gaps).chain(self.positions.iter().flatten()).chain(rested)
-    }
-}
-
 impl Memory<'_> {
     /// What is known of all nodes of `tokens`, the tokens of `queries`, perhaps with a second hop.
     pub(crate) fn recall(&mut self, tokens: &PairTokens, queries: &[PairQuery], has_second: bool) -> Result<Recalled> {

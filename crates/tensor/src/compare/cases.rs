@@ -45,6 +45,7 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
         let y = tape.gather(x[0], &mostly_one)?;
         multiplied(tape, y, &by)
     }));
+    cases.extend(made_ready(random));
     cases.push(Case::new("scatter", vec![matrix(random, 400, 7)], move |tape, x| tape.scatter(x[0], &places, 450)));
     cases.push(Case::new("scatter, in order", vec![matrix(random, 400, 7)], move |tape, x| {
         tape.scatter(x[0], &in_order, 450)
@@ -70,6 +71,33 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
     cases.extend(cells(random));
     cases.extend(attentions(random));
     cases.push(bank(random));
+    cases
+}
+
+/// Row numbers and lists that a thread ahead has put where the card reads them: with what their gradients need, cut into
+/// pieces, for another number of rows, and without it.
+fn made_ready(random: &mut impl Uniform) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (name, staged_for, step) in [
+        ("gather, made ready", Some(90), 1),
+        ("gather, made ready, one row often", Some(90), 7),
+        ("gather, made ready for other rows", Some(91), 7),
+        ("gather, numbers made ready", None, 7),
+    ] {
+        let by = Arc::new(matrix(random, 3000, 7));
+        cases.push(Case::on_device(name, vec![matrix(random, 90, 7)], move |device, tape, x| {
+            let picked: Indices = (0..3000_u32).map(|i| if i % step == 0 { i % 90 } else { 3 }).collect();
+            device.stage_indices(&picked, staged_for)?;
+            let y = tape.gather(x[0], &picked)?;
+            multiplied(tape, y, &by)
+        }));
+    }
+    let inputs = vec![matrix(random, 900, 1)];
+    cases.push(Case::on_device("slots, made ready", inputs, |device, tape, x| {
+        let lists = Ragged::from_lengths((0..600).map(|i| i % 4));
+        device.stage_starts(&lists)?;
+        tape.slots(x[0], &lists, Slots { lists: 2, places: 3, filler: 0.0, with_flags: true })
+    }));
     cases
 }
 

@@ -45,7 +45,7 @@ impl Record<'_> {
     pub(crate) fn recall(&mut self, from: &Buffer, rows: &Indices, shape: Shape) -> Result<usize> {
         self.check()?;
         let out = self.cuda.floats(shape.len())?;
-        let indices = self.indices(rows)?;
+        let indices = self.indices(rows)?.numbers;
         pick(&self.cuda, from.ptr(), &indices, rows.len(), shape.cols(), out.ptr())?;
         Ok(self.push(&[], shape, out, |_, _| Ok(())))
     }
@@ -54,7 +54,7 @@ impl Record<'_> {
     pub(crate) fn keep(&mut self, to: &Buffer, rows: &Indices, values: usize) -> Result<()> {
         self.check()?;
         let (n, cols) = (self.shape(values).len(), self.shape(values).cols());
-        let indices = self.indices(rows)?;
+        let indices = self.indices(rows)?.numbers;
         self.cuda.each("spread", n, args![self.ptr(values), indices.ptr(), to.ptr(), size(cols), n as u64])
     }
 }

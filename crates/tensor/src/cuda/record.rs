@@ -8,6 +8,7 @@ use super::memory::Buffer;
 use super::resident::Resident;
 use super::rows::starts;
 use super::side::Lane;
+use crate::indices::ListSizes;
 use crate::{Error, Indices, Precision, Ragged, Result, Shape, Tensor};
 
 /// Values of a forward pass on the card. Its places are those of the tape's variables.
@@ -18,7 +19,7 @@ pub(crate) struct Record<'p> {
     used: Vec<Option<usize>>,
     frozen: bool,
     /// Row numbers that are on the card already: channels of a model share theirs.
-    indices: Vec<(Indices, Arc<Buffer>)>,
+    indices: Vec<(Indices, Brought)>,
     /// And where sequences and groups begin.
     starts: Vec<(Ragged, Arc<Buffer>)>,
     groups: Vec<Known>,
@@ -36,6 +37,13 @@ struct Node {
     /// A copy for products, once one was needed.
     factor: OnceLock<Arc<Buffer>>,
     kind: Kind,
+}
+
+/// Row numbers on the card, and behind them where each is named, if they were staged with that.
+#[derive(Clone)]
+pub(super) struct Brought {
+    pub(super) numbers: Arc<Buffer>,
+    pub(super) lists: Option<ListSizes>,
 }
 
 /// A tensor's values on the card, and a copy for products where those are not made of `f32`.
@@ -155,14 +163,16 @@ impl<'p> Record<'p> {
         var
     }
 
-    /// Row numbers on the card; with what was staged behind them, if it was.
-    pub(super) fn indices(&mut self, indices: &Indices) -> Result<Arc<Buffer>> {
+    /// Row numbers on the card.
+    pub(super) fn indices(&mut self, indices: &Indices) -> Result<Brought> {
         if let Some((_, known)) = self.indices.iter().find(|(known, _)| known.is_same(indices)) {
-            return Ok(Arc::clone(known));
+            return Ok(known.clone());
         }
-        let staged = indices.staged().filter(|ready| ready.staged.is_for(&self.cuda));
-        let brought = staged.map_or_else(|| self.cuda.upload(indices), |ready| self.cuda.bring(&ready.staged))?;
-        self.indices.push((indices.clone(), Arc::clone(&brought)));
+        let brought = match indices.staged().filter(|ready| ready.staged.is_for(&self.cuda)) {
+            Some(ready) => Brought { numbers: self.cuda.bring(&ready.staged)?, lists: ready.lists },
+            None => Brought { numbers: self.cuda.upload(indices)?, lists: None },
+        };
+        self.indices.push((indices.clone(), brought.clone()));
         Ok(brought)
     }
 

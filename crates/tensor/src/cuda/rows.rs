@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::{Context, Grid, args};
 use super::linear::{add_column_sums, size};
 use super::memory::{Buffer, Staged};
-use super::record::{Back, Record, Target};
+use super::record::{Back, Brought, Record, Target};
 use super::side::Lane;
 use crate::indices::{ListSizes, StagedIndices};
 use crate::{Error, Indices, Ragged, Result, Shape};
@@ -20,14 +20,12 @@ struct Named {
 
 impl Named {
     /// Those that came with the numbers, or else fresh ones.
-    fn new(cuda: &Arc<Context>, indices: &Indices, brought: &Arc<Buffer>, n_rows: usize) -> Result<Self> {
-        let staged = indices.staged().filter(|ready| ready.staged.is_for(cuda)).and_then(|ready| ready.lists);
-        if let Some(sizes) = staged.filter(|sizes| sizes.rows == n_rows) {
-            return Ok(Self { memory: Arc::clone(brought), before: 4 * indices.len() as u64, sizes });
+    fn new(cuda: &Arc<Context>, indices: &Indices, brought: &Brought, n_rows: usize) -> Result<Self> {
+        if let Some(sizes) = brought.lists.filter(|sizes| sizes.rows == n_rows) {
+            return Ok(Self { memory: Arc::clone(&brought.numbers), before: 4 * indices.len() as u64, sizes });
         }
         let lists = indices.lists(n_rows);
-        let memory = cuda.upload_all(&lists.parts())?;
-        Ok(Self { memory, before: 0, sizes: lists.sizes() })
+        Ok(Self { memory: cuda.upload_all(&lists.parts())?, before: 0, sizes: lists.sizes() })
     }
 
     /// Sums rows of `from` into those that they are to go to, always in the same order.
@@ -83,13 +81,13 @@ impl Record<'_> {
         self.check()?;
         let (rows, cols) = (self.shape(x).rows(), self.shape(x).cols());
         let out = self.cuda.floats(indices.len() * cols)?;
-        let uploaded = self.indices(&indices)?;
-        pick(&self.cuda, self.ptr(x), &uploaded, indices.len(), cols, out.ptr())?;
+        let brought = self.indices(&indices)?;
+        pick(&self.cuda, self.ptr(x), &brought.numbers, indices.len(), cols, out.ptr())?;
         let shape = Shape::Matrix(indices.len(), cols);
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| match back.target(x)? {
             None => Ok(()),
             Some(target) => {
-                let named = Named::new(back.cuda(), &indices, &uploaded, rows)?;
+                let named = Named::new(back.cuda(), &indices, &brought, rows)?;
                 named.put(back.cuda(), grad.ptr(), cols, target)
             }
         };
@@ -100,19 +98,19 @@ impl Record<'_> {
         self.check()?;
         let cols = self.shape(x).cols();
         let out = self.cuda.floats(n_rows * cols)?;
-        let uploaded = self.indices(&indices)?;
+        let brought = self.indices(&indices)?;
         if indices.is_rising() {
             // No row gets two: each is written where it goes.
             let n = indices.len() * cols;
             self.cuda.fill_zero(out.ptr(), 4 * n_rows * cols)?;
-            self.cuda.each("spread", n, args![self.ptr(x), uploaded.ptr(), out.ptr(), size(cols), n as u64])?;
+            self.cuda.each("spread", n, args![self.ptr(x), brought.numbers.ptr(), out.ptr(), size(cols), n as u64])?;
         } else {
-            let named = Named::new(&self.cuda, &indices, &uploaded, n_rows)?;
+            let named = Named::new(&self.cuda, &indices, &brought, n_rows)?;
             named.put(&self.cuda, self.ptr(x), cols, Target { ptr: out.ptr(), add: false })?;
         }
         let backward = move |grad: Arc<Buffer>, back: &mut Back<'_, '_>| {
             let picked = back.cuda().floats(indices.len() * cols)?;
-            pick(back.cuda(), grad.ptr(), &uploaded, indices.len(), cols, picked.ptr())?;
+            pick(back.cuda(), grad.ptr(), &brought.numbers, indices.len(), cols, picked.ptr())?;
             back.give(x, picked)
         };
         Ok(self.push(&[x], Shape::Matrix(n_rows, cols), out, backward))

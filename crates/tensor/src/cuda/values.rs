@@ -211,7 +211,8 @@ impl Record<'_> {
         self.check()?;
         let out = self.cuda.floats(shape.len())?;
         let starts = self.starts(lists)?;
-        let (grid, rows) = (by_row(shape.rows()), size(shape.rows()));
+        // Rows of no places are none.
+        let (grid, rows) = (by_row(if shape.is_empty() { 0 } else { shape.rows() }), size(shape.rows()));
         let (places, per_row, width) = (size(slots.places), size(slots.per_row()), size(slots.width()));
         let arguments = args![self.ptr(x), starts.ptr(), out.ptr(), places, per_row, width, slots.filler, rows];
         self.cuda.launch("slots", grid, arguments)?;

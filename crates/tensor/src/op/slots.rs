@@ -2,7 +2,7 @@
 
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
-use crate::{Ragged, Result, Shape, Tape, Tensor, Var};
+use crate::{Error, Ragged, Result, Shape, Tape, Tensor, Var};
 
 /// How lists become rows: see [`Tape::slots`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,13 +46,11 @@ impl Tape<'_> {
             return Err(self.misfit("slots", "x", x, format_args!("[{n}, 1]")));
         }
         if slots.lists == 0 || !lists.len().is_multiple_of(slots.lists) || lists.longest() > slots.places {
-            let needed = format!(
-                "rows of {} lists with at most {} values each, out of {}",
-                slots.lists,
-                slots.places,
-                lists.len()
+            let (got, needed) = (
+                Shape::Matrix(lists.len(), lists.longest()),
+                format!("[R · {}, at most {}]", slots.lists, slots.places),
             );
-            return Err(self.misfit("slots", "x", x, needed));
+            return Err(Error::Shape { operation: "slots", what: "the table of lists", got, needed });
         }
         let shape = Shape::Matrix(lists.len() / slots.lists, slots.width());
         if let Some(record) = self.record() {
@@ -133,9 +131,9 @@ mod tests {
             tape.slots(x, &Ragged::from_lengths(lengths.iter().copied()), slots).unwrap_err().to_string()
         };
         assert_eq!(refused(&[2, 3], SLOTS), "slots: x has shape [4, 1], but [5, 1] is needed");
-        let too_long = "slots: x has shape [4, 1], but rows of 2 lists with at most 3 values each, out of 2 is needed";
+        let too_long = "slots: the table of lists has shape [2, 4], but [R · 2, at most 3] is needed";
         assert_eq!(refused(&[4, 0], SLOTS), too_long);
-        assert!(refused(&[2, 1, 1], SLOTS).contains("out of 3"));
-        assert!(refused(&[2, 2], Slots { lists: 0, ..SLOTS }).contains("rows of 0 lists"));
+        assert!(refused(&[2, 1, 1], SLOTS).contains("shape [3, 2]"));
+        assert!(refused(&[2, 2], Slots { lists: 0, ..SLOTS }).contains("[R · 0, "));
     }
 }
