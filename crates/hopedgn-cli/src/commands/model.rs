@@ -11,7 +11,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "M", default_value = ModelName::Hopedgn.as_str(),
           value_parser = PossibleValuesParser::new(ModelName::ALL.map(ModelName::as_str)))]
     model: String,
-    /// Let the model see when each neighbour met both nodes; HopeDGN always does
+    /// Let the model see when each neighbour met both nodes; HopeDGN does anyway
     #[arg(long)]
     mite: bool,
 }

@@ -95,7 +95,7 @@ fn a_grid_is_tried_whole_and_what_is_done_is_not_done_again() {
         for part in [format!("{ap:.2}"), "79.51 ± 0.33".to_owned(), format!("{:+.2}", ap - 79.51)] {
             assert!(text.contains(&part), "{part} in {text}");
         }
-        assert!(text.contains("hopedgn experiment run grid.toml --smoke"));
+        assert!(text.contains("hopedgn experiment run grid.toml --smoke") && text.contains("A trial (--smoke)"));
     }
     assert!(page.contains("A small &lt;grid&gt;") && page.contains("href=\"uci-tgat-0/report.html\""), "{page}");
     assert!(markdown.contains("[uci-tgat-0](uci-tgat-0)"), "{markdown}");

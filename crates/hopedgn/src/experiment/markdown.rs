@@ -53,6 +53,11 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
 
 /// What a reader must know before the numbers.
 pub(super) fn notes(experiment: &Experiment) -> Vec<String> {
+    if experiment.is_smoke {
+        let trial = "A trial (--smoke): every cell took a few steps with a tiny model on one small stream, whatever data its column \
+                     names. It shows that the cells run; the numbers say nothing.";
+        return vec![trial.to_owned()];
+    }
     let text = [experiment.note()].into_iter().filter(|note| !note.is_empty());
     text.map(|note| note.trim().to_owned()).collect()
 }

@@ -38,9 +38,8 @@ impl Columns {
         Some(Self { src: find(&SRC)?, dst: find(&DST)?, time: find(&TIME) })
     }
 
-    fn of_row(row: &csv::StringRecord) -> Self {
-        Self { src: 0, dst: 1, time: (row.len() > 2).then_some(2) }
-    }
+    /// Without a header; a row may have a time or not.
+    const IN_ORDER: Self = Self { src: 0, dst: 1, time: Some(2) };
 }
 
 impl Pairs {
@@ -55,23 +54,26 @@ impl Pairs {
             csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(file);
         let lookup = stream.names().lookup()?;
         let mut reader = Reader { stream, lookup, default_time, new: Default::default(), pairs: Self::default() };
-        let mut columns = None;
+        let name = if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() };
+        let (mut columns, mut header) = (None, None);
         for row in rows.records() {
-            let row = row.with_context(|| path.display().to_string())?;
+            let row = row.with_context(|| name.clone())?;
             if columns.is_none() {
-                let header = Columns::of_header(&row).filter(|_| !reader.knows(&row));
-                columns = Some(header.unwrap_or_else(|| Columns::of_row(&row)));
-                if header.is_some() || reader.is_other_header(&row) {
+                let named = Columns::of_header(&row).filter(|_| !reader.knows(&row));
+                columns = Some(named.unwrap_or(Columns::IN_ORDER));
+                if named.is_some() || reader.is_other_header(&row) {
+                    header = Some(row.iter().collect::<Vec<_>>().join(","));
                     continue;
                 }
             }
             let line = row.position().map_or(0, csv::Position::line);
-            let columns = columns.unwrap_or_else(|| Columns::of_row(&row));
-            reader.push(&row, columns).with_context(|| format!("{}, line {line}", path.display()))?;
+            let columns = columns.unwrap_or(Columns::IN_ORDER);
+            reader.push(&row, columns).with_context(|| format!("{name}, line {line}"))?;
         }
         let pairs = reader.pairs;
+        let found = header.map_or("no pairs".to_owned(), |header| format!("the header {header:?} and no pairs"));
         let expected = "expected one a line: SRC,DST[,TIME]";
-        anyhow::ensure!(!pairs.queries.is_empty(), "{}: found no pairs, {expected}", path.display());
+        anyhow::ensure!(!pairs.queries.is_empty(), "{name}: found {found}, {expected}");
         Ok(pairs)
     }
 }
@@ -132,5 +134,41 @@ impl Reader<'_> {
         self.pairs.unknown.push(name.to_owned());
         self.new[side].insert(name.to_owned(), node);
         Ok(node)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> anyhow::Result<Pairs> {
+        let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0)])?;
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("pairs.csv");
+        std::fs::write(&file, text)?;
+        Pairs::read(&file, &stream, 9.0)
+    }
+
+    #[test]
+    fn every_row_may_have_a_time_of_its_own() {
+        let times = |text: &str| -> Vec<f64> { read(text).unwrap().queries.iter().map(|query| query.time).collect() };
+        assert_eq!(times("0,1\n1,2,5\n0,2,6,a label\n"), [9.0, 5.0, 6.0]);
+        assert_eq!(times("1,2,5\n0,1\n"), [5.0, 9.0]);
+        assert_eq!(times("dst,time,src\n1,5,0\n2,,0\n"), [5.0, 9.0]);
+        assert!(read("0,1\n1,2,banana\n").is_err());
+    }
+
+    #[test]
+    fn what_is_taken_for_a_header_is_told_where_nothing_follows() {
+        for text in ["a,b\n", "src,dst\n"] {
+            let message = read(text).unwrap_err().to_string();
+            let header = text.trim();
+            assert!(
+                message.ends_with(&format!(
+                    "found the header {header:?} and no pairs, expected one a line: SRC,DST[,TIME]"
+                ))
+            );
+        }
+        assert!(read("").unwrap_err().to_string().contains("found no pairs"));
     }
 }
