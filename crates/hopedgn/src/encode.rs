@@ -154,8 +154,12 @@ pub struct Met {
 }
 
 impl Met {
-    /// What is known of `rows` of `tokens`; behind them one without any meeting, if asked for.
-    fn new(config: &ModelConfig, tokens: &PairTokens, rows: Range<usize>, with_empty: bool) -> Result<Self> {
+    /// What is known of `rows` of `tokens`; behind them one without any meeting, if asked for. Nothing where the model does
+    /// not see it.
+    fn new(config: &ModelConfig, tokens: &PairTokens, rows: Range<usize>, with_empty: bool) -> Result<Option<Self>> {
+        if !config.mite {
+            return Ok(None);
+        }
         let (starts, intervals) = tokens.lists(rows);
         let mut intervals = intervals.to_vec();
         config.mite_normaliser.apply(&mut intervals);
@@ -163,7 +167,8 @@ impl Met {
         if with_empty {
             offsets.extend([intervals.len(); SIDES.len()]);
         }
-        Ok(Self { intervals: Tensor::matrix(intervals.len(), 1, intervals)?.into(), lists: Ragged::new(offsets)? })
+        let intervals = Tensor::matrix(intervals.len(), 1, intervals)?.into();
+        Ok(Some(Self { intervals, lists: Ragged::new(offsets)? }))
     }
 }
 
@@ -224,11 +229,7 @@ impl Encode<'_> {
             ages: Tensor::matrix(all.len(), 1, self.tokens.ages()[all].to_vec())?.into(),
             nodes: self.tables.node.as_ref().map(|table| self.nodes(table)),
             edges: self.tables.edge.as_ref().map(|table| self.edges(table)),
-            mite: self
-                .config
-                .mite
-                .then(|| Met::new(self.config, self.tokens, self.all_rows(), is_padded))
-                .transpose()?,
+            mite: Met::new(self.config, self.tokens, self.all_rows(), is_padded)?,
             counts: self.with_counts.then(|| self.counts(is_padded)).transpose()?,
             pairs: Ragged::from_lengths(lengths.chunks_exact(2).map(|pair| pair[0] + pair[1])),
             sides,

@@ -132,7 +132,7 @@ impl EncodeHops<'_> {
             second: self.has_second.then(|| self.second()).transpose()?,
             nodes: self.tables.node.clone(),
             edges: self.tables.edge.clone(),
-            mite: self.config.mite.then(|| Met::new(self.config, self.tokens, self.all_rows(), true)).transpose()?,
+            mite: Met::new(self.config, self.tokens, self.all_rows(), true)?,
             landing: self.layout.with_landing.then(|| self.landing()).transpose()?,
             node_means: mean_over.map(|n| self.node_means(n)).transpose()?,
             recalled: None,

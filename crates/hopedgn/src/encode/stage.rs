@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hopedgn_tensor::{Device, Indices, Tensor};
 
-use super::{HopInput, Input, Met, PairInput};
+use super::{Hop, HopInput, Input, Met, PairInput};
 use crate::Result;
 
 /// Numbers of rows, and how many rows there are where a gradient comes back to them.
@@ -54,29 +54,33 @@ impl Input {
 }
 
 fn of_hops(input: &HopInput) -> impl Iterator<Item = &Arc<Tensor>> {
-    let hops = std::iter::once(&input.first).chain(&input.second);
-    let of_hops = hops.flat_map(|hop| [Some(&hop.ages), hop.empty.as_ref().map(|empty| &empty.times)]);
-    let others = [input.landing.as_ref(), input.node_means.as_ref()];
-    of_hops.chain(others).flatten()
+    let of_hops = hops(input).flat_map(|hop| [Some(&hop.ages), hop.empty.as_ref().map(|empty| &empty.times)]);
+    of_hops.chain([input.landing.as_ref(), input.node_means.as_ref()]).flatten()
+}
+
+fn hops(input: &HopInput) -> impl Iterator<Item = &Hop> {
+    std::iter::once(&input.first).chain(&input.second)
+}
+
+/// The distinct nodes of all pairs, known from what there are two of for each.
+fn n_rows(met: Option<&Met>, beside: Option<&Arc<Tensor>>) -> Option<usize> {
+    let lists = met.map(|met| met.lists.len()).or_else(|| beside.map(|table| table.rows()));
+    lists.map(|lists| lists / 2)
 }
 
 fn picked_by_tokens(input: &PairInput) -> Vec<Picked<'_>> {
     let of_tables = [&input.nodes, &input.edges].into_iter().flatten().flat_map(|rows| &rows.chosen);
     let mut picked: Vec<Picked<'_>> = of_tables.map(|(rows, _)| (rows, None)).collect();
     picked.extend(input.places.iter().map(|places| (places, None)));
-    let n_rows = input.mite.as_ref().map(|met| met.lists.len() / 2);
-    if let Some(n_rows) = n_rows.or_else(|| input.counts.as_ref().map(|counts| counts.rows() / 2)) {
-        picked.push((&input.rows, Some(n_rows)));
-    }
+    let n_rows = n_rows(input.mite.as_ref(), input.counts.as_ref());
+    picked.extend(n_rows.map(|n_rows| (&input.rows, Some(n_rows))));
     picked
 }
 
 fn picked_by_hops(input: &HopInput) -> Vec<Picked<'_>> {
-    let hops = std::iter::once(&input.first).chain(&input.second);
-    let n_rows = input.mite.as_ref().map(|met| met.lists.len() / 2);
-    let n_rows = n_rows.or_else(|| input.landing.as_ref().map(|landing| landing.rows() / 2));
+    let n_rows = n_rows(input.mite.as_ref(), input.landing.as_ref());
     let mut picked = Vec::new();
-    for entries in std::iter::once(&input.roots).chain(hops.map(|hop| &hop.entries)) {
+    for entries in std::iter::once(&input.roots).chain(hops(input).map(|hop| &hop.entries)) {
         picked.extend([&entries.nodes, &entries.edges].into_iter().flatten().map(|rows| (rows, None)));
         picked.extend(n_rows.and_then(|n_rows| Some((entries.rows.as_ref()?, Some(n_rows)))));
     }

@@ -2,6 +2,7 @@
 
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
+use crate::vector::add_to;
 use crate::{Error, Ragged, Result, Shape, Tape, Tensor, Var};
 
 /// How lists become rows: see [`Tape::slots`].
@@ -46,10 +47,8 @@ impl Tape<'_> {
             return Err(self.misfit("slots", "x", x, format_args!("[{n}, 1]")));
         }
         if slots.lists == 0 || !lists.len().is_multiple_of(slots.lists) || lists.longest() > slots.places {
-            let (got, needed) = (
-                Shape::Matrix(lists.len(), lists.longest()),
-                format!("[R · {}, at most {}]", slots.lists, slots.places),
-            );
+            let got = Shape::Matrix(lists.len(), lists.longest());
+            let needed = format!("[R · {}, at most {}]", slots.lists, slots.places);
             return Err(Error::Shape { operation: "slots", what: "the table of lists", got, needed });
         }
         let shape = Shape::Matrix(lists.len() / slots.lists, slots.width());
@@ -78,7 +77,7 @@ impl Tape<'_> {
             sink.add(x, |sum| {
                 for (index, list) in lists.ranges().enumerate() {
                     let begin = slots.begin(index);
-                    crate::vector::add_to(&mut sum[list.clone()], &grad[begin..begin + list.len()]);
+                    add_to(&mut sum[list.clone()], &grad[begin..begin + list.len()]);
                 }
             });
         };
