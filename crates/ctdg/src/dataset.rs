@@ -15,11 +15,11 @@
 mod atomic;
 mod binary;
 mod bundled;
-mod companion;
 mod dyglib;
 mod layout;
 mod npy;
 mod parquet;
+mod sidecar;
 mod source;
 mod text;
 mod write;
@@ -28,7 +28,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 pub use bundled::{COLLEGEMSG, collegemsg};
-pub use companion::beside;
+pub use sidecar::beside;
 pub use source::Progress;
 use source::Source;
 pub use write::{WriteFormat, write, write_file, write_with};

@@ -43,13 +43,13 @@ pub mod heuristic;
 pub mod metric;
 pub mod mite;
 pub mod negative;
-pub mod positions;
-pub mod python;
+pub mod py_compat;
 pub mod random;
 pub mod sample;
 pub mod split;
 pub mod store;
 pub mod summary;
+pub mod walk_counts;
 pub mod wl;
 
 pub use error::{Error, Problem, Result};

@@ -8,8 +8,8 @@
 //!
 //! A [`Second`] hop adds what the node of each token did before.
 
+mod builder;
 mod leave_out;
-mod push;
 mod table;
 mod tokens;
 
@@ -19,8 +19,8 @@ use crate::event::{EventId, EventStream, NodeId};
 use crate::random::Stream;
 use crate::sample::{Drawn, Draws, Sampling};
 use crate::store::Store;
+use builder::{Hop, PairTokensBuilder};
 pub use leave_out::LeaveOneOut;
-use push::{Hop, PairPush};
 use table::RowTable;
 pub use tokens::{NO_ROW, PairTokens};
 
@@ -168,7 +168,7 @@ impl<'s> PairEncoder<'s> {
     }
 
     /// From now on other events are drawn, the same for the same seed. An encoder begins with seed 0.
-    pub fn draw_anew(&mut self, seed: u64) {
+    pub fn reseed(&mut self, seed: u64) {
         self.past.random = draws_of(seed);
     }
 
@@ -208,7 +208,7 @@ impl Past<'_> {
         out.clear();
         for query in queries {
             let first_row = out.n_rows();
-            PairPush { past: self, query, table, strangers, out, first_row }.run(drawn);
+            PairTokensBuilder { past: self, query, table, strangers, out, first_row }.run(drawn);
         }
     }
 

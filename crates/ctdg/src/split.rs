@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Problem, Result};
 use crate::event::{Cut, EventId, EventStream, NodeId, up_to};
-use crate::python::{self, PythonSet};
+use crate::py_compat::{self, PythonSet};
 use crate::random::Stream;
 
 /// How masked nodes are drawn.
@@ -70,7 +70,7 @@ impl SplitRule {
         let n_masked = (n_nodes / 10).min(candidates.len());
         let mut masked: Vec<NodeId> = match mode {
             Mode::Dyglib => {
-                python::sample(seed, candidates.len(), n_masked).into_iter().map(|at| candidates[at]).collect()
+                py_compat::sample(seed, candidates.len(), n_masked).into_iter().map(|at| candidates[at]).collect()
             }
             Mode::Portable => {
                 let mut order = candidates;

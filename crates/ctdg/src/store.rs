@@ -25,7 +25,7 @@ use pairs::PairIndex;
 /// let past = store.history(NodeId(0), store.cut(3.0));
 /// assert_eq!(past.neighbors, [NodeId(1), NodeId(1)]);
 /// assert_eq!(past.times, [1.0, 2.0]);
-/// assert_eq!(store.meetings(NodeId(1), NodeId(0), store.cut(2.0)).len(), 1, "events at 2 are not before 2");
+/// assert_eq!(store.pair_events(NodeId(1), NodeId(0), store.cut(2.0)).len(), 1, "events at 2 are not before 2");
 /// # Ok::<(), ctdg::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -143,7 +143,7 @@ impl Store {
     /// stands twice.
     #[must_use]
     #[inline]
-    pub fn meetings(&self, a: NodeId, b: NodeId, cut: Cut) -> &[EventId] {
+    pub fn pair_events(&self, a: NodeId, b: NodeId, cut: Cut) -> &[EventId] {
         let events = self.pairs.events(a, b);
         &events[..events.partition_point(|&event| cut.sees(event))]
     }
@@ -235,7 +235,7 @@ mod tests {
         let past = store.history(NodeId(2), store.cut(100.0));
         assert_eq!(past.events, [1, 2, 2, 4].map(EventId));
         assert_eq!(past.neighbors, [1, 2, 2, 0].map(NodeId));
-        assert_eq!(store.meetings(NodeId(2), NodeId(2), store.cut(100.0)), [2, 2].map(EventId));
+        assert_eq!(store.pair_events(NodeId(2), NodeId(2), store.cut(100.0)), [2, 2].map(EventId));
     }
 
     #[test]
@@ -243,7 +243,7 @@ mod tests {
         let stream = small();
         let store = Store::build(&stream).unwrap();
         assert_eq!(store.history(NodeId(1), store.cut(2.0)).events, [EventId(0)]);
-        assert_eq!(store.meetings(NodeId(1), NodeId(0), store.cut(3.0)), [EventId(0)]);
+        assert_eq!(store.pair_events(NodeId(1), NodeId(0), store.cut(3.0)), [EventId(0)]);
         assert!(store.history(NodeId(3), store.cut(9.0)).is_empty());
         assert!(store.history(NodeId(77), store.cut(9.0)).is_empty(), "an unknown node has no past");
     }

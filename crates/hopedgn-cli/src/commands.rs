@@ -3,19 +3,19 @@
 pub(crate) mod bench;
 pub(crate) mod classify;
 pub(crate) mod data;
+mod data_args;
 mod device;
 pub(crate) mod evaluate;
 pub(crate) mod experiment;
-mod input;
 pub(crate) mod lab;
 mod memory;
 mod model;
+mod progress;
+mod run_args;
 pub(crate) mod score;
 pub(crate) mod selftest;
 mod table;
 pub(crate) mod train;
-mod trained;
-mod watch;
 pub(crate) mod wl;
 
 use crate::args::Command;

@@ -18,9 +18,9 @@ mod sources;
 
 use std::time::Instant;
 
-use crate::examine::Examination;
-use crate::observe::Observer;
-use crate::record::{LabelMetrics, Parts};
+use crate::callbacks::Callback;
+use crate::evaluate::Evaluator;
+use crate::metrics::{LabelMetrics, Parts};
 use crate::{Error, Result};
 
 pub use classifier::Classifier;
@@ -80,19 +80,19 @@ pub struct Classified {
     pub seconds_per_epoch: f64,
 }
 
-/// Embeds the source of every event with the model of `of`, and learns labels from that. When the observer wants to stop,
+/// Embeds the source of every event with the model of `of`, and learns labels from that. When the callback wants to stop,
 /// [`Error::Interrupted`] comes after the batch at hand.
 ///
 /// # Complexity
 /// One pass of the model over all events, and `events · d-out` values of memory, which are refused beforehand where the
-/// observer knows that there is less.
-pub fn classify(of: &Examination<'_>, config: &LabelConfig, observer: &mut dyn Observer) -> Result<Classified> {
+/// callback knows that there is less.
+pub fn classify(of: &Evaluator<'_>, config: &LabelConfig, callback: &mut dyn Callback) -> Result<Classified> {
     config.check()?;
     let labels = Labels::of(of.task)?;
     let start = Instant::now();
-    let sources = Sources::embed(of, &labels, observer)?;
+    let sources = Sources::embed(of, &labels, callback)?;
     let embed_seconds = start.elapsed().as_secs_f64();
-    let learned = learn::learn(of.weights.device(), &sources, config, observer)?;
+    let learned = learn::learn(of.weights.device(), &sources, config, callback)?;
     Ok(Classified {
         epochs: learned.epochs,
         best_epoch: learned.best_epoch,

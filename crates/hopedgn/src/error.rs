@@ -149,7 +149,7 @@ pub enum Error {
         /// What the system said.
         detail: String,
     },
-    /// The observer asked to stop.
+    /// The callback asked to stop.
     #[error("interrupted")]
     Interrupted,
     /// A run folder that is not one, or not in the state asked for.

@@ -1,5 +1,7 @@
 //! The protocol's passes: positives and negatives batch by batch, metrics per batch and over the split, and ranking.
 
+mod beside_heuristics;
+
 use std::collections::BTreeMap;
 
 use ctdg::Problem;
@@ -12,12 +14,14 @@ use ctdg::random::Stream;
 use hopedgn_tensor::Weights;
 use serde::{Deserialize, Serialize};
 
+use crate::callbacks::{Callback, Stage};
 use crate::memory::Memory;
-use crate::observe::{Observer, Stage};
-use crate::record::{LinkMetrics, Settings};
+use crate::metrics::{LinkMetrics, PerSetting};
 use crate::score::PairScorer;
 use crate::task::Task;
 use crate::{Error, Result};
+
+pub use beside_heuristics::Evaluator;
 
 /// Which pairs that did not happen stand against those that did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +62,7 @@ pub struct Evaluation {
     /// `cpu` or `cuda`.
     pub device: String,
     /// Negatives → scorer → setting → metrics.
-    pub negatives: BTreeMap<String, BTreeMap<String, Settings>>,
+    pub negatives: BTreeMap<String, BTreeMap<String, PerSetting>>,
     /// Places among candidates, if they were asked for.
     pub ranking: Option<RankingTest>,
 }
@@ -69,7 +73,7 @@ pub struct RankingTest {
     /// How many others there are at most; `"all"` where it was all.
     pub candidates: serde_json::Value,
     /// By scorer.
-    pub scorers: BTreeMap<String, Settings<RankingMetrics>>,
+    pub scorers: BTreeMap<String, PerSetting<RankingMetrics>>,
 }
 
 /// Anything that scores the pairs of a pass, batch after batch in order.
@@ -224,7 +228,7 @@ pub fn evaluate<S: Scorer>(
     negatives: Negatives,
     batch_size: usize,
     scorers: &mut [S],
-    observer: &mut dyn Observer,
+    callback: &mut dyn Callback,
 ) -> Result<Option<Vec<LinkMetrics>>> {
     let events = pass.events(&task.split);
     if events.is_empty() {
@@ -237,8 +241,8 @@ pub fn evaluate<S: Scorer>(
     let at_once = scorers.iter().map(|scorer| scorer.at_once(2 * batch_size)).max().unwrap_or(1);
     let mut done = 0;
     while done < total {
-        observer.progress(Stage::Evaluate, done, total);
-        if observer.wants_to_stop() {
+        callback.progress(Stage::Evaluate, done, total);
+        if callback.wants_to_stop() {
             return Err(Error::Interrupted);
         }
         // Only the last batch may be smaller, and is by itself.
@@ -267,7 +271,7 @@ pub fn evaluate<S: Scorer>(
         }
         done += window.len();
     }
-    observer.progress(Stage::Evaluate, total, total);
+    callback.progress(Stage::Evaluate, total, total);
     let metrics = |(mean, mut whole): (BatchMean, WholeSplit)| {
         let (mean, whole) = (mean.mean()?, whole.scores()?);
         Ok(LinkMetrics { ap: mean.ap, auc: mean.auc, ap_global: whole.ap, auc_global: whole.auc })
@@ -297,7 +301,7 @@ pub fn rank<S: Scorer>(
     count: CandidateCount,
     batch_size: usize,
     scorers: &mut [S],
-    observer: &mut dyn Observer,
+    callback: &mut dyn Callback,
 ) -> Result<Option<Vec<RankingMetrics>>> {
     let events = pass.events(&task.split);
     if events.is_empty() {
@@ -310,8 +314,8 @@ pub fn rank<S: Scorer>(
     for batch in events.chunks(batch_size) {
         let mut asked = batch;
         for &event in batch {
-            observer.progress(Stage::Rank, done, events.len());
-            if observer.wants_to_stop() {
+            callback.progress(Stage::Rank, done, events.len());
+            if callback.wants_to_stop() {
                 return Err(Error::Interrupted);
             }
             let positive = task.queries(&[event])[0];
@@ -328,7 +332,7 @@ pub fn rank<S: Scorer>(
             done += 1;
         }
     }
-    observer.progress(Stage::Rank, done, events.len());
+    callback.progress(Stage::Rank, done, events.len());
     let metrics = |ranking: Ranking| Ok(RankingMetrics { mrr: ranking.mrr()?, hits_at_10: ranking.hits_at(10)? });
     rankings.into_iter().map(metrics).collect::<Result<_>>().map(Some)
 }

@@ -8,7 +8,7 @@ use ctdg::sample::Sampling;
 use ctdg::store::Store;
 use hopedgn_tensor::Weights;
 
-use crate::encode::{FeatureTables, Layout};
+use crate::collate::{FeatureTables, Layout};
 use crate::model::Model;
 use crate::score::score_tokens;
 use crate::{Error, Result};

@@ -7,19 +7,19 @@
 //! A memory sees whole batches: an event of the batch before is seen even where its time is that of the query.
 
 mod checkpoint;
-mod recall;
+mod read;
 
 use std::sync::Arc;
 
 use ctdg::event::{EventId, EventStream};
 use ctdg::mite::PairQuery;
-use ctdg::positions::Positions;
-use hopedgn_tensor::{Bank, Device};
+use ctdg::walk_counts::WalkCounts;
+use hopedgn_tensor::{Device, StateTable};
 
 use crate::Result;
 
 pub use checkpoint::MemoryState;
-pub use recall::{Consumed, Recalled};
+pub use read::{MemoryRead, MemoryUpdate};
 
 /// What a model keeps of each node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +38,14 @@ pub struct Memory<'t> {
     form: MemoryForm,
     stream: &'t EventStream,
     /// `[N + 1, width]`: the last row is nobody's.
-    values: Arc<Bank>,
+    values: Arc<StateTable>,
     /// `[N + 1, message]`
-    messages: Arc<Bank>,
+    messages: Arc<StateTable>,
     /// The event of each node's waiting message.
     waiting: Vec<Option<EventId>>,
     /// The event whose message last changed each node's value.
     applied: Vec<Option<EventId>>,
-    positions: Option<Positions>,
+    positions: Option<WalkCounts>,
     shifts: [Shift; 2],
     /// Where each node stands in the batch at hand, and in which batch that was.
     marks: Vec<(u64, u32)>,
@@ -59,11 +59,11 @@ impl<'t> Memory<'t> {
         Ok(Self {
             form,
             stream,
-            values: Arc::new(Bank::zeros(device, n_nodes + 1, form.width)?),
-            messages: Arc::new(Bank::zeros(device, n_nodes + 1, form.message)?),
+            values: Arc::new(StateTable::zeros(device, n_nodes + 1, form.width)?),
+            messages: Arc::new(StateTable::zeros(device, n_nodes + 1, form.message)?),
             waiting: vec![None; n_nodes + 1],
             applied: vec![None; n_nodes + 1],
-            positions: form.with_positions.then(|| Positions::new(n_nodes + 1)),
+            positions: form.with_positions.then(|| WalkCounts::new(n_nodes + 1)),
             shifts: Shift::of(stream, learned),
             marks: vec![(0, 0); n_nodes + 1],
             batch: 0,

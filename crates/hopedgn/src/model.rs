@@ -21,8 +21,8 @@ use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
 
 use crate::Result;
+use crate::collate::{FeatureWidths, HopLayout, Input, Layout};
 use crate::config::{ModelConfig, ModelName};
-use crate::encode::{FeatureWidths, HopLayout, Input, Layout};
 use crate::memory::MemoryForm;
 
 pub use cawn::Cawn;

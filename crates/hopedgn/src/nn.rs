@@ -1,37 +1,37 @@
-//! Layers that models share: parameters under a name, and what is computed with them.
+//! ParamBuilder that models share: parameters under a name, and what is computed with them.
 
 mod entries;
+mod memory_updater;
 mod parts;
 mod post_norm;
-mod remember;
 mod temporal;
 
 use std::sync::Arc;
 
 use ctdg::random::Stream;
-use hopedgn_tensor::{Activation, BlockVars, ParameterId, Parameters, Shape, Slots, Tape, Tensor, Var, init};
+use hopedgn_tensor::{Activation, BlockVars, PadRagged, ParameterId, Parameters, Shape, Tape, Tensor, Var, init};
 
+use crate::collate::{Hop, MiteIntervals};
 use crate::config::ModelConfig;
-use crate::encode::{Hop, Met};
 use crate::{Error, Result};
 
-pub(crate) use entries::Known;
+pub(crate) use entries::HopFeatures;
+pub(crate) use memory_updater::{Cell, MemoryUpdater};
 pub(crate) use parts::Part;
 pub(crate) use post_norm::PostNorm;
-pub(crate) use remember::{Cell, Remember};
-pub(crate) use temporal::{Attended, TemporalAttention, TemporalWidths, nobody};
+pub(crate) use temporal::{Attended, TemporalAttention, TemporalWidths, padding_keys};
 
 /// The width that the experiments of the literature pad features to, and draw weights for.
 pub(crate) const PADDED_FEATURES: usize = 172;
 
 /// Adds layers to a model. Each draws from a random stream of its own name, so that a model without some layer starts
 /// with the same weights everywhere else.
-pub(crate) struct Layers<'p> {
+pub(crate) struct ParamBuilder<'p> {
     parameters: &'p mut Parameters,
     seed: u64,
 }
 
-impl<'p> Layers<'p> {
+impl<'p> ParamBuilder<'p> {
     pub(crate) fn new(parameters: &'p mut Parameters, seed: u64) -> Self {
         Self { parameters, seed }
     }
@@ -212,17 +212,17 @@ impl Channel {
 /// A token's intervals as an embedding: two layers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MiteEmbedding {
-    slots: Slots,
+    slots: PadRagged,
     hidden: Linear,
     out: Linear,
 }
 
 impl MiteEmbedding {
     /// `[R, Dm]` for the meetings of `R` nodes.
-    pub(crate) fn forward(self, tape: &mut Tape<'_>, met: Option<&Met>) -> Result<Var> {
+    pub(crate) fn forward(self, tape: &mut Tape<'_>, met: Option<&MiteIntervals>) -> Result<Var> {
         let met = met.ok_or(Error::MissingInput)?;
         let intervals = tape.input(Arc::clone(&met.intervals));
-        let x = tape.slots(intervals, &met.lists, self.slots)?; // [R, 2·K] or [R, 4·K]
+        let x = tape.pad_ragged(intervals, &met.lists, self.slots)?; // [R, 2·K] or [R, 4·K]
         let x = self.hidden.forward(tape, x, Some(Activation::Relu))?;
         self.out.forward(tape, x, None)
     }

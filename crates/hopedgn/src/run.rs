@@ -27,11 +27,11 @@ use hopedgn_tensor::Parameters;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::collate::FeatureWidths;
 use crate::config::Config;
-use crate::encode::FeatureWidths;
 use crate::memory::MemoryState;
+use crate::metrics::{EpochRecord, Summary};
 use crate::model::{self, Model};
-use crate::record::{EpochRecord, Summary};
 use crate::{Error, Result};
 
 pub use manifest::{DataRecord, Manifest};
@@ -40,7 +40,8 @@ pub use session::Session;
 const CONFIG: &str = "config.toml";
 const MANIFEST: &str = "manifest.json";
 const METRICS: &str = "metrics.jsonl";
-pub(crate) const MODEL: &str = "model.safetensors";
+/// The best weights.
+pub const MODEL: &str = "model.safetensors";
 const STATE: &str = "state.safetensors";
 const SUMMARY: &str = "summary.json";
 /// How well labels are told.

@@ -7,11 +7,11 @@ use ctdg::event::EventId;
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
 use ctdg::random::Stream;
 use ctdg::store::Store;
-use hopedgn_tensor::{Device, Dropout, Gradients, Learner, Mode, Tape, Var, Weights};
+use hopedgn_tensor::{Device, Dropout, Gradients, Mode, Tape, TrainState, Var, Weights};
 use rayon::prelude::*;
 
+use crate::collate::{Encode, EncodeHops, FeatureTables, GlobalInput, Input, Layout, PaddedTo, longest};
 use crate::config::Padding;
-use crate::encode::{Encode, EncodeHops, FeatureTables, GlobalInput, Input, Layout, PaddedTo, longest};
 use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
@@ -26,7 +26,7 @@ pub struct PairScorer<'a> {
 
 /// Pairs to learn from.
 #[derive(Debug, Clone, Copy)]
-pub struct Lesson<'a> {
+pub struct TrainBatch<'a> {
     /// The pairs, which do not see one another.
     pub queries: &'a [PairQuery],
     /// 1 for each that happened, 0 for the others.
@@ -39,7 +39,7 @@ pub struct Lesson<'a> {
     pub dropout: &'a Stream,
 }
 
-impl Lesson<'_> {
+impl TrainBatch<'_> {
     /// Decides what is drawn of the past: every lesson looks at other events.
     fn draws(&self) -> u64 {
         self.dropout.fork(u64::MAX).next_u64()
@@ -127,7 +127,12 @@ impl<'a> PairScorer<'a> {
     }
 
     /// Asks for one step against the mean loss of a lesson, of which `memory` remembers the events.
-    pub fn learn(&mut self, learner: &mut Learner, lesson: &Lesson<'_>, memory: Option<&mut Memory<'_>>) -> Result<()> {
+    pub fn learn(
+        &mut self,
+        learner: &mut TrainState,
+        lesson: &TrainBatch<'_>,
+        memory: Option<&mut Memory<'_>>,
+    ) -> Result<()> {
         if let Some(memory) = memory {
             let piece = self.remembered(lesson, memory)?;
             return learner.step(&[piece], |tape, piece| piece.loss(self.past.model, tape, lesson.queries.len()));
@@ -140,8 +145,8 @@ impl<'a> PairScorer<'a> {
     /// The mean loss of a lesson and its gradients, without a step.
     pub fn differentiate(
         &mut self,
-        learner: &mut Learner,
-        lesson: &Lesson<'_>,
+        learner: &mut TrainState,
+        lesson: &TrainBatch<'_>,
         memory: Option<&mut Memory<'_>>,
     ) -> Result<(f64, Gradients)> {
         let n_pairs = lesson.queries.len();
@@ -154,29 +159,29 @@ impl<'a> PairScorer<'a> {
     }
 
     /// All of a lesson that needs neither weights nor memory, to be learned from later on `device`.
-    pub fn prepare(&mut self, device: &Device, lesson: &Lesson<'_>) -> Result<Prepared> {
+    pub fn prepare(&mut self, device: &Device, lesson: &TrainBatch<'_>) -> Result<PreparedBatch> {
         let chunks = self.chunks(device, lesson);
         let mut pieces = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
             let piece = self.piece(chunk, lesson)?;
-            pieces.push(Piece { input: staged(device, piece.input, true)?, ..piece });
+            pieces.push(MicroBatch { input: staged(device, piece.input, true)?, ..piece });
         }
-        Ok(Prepared { pieces, n_pairs: lesson.queries.len() })
+        Ok(PreparedBatch { pieces, n_pairs: lesson.queries.len() })
     }
 
     /// Leaves the tokens of `queries`; what is drawn at random depends on the seed and on each pair, on nothing else.
     fn look_up(&mut self, queries: &[PairQuery], seed: u64) {
-        self.encoder.draw_anew(seed);
+        self.encoder.reseed(seed);
         self.encoder.encode(queries, &mut self.tokens);
     }
 
-    fn chunks(&mut self, device: &Device, lesson: &Lesson<'_>) -> Vec<Chunk> {
+    fn chunks(&mut self, device: &Device, lesson: &TrainBatch<'_>) -> Vec<Chunk> {
         self.look_up(lesson.queries, lesson.draws());
         self.past.plan(device.rows_to_learn(), &self.tokens, lesson.group)
     }
 
-    fn piece(&self, chunk: &Chunk, lesson: &Lesson<'_>) -> Result<Piece> {
-        Ok(Piece {
+    fn piece(&self, chunk: &Chunk, lesson: &TrainBatch<'_>) -> Result<MicroBatch> {
+        Ok(MicroBatch {
             input: self.past.input(&self.tokens, lesson.queries, chunk)?,
             targets: lesson.targets[chunk.pairs.clone()].to_vec(),
             seed: lesson.dropout.fork(chunk.index).next_u64(),
@@ -184,38 +189,38 @@ impl<'a> PairScorer<'a> {
     }
 
     /// A lesson that a memory takes part in: one piece, since all pairs read the same nodes.
-    fn remembered(&mut self, lesson: &Lesson<'_>, memory: &mut Memory<'_>) -> Result<Piece> {
+    fn remembered(&mut self, lesson: &TrainBatch<'_>, memory: &mut Memory<'_>) -> Result<MicroBatch> {
         self.look_up(lesson.queries, lesson.draws());
         let input = self.past.remembered(&self.tokens, lesson.queries, memory, lesson.events)?;
         let seed = lesson.dropout.fork(0).next_u64();
-        Ok(Piece { input, targets: lesson.targets.to_vec(), seed })
+        Ok(MicroBatch { input, targets: lesson.targets.to_vec(), seed })
     }
 }
 
 /// A lesson with its past looked up and laid out.
 #[derive(Debug)]
-pub struct Prepared {
-    pieces: Vec<Piece>,
+pub struct PreparedBatch {
+    pieces: Vec<MicroBatch>,
     n_pairs: usize,
 }
 
-impl Prepared {
+impl PreparedBatch {
     /// Asks for one step against its mean loss.
-    pub fn learn(&self, model: &dyn Model, learner: &mut Learner) -> Result<()> {
+    pub fn learn(&self, model: &dyn Model, learner: &mut TrainState) -> Result<()> {
         learner.step(&self.pieces, |tape, piece| piece.loss(model, tape, self.n_pairs))
     }
 }
 
 /// What a lesson asks of one chunk.
 #[derive(Debug)]
-struct Piece {
+struct MicroBatch {
     input: Input,
     targets: Vec<f32>,
     /// Of its dropout.
     seed: u64,
 }
 
-impl Piece {
+impl MicroBatch {
     /// Its share of the mean loss of `n_pairs`.
     fn loss(&self, model: &dyn Model, tape: &mut Tape<'_>, n_pairs: usize) -> Result<Var> {
         let dropout = Dropout::new(model.config().dropout, self.seed, Mode::Train)?;

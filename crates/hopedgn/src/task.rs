@@ -5,7 +5,7 @@ use ctdg::mite::PairQuery;
 use ctdg::split::{MASK_SEED, Mode, Split, SplitRule};
 use ctdg::store::Store;
 
-use crate::encode::FeatureTables;
+use crate::collate::FeatureTables;
 use crate::{Error, Result};
 
 /// Link prediction on one stream.

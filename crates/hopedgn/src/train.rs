@@ -9,18 +9,18 @@ use ctdg::event::EventId;
 use ctdg::mite::PairQuery;
 use ctdg::negative::{Pass, RandomNegatives};
 use ctdg::random::Stream;
-use hopedgn_tensor::{AdamConfig, Device, Learner, Parameters, Weights};
+use hopedgn_tensor::{AdamConfig, Device, Parameters, TrainState, Weights};
 use serde::{Deserialize, Serialize};
 
-use crate::ahead;
+use crate::callbacks::{Callback, Stage};
+use crate::collate::Layout;
 use crate::config::Config;
-use crate::encode::Layout;
 use crate::evaluate::{ModelScorer, Negatives, evaluate};
 use crate::memory::{Memory, MemoryState};
+use crate::metrics::{EpochRecord, LinkMetrics, PerSetting};
 use crate::model::Model;
-use crate::observe::{Observer, Stage};
-use crate::record::{EpochRecord, LinkMetrics, Settings};
-use crate::score::{Lesson, PairScorer, Prepared};
+use crate::prefetch;
+use crate::score::{PairScorer, PreparedBatch, TrainBatch};
 use crate::task::Task;
 use crate::{Error, Result};
 
@@ -77,7 +77,7 @@ pub struct Trainer<'a> {
     config: &'a Config,
     task: &'a Task<'a>,
     model: &'a dyn Model,
-    learner: Learner,
+    learner: TrainState,
     /// What the model remembers of the epoch so far, if it does.
     memory: Option<Memory<'a>>,
     /// The same after the last validation.
@@ -115,7 +115,7 @@ impl<'a> Trainer<'a> {
         }
         let seed = u32::try_from(config.seed).unwrap_or(u32::MAX);
         Ok(Self {
-            learner: Learner::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,
+            learner: TrainState::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,
             remembered: None,
             negatives: RandomNegatives::new(task.stream, &task.split.train, seed),
             progress: Progress::default(),
@@ -202,22 +202,22 @@ impl<'a> Trainer<'a> {
     }
 
     /// Trains to the end of the current epoch and validates it. `save` is called whenever it is time for a saved state
-    /// inside the epoch. When the observer wants to stop, [`Error::Interrupted`] comes after the step at hand, and the
+    /// inside the epoch. When the callback wants to stop, [`Error::Interrupted`] comes after the step at hand, and the
     /// state can be saved.
     pub fn epoch(
         &mut self,
-        observer: &mut dyn Observer,
+        callback: &mut dyn Callback,
         save: &mut dyn FnMut(&Self) -> Result<()>,
     ) -> Result<EpochRecord> {
         let (mut mark, mut saved) = (Instant::now(), Instant::now());
         let n_batches = self.n_batches();
         let save_every = self.config.train.save_every;
-        observer.progress(Stage::Train, self.progress.batch, n_batches);
+        callback.progress(Stage::Train, self.progress.batch, n_batches);
         let trained = self.train_until(n_batches, &mut |trainer| {
             trainer.progress.seconds += mark.elapsed().as_secs_f64();
             mark = Instant::now();
-            observer.progress(Stage::Train, trainer.progress.batch, n_batches);
-            if observer.wants_to_stop() {
+            callback.progress(Stage::Train, trainer.progress.batch, n_batches);
+            if callback.wants_to_stop() {
                 return Err(Error::Interrupted);
             }
             if saved.elapsed().as_secs_f64() > save_every {
@@ -230,7 +230,7 @@ impl<'a> Trainer<'a> {
         self.progress.seconds += mark.elapsed().as_secs_f64();
         trained?;
         let mark = Instant::now();
-        let val = self.validate(observer)?;
+        let val = self.validate(callback)?;
         Ok(self.finish_epoch(val, mark.elapsed().as_secs_f64()))
     }
 
@@ -263,10 +263,10 @@ impl<'a> Trainer<'a> {
             });
             return self.end(trained);
         };
-        let work = |worker: usize, give: &mut (dyn FnMut(Result<(Prepared, u64)>) -> bool + Send)| {
+        let work = |worker: usize, give: &mut (dyn FnMut(Result<(PreparedBatch, u64)>) -> bool + Send)| {
             lessons.prepare(&device, (worker, n_workers), give);
         };
-        let trained = ahead::in_order(n_workers, work, |ready, waited| {
+        let trained = prefetch::in_order(n_workers, work, |ready, waited| {
             self.waited += waited.as_secs_f64();
             let (prepared, negatives) = ready?;
             prepared.learn(model, &mut self.learner)?;
@@ -316,7 +316,7 @@ impl<'a> Trainer<'a> {
 
     /// Metrics of the weights as they are now, on all validation events and on those with new nodes. Both passes begin
     /// with what was remembered after training, and so does whoever comes back after an error.
-    fn validate(&mut self, observer: &mut dyn Observer) -> Result<Settings> {
+    fn validate(&mut self, callback: &mut dyn Callback) -> Result<PerSetting> {
         let mut metrics = [None; 2];
         let trained = self.memory.as_ref().map(Memory::snapshot).transpose()?;
         for (metrics, pass) in metrics.iter_mut().zip([Pass::Val, Pass::NewNodeVal]) {
@@ -326,7 +326,7 @@ impl<'a> Trainer<'a> {
             let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
             let mut scorer = [ModelScorer::new(scorer, self.learner.weights(), self.memory.take())];
             let batch = self.config.train.batch;
-            let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, observer);
+            let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, callback);
             let [scorer] = scorer;
             self.memory = scorer.into_memory();
             if let (Err(_), Some(memory), Some(trained)) = (&of_pass, &mut self.memory, &trained) {
@@ -338,10 +338,10 @@ impl<'a> Trainer<'a> {
             }
         }
         let [transductive, inductive] = metrics;
-        Ok(Settings { transductive, inductive })
+        Ok(PerSetting { transductive, inductive })
     }
 
-    fn finish_epoch(&mut self, val: Settings, eval_seconds: f64) -> EpochRecord {
+    fn finish_epoch(&mut self, val: PerSetting, eval_seconds: f64) -> EpochRecord {
         let progress = &mut self.progress;
         let epoch = progress.history.len() + 1;
         let better = val.transductive.is_some_and(|metrics| progress.take(epoch, metrics));
@@ -385,9 +385,9 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    fn lesson(&self) -> Lesson<'_> {
+    fn lesson(&self) -> TrainBatch<'_> {
         let Self { events, queries, targets, dropout, .. } = self;
-        Lesson { queries, targets, events, group: queries.len() / 2, dropout }
+        TrainBatch { queries, targets, events, group: queries.len() / 2, dropout }
     }
 }
 
@@ -422,7 +422,7 @@ impl<'a> Lessons<'a> {
         &self,
         device: &Device,
         (worker, n_workers): (usize, usize),
-        give: &mut (dyn FnMut(Result<(Prepared, u64)>) -> bool + Send),
+        give: &mut (dyn FnMut(Result<(PreparedBatch, u64)>) -> bool + Send),
     ) {
         let mut work = || {
             let mut scorer = self.scorer();

@@ -4,29 +4,29 @@
 //! go of it; only gradients of parameters grow on a stream of their own, which the pass waits for at its end. The host
 //! waits only where it reads a value.
 
-mod attend;
-mod bank;
 mod cells;
-mod choices;
 mod compile;
 mod context;
+mod cross_attention;
 mod encoder;
+mod gemm;
+mod gemm_cache;
 mod linear;
 pub(crate) mod measure;
 mod memory;
 mod narrow;
-mod product;
-mod record;
-mod resident;
+mod params;
 mod rows;
-mod side;
+mod state_table;
+mod streams;
+mod tape;
 mod tune;
 mod values;
 
-pub(crate) use attend::{Attend, Columns};
 pub(crate) use context::Context;
+pub(crate) use cross_attention::{Attend, Columns};
 pub(crate) use encoder::{Block, Stack, WIDEST, WIDEST_HEAD};
 pub(crate) use memory::{Buffer, Staged};
-pub(crate) use record::Copies;
-pub(crate) use record::Record;
-pub(crate) use resident::{Resident, Teacher};
+pub(crate) use params::{CudaAdam, Resident};
+pub(crate) use tape::Copies;
+pub(crate) use tape::Record;

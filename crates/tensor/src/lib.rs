@@ -29,52 +29,51 @@
 //! - Sequences of any lengths are packed as rows with offsets ([`Ragged`]); there is no padding.
 //! - Results are bit-identical for any number of threads, and a row's result does not depend on the rows beside it.
 //! - Dropout is a value handed to an operation ([`Dropout`], [`Mode`]), not a state of the model.
-//! - Where values live is this crate's affair ([`Device`]): [`Learner`] and [`Weights`] own them, callers see them through
+//! - Where values live is this crate's affair ([`Device`]): [`TrainState`] and [`Weights`] own them, callers see them through
 //!   methods only.
 
 mod adam;
-mod bank;
 #[cfg(test)]
 mod block;
 mod checkpoint;
 mod chunks;
-pub mod compare;
 mod cuda;
 mod device;
 mod error;
+mod gemm;
 mod indices;
 pub mod init;
-mod learner;
 mod math;
 pub mod measure;
 mod op;
 mod parallel;
 mod parameters;
-mod product;
 mod ragged;
 mod scratch;
+mod state_table;
 mod tape;
 mod tensor;
 #[cfg(test)]
 mod testkit;
+mod train_state;
 mod vector;
 
 pub use adam::{Adam, AdamConfig};
-pub use bank::Bank;
 pub use checkpoint::{load, load_beside, save, save_beside};
 pub use device::{CudaOptions, Device, Precision};
 pub use error::{Error, Result};
 pub use indices::Indices;
-pub use learner::{Learner, Step, Weights};
 pub use op::activation::Activation;
-pub use op::attend::AttentionForm;
 pub use op::attention::Heads;
+pub use op::cross_attention::AttentionForm;
 pub use op::dropout::{Dropout, Mode};
 pub use op::encoder::{BlockVars, EncoderForm};
-pub use op::slots::Slots;
+pub use op::pad_ragged::PadRagged;
 pub use parallel::Threads;
 pub use parameters::{ParameterId, Parameters};
 pub use ragged::Ragged;
+pub use state_table::StateTable;
 pub use tape::{Gradients, Tape, Var};
 pub use tensor::{Shape, Tensor};
+pub use train_state::{Step, TrainState, Weights};
 pub use vector::ln_1p;

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use crate::product::{Into, View, product};
+use crate::gemm::{Into, View, product};
 use crate::{Device, Result, cuda};
 
 /// `count` products of `[m, k]` with `[k, n]`.

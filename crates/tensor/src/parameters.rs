@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::product::{Packs, Weight};
+use crate::gemm::{Packs, Weight};
 use crate::{Error, Result, Tensor};
 
 /// A parameter of one [`Parameters`].
@@ -105,7 +105,7 @@ impl Parameters {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::product::{Into, View};
+    use crate::gemm::{Into, View};
     use crate::testkit::matrix;
     use crate::{Adam, AdamConfig, Gradients, Tape};
 

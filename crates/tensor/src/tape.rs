@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::cuda::Record;
-use crate::product::Weight;
+use crate::gemm::Weight;
 use crate::scratch::{self, Scratch};
 use crate::vector::add_to;
 use crate::{Error, ParameterId, Parameters, Result, Shape, Tensor, Threads};
@@ -319,6 +319,11 @@ impl Gradients {
     pub fn zeros(parameters: &Parameters) -> Self {
         let parameters = parameters.iter().map(|(_, _, tensor)| Tensor::zeros(tensor.shape())).collect();
         Self { parameters, watched: Vec::new() }
+    }
+
+    /// The gradients of all parameters, in the order the parameters were added.
+    pub fn iter(&self) -> impl Iterator<Item = &Tensor> {
+        self.parameters.iter()
     }
 
     /// Back to zero, keeping the memory.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::dataset::npy::{self, Matrix};
 use crate::dataset::source::Source;
-use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, companion, text};
+use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, sidecar, text};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventStream, Features, NodeId};
 
@@ -26,7 +26,7 @@ pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream
     };
     let mut rows = text::read_rows(Source::open(path, options.progress)?, Format::Text, &options)?;
     let places = rows.builder.take_features();
-    let edges = match companion::find(path, ".npy") {
+    let edges = match sidecar::find(path, ".npy") {
         Some(file) => {
             let matrix = read_padded(&file, places.len() + 1, "events and the padding row")?;
             features_at(matrix, &file, places.iter().map(|&place| place_of(place)))?
@@ -34,7 +34,7 @@ pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream
         None => None,
     };
     let mut columns = rows.builder.finish(edges)?.into_columns();
-    if let Some(file) = companion::find(path, "_node.npy") {
+    if let Some(file) = sidecar::find(path, "_node.npy") {
         let names = &columns.names;
         let ids = (0..names.len()).map(|index| {
             let id = NodeId::from_index(index).and_then(|node| names.integer(node))?;

@@ -17,7 +17,7 @@ pub(crate) use write::write;
 
 use crate::dataset::layout::{FeatureSpan, Layout};
 use crate::dataset::source::Source;
-use crate::dataset::{Format, ReadOptions, companion};
+use crate::dataset::{Format, ReadOptions, sidecar};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventStream, IdKind, RejectedRow, StreamBuilder};
 
@@ -28,7 +28,7 @@ const BLOCK: usize = 1 << 16;
 
 pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream> {
     let stream = read_bytes(Bytes::from_owner(Source::map(path)?), options)?;
-    companion::with_node_features(path, stream)
+    sidecar::with_node_features(path, stream)
 }
 
 /// Reads a Parquet file that lies in memory.

@@ -10,7 +10,7 @@ use csv::ByteRecord;
 use crate::dataset::dyglib::all_zero;
 use crate::dataset::layout::{FeatureSpan, Layout, format_of_header, looks_like_header};
 use crate::dataset::source::{Compression, Source};
-use crate::dataset::{ColumnRef, Format, ReadOptions, companion, npy};
+use crate::dataset::{ColumnRef, Format, ReadOptions, npy, sidecar};
 use crate::error::{Error, Place, Problem, Result, quoted};
 use crate::event::{Columns, EventStream, RejectedRow, Role, StreamBuilder};
 
@@ -21,7 +21,7 @@ const HEAD: u64 = 1 << 16;
 
 pub(crate) fn read(path: &Path, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
     let stream = read_from(Source::open(path, options.progress)?, format, options)?;
-    companion::with_node_features(path, stream)
+    sidecar::with_node_features(path, stream)
 }
 
 /// The rows of a table, and what is known of it besides.
@@ -49,7 +49,7 @@ pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOption
 fn read_from(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
     let path = source.path().to_path_buf();
     let Rows { builder, format, has_features } = read_rows(source, format, options)?;
-    let beside = if has_features { None } else { companion::find(&path, companion::EDGE_FEATURES) };
+    let beside = if has_features { None } else { sidecar::find(&path, sidecar::EDGE_FEATURES) };
     let Some(beside) = beside else {
         let stream = builder.finish(None).map_err(|error| error.in_file(&path))?;
         let silent = stream.edge_features().is_some_and(|features| all_zero(features.values()));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::atomic::PendingFile;
 use crate::dataset::source::Compression;
-use crate::dataset::{binary, companion, npy, parquet};
+use crate::dataset::{binary, npy, parquet, sidecar};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventId, EventStream, Features, NodeId};
 
@@ -61,7 +61,7 @@ pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts:
         WriteFormat::Binary => binary::write(out, stream),
     })?];
     if let Some(features) = stream.node_features().filter(|_| format != WriteFormat::Binary) {
-        let path = companion::beside(path, companion::NODE_FEATURES);
+        let path = sidecar::beside(path, sidecar::NODE_FEATURES);
         pending.push(PendingFile::write(&path, |out| npy::write(out, features))?);
     }
     for (path, text) in texts {
@@ -74,8 +74,8 @@ pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts:
 fn refuse_false_companions(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<()> {
     let edges = matches!(format, WriteFormat::Text(_)) && stream.edge_features().is_none();
     let nodes = format != WriteFormat::Binary && stream.node_features().is_none();
-    for (taken, ending) in [(edges, companion::EDGE_FEATURES), (nodes, companion::NODE_FEATURES)] {
-        if taken && let Some(file) = companion::find(path, ending) {
+    for (taken, ending) in [(edges, sidecar::EDGE_FEATURES), (nodes, sidecar::NODE_FEATURES)] {
+        if taken && let Some(file) = sidecar::find(path, ending) {
             return Err(Error::at(Place::file(file), Problem::FalseCompanion));
         }
     }

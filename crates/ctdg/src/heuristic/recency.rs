@@ -47,7 +47,7 @@ impl<'s> RecencyPopularity<'s> {
     #[must_use]
     pub fn score_pair(&self, query: &PairQuery) -> f32 {
         let cut = self.store.cut(query.time);
-        let last = self.store.meetings(query.src, query.dst, cut).last();
+        let last = self.store.pair_events(query.src, query.dst, cut).last();
         let recency = last.map_or(0.0, |&event| 1.0 / (cut.n_events() - self.moment(event).n_events()) as f64);
         let score = (1.0 + WEIGHT * recency) * (1.0 + WEIGHT * self.popularity(query, cut)).sqrt();
         #[expect(clippy::cast_possible_truncation, reason = "far below what f32 holds; only the order matters")]

@@ -1,7 +1,7 @@
 //! The true source with a random destination.
 
 use crate::event::{EventId, EventStream, NodeId};
-use crate::python::NumpyRandom;
+use crate::py_compat::NumpyRandom;
 use crate::split::distinct;
 
 /// Draws destinations uniformly from those of a set of events, in exactly DyGLib's sequence.

@@ -155,7 +155,7 @@ impl Graph {
     /// # Panics
     /// When there is no such node.
     #[must_use]
-    pub fn meetings(&self, u: NodeId) -> impl ExactSizeIterator<Item = (NodeId, Sequence)> {
+    pub fn pair_events(&self, u: NodeId) -> impl ExactSizeIterator<Item = (NodeId, Sequence)> {
         self.neighbours(u).iter().map(|&(neighbour, link)| (neighbour, Sequence::of_row(self.links.row(link.0))))
     }
 
@@ -325,8 +325,8 @@ mod tests {
         Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), reading).unwrap()
     }
 
-    fn meetings(graph: &Graph, node: u32) -> Vec<(u32, String)> {
-        graph.meetings(NodeId(node)).map(|(neighbour, sequence)| (neighbour.0, sequence.to_string())).collect()
+    fn pair_events(graph: &Graph, node: u32) -> Vec<(u32, String)> {
+        graph.pair_events(NodeId(node)).map(|(neighbour, sequence)| (neighbour.0, sequence.to_string())).collect()
     }
 
     const EVENTS: [(u32, u32, f64); 5] = [(0, 1, 1.0), (1, 0, 2.0), (2, 2, 2.0), (0, 1, 3.0), (1, 2, 3.0)];
@@ -334,19 +334,19 @@ mod tests {
     #[test]
     fn sequences_are_whole_and_mutual_unless_directed() {
         let undirected = graph(&EVENTS, &Reading::default());
-        assert_eq!(meetings(&undirected, 0), [(1, "1, 2, 3".to_owned())]);
-        assert_eq!(meetings(&undirected, 1), [(0, "1, 2, 3".to_owned()), (2, "3".to_owned())]);
-        assert_eq!(meetings(&undirected, 2), [(1, "3".to_owned()), (2, "2".to_owned())], "a self-loop stands once");
+        assert_eq!(pair_events(&undirected, 0), [(1, "1, 2, 3".to_owned())]);
+        assert_eq!(pair_events(&undirected, 1), [(0, "1, 2, 3".to_owned()), (2, "3".to_owned())]);
+        assert_eq!(pair_events(&undirected, 2), [(1, "3".to_owned()), (2, "2".to_owned())], "a self-loop stands once");
         let directed = graph(&EVENTS, &Reading { direction: Direction::Directed, ..Reading::default() });
-        assert_eq!(meetings(&directed, 0), [(1, "→1, 3 ←2".to_owned())]);
-        assert_eq!(meetings(&directed, 1), [(0, "→2 ←1, 3".to_owned()), (2, "3".to_owned())]);
+        assert_eq!(pair_events(&directed, 0), [(1, "→1, 3 ←2".to_owned())]);
+        assert_eq!(pair_events(&directed, 1), [(0, "→2 ←1, 3".to_owned()), (2, "3".to_owned())]);
     }
 
     #[test]
     fn only_events_strictly_before_the_time_are_seen() {
         let until = |t| graph(&EVENTS, &Reading { until: Some(t), ..Reading::default() });
         assert_eq!(until(3.0).n_events(), 3);
-        assert_eq!(meetings(&until(2.0), 1), [(0, "1".to_owned())]);
+        assert_eq!(pair_events(&until(2.0), 1), [(0, "1".to_owned())]);
         assert_eq!((until(0.0).n_events(), until(0.0).n_nodes()), (0, 3), "no meeting, all nodes");
     }
 
@@ -355,13 +355,13 @@ mod tests {
         let reading = Reading { times: Times::Dropped, ..Reading::default() };
         let graph = graph(&EVENTS, &reading);
         assert_eq!(graph.n_sequences(), 2, "met or never met");
-        assert_eq!(meetings(&graph, 0), [(1, "met".to_owned())]);
+        assert_eq!(pair_events(&graph, 0), [(1, "met".to_owned())]);
     }
 
     #[test]
     fn equal_times_are_kept_as_often_as_they_occur() {
         let twice = graph(&[(0, 1, -0.0), (0, 1, 0.0)], &Reading::default());
-        assert_eq!(meetings(&twice, 0), [(1, "0, 0".to_owned())]);
+        assert_eq!(pair_events(&twice, 0), [(1, "0, 0".to_owned())]);
     }
 
     #[test]

@@ -97,7 +97,7 @@ type Edge = (usize, usize, String);
 fn edges(graph: &Graph) -> Vec<Edge> {
     let mut edges = Vec::new();
     for u in (0..graph.n_nodes()).filter_map(NodeId::from_index) {
-        let later = graph.meetings(u).filter(|(v, _)| *v >= u);
+        let later = graph.pair_events(u).filter(|(v, _)| *v >= u);
         edges.extend(later.map(|(v, sequence)| (u.index(), v.index(), sequence.to_string())));
     }
     edges

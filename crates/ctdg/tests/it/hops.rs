@@ -156,7 +156,7 @@ proptest! {
         let mut encoder = PairEncoder::new(&store, encoding);
         let mut drawn = |seed| {
             let mut tokens = PairTokens::default();
-            encoder.draw_anew(seed);
+            encoder.reseed(seed);
             encoder.encode(&queries, &mut tokens);
             tokens
         };
@@ -246,7 +246,7 @@ fn other_pairs_and_other_seeds_draw_anew() {
     let mut tokens = PairTokens::default();
     let (mut of_seeds, mut shifts, mut before) = ([0.0; 9], [0.0; 9], 0);
     for seed in 0..u64::from(n) {
-        encoder.draw_anew(seed);
+        encoder.reseed(seed);
         encoder.encode(&[with(10)], &mut tokens);
         let event = tokens.events(0, Side::Src)[0].index();
         of_seeds[event] += 1.0;

@@ -137,7 +137,7 @@ proptest! {
             for node in [event.src, event.dst] {
                 prop_assert!(store.history(node, cut).times.iter().all(|&time| time < event.time));
             }
-            let met: &[EventId] = store.meetings(event.src, event.dst, cut);
+            let met: &[EventId] = store.pair_events(event.src, event.dst, cut);
             prop_assert!(met.iter().all(|&other| store.time(other) < event.time));
         }
     }

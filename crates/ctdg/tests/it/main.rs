@@ -13,7 +13,7 @@ mod metric;
 mod mite;
 mod nasty;
 mod negative;
-mod positions;
 mod protocol;
 mod store;
+mod walk_counts;
 mod wl;

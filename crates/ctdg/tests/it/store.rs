@@ -45,7 +45,7 @@ proptest! {
         for (a, b) in (0..9).flat_map(|a| (0..9).map(move |b| (NodeId(a), NodeId(b)))) {
             let expected: Vec<EventId> =
                 brute_history(&stream, &all, a, t).into_iter().filter(|entry| entry.0 == b).map(|entry| entry.1).collect();
-            prop_assert_eq!(store.meetings(a, b, store.cut(t)), expected);
+            prop_assert_eq!(store.pair_events(a, b, store.cut(t)), expected);
         }
     }
 

@@ -14,10 +14,10 @@ use clap::{Args, Subcommand};
 use ctdg::event::EventStream;
 use serde::Serialize;
 
-use crate::commands::input::From;
+use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
 use crate::progress;
-use hopedgn::number::grouped;
+use hopedgn::fmt::grouped;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
@@ -47,7 +47,7 @@ struct OnData {
     #[arg(long, value_name = "D", default_value = ctdg::dataset::COLLEGEMSG)]
     data: String,
     #[command(flatten)]
-    from: From,
+    from: ReadArgs,
     /// Passes over all events; the best and the median are reported
     #[arg(long, default_value_t = 10)]
     repeats: usize,

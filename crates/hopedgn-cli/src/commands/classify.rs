@@ -6,15 +6,15 @@ use clap::Args;
 use hopedgn::Error;
 use hopedgn::classify::{LabelConfig, Sources};
 use hopedgn::config::data_stem;
-use hopedgn::number::{duration, grouped, percent};
-use hopedgn::record::{Classification, LabelMetrics};
+use hopedgn::fmt::{duration, grouped, percent};
+use hopedgn::metrics::{Classification, LabelMetrics};
 use hopedgn::run::{CLASSIFICATION, Session};
 use hopedgn::task::Task;
 use serde_json::json;
 
+use crate::commands::progress::ProgressCallback;
+use crate::commands::run_args::{Opened, RunArgs};
 use crate::commands::table::Table;
-use crate::commands::trained::{Opened, Trained};
-use crate::commands::watch::Watch;
 use crate::output::{Outcome, Output};
 
 /// Learn the labels of events from what a trained model makes of their sources, and test that
@@ -37,7 +37,7 @@ pub(crate) struct Classify {
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     #[command(flatten)]
-    of: Trained,
+    of: RunArgs,
 }
 
 pub(crate) fn run(args: &Classify, output: &Output) -> anyhow::Result<Outcome> {
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Classify, output: &Output) -> anyhow::Result<Outcome> {
         config.model.name.title(),
         grouped(Sources::n_bytes(n_events, config.model.d_out) / 1_000_000)
     ));
-    let mut watch = Watch::new(output)?;
+    let mut watch = ProgressCallback::new(output)?;
     match session.classify(&settings, &mut watch) {
         Ok(classification) => {
             let Classification { epochs, val, .. } = classification;

@@ -7,15 +7,15 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use ctdg::negative::CandidateCount;
 use hopedgn::Weights;
+use hopedgn::evaluate::Evaluator;
 use hopedgn::evaluate::{Evaluation, Negatives, RankingMetrics, RankingTest};
-use hopedgn::examine::Examination;
-use hopedgn::record::LinkMetrics;
+use hopedgn::metrics::LinkMetrics;
 use hopedgn::run::TrainedModel;
 use hopedgn::task::Task;
 
+use crate::commands::progress::ProgressCallback;
+use crate::commands::run_args::{Opened, RunArgs};
 use crate::commands::table::Table;
-use crate::commands::trained::{Opened, Trained};
-use crate::commands::watch::Watch;
 use crate::output::{Outcome, Output};
 
 /// Test a trained model: transductive and inductive, each kind of negatives, ranking; heuristics beside it
@@ -25,7 +25,7 @@ use crate::output::{Outcome, Output};
   hopedgn evaluate runs/mine --negatives all --ranking 100 --json")]
 pub(crate) struct Evaluate {
     #[command(flatten)]
-    of: Trained,
+    of: RunArgs,
     /// Which pairs that did not happen stand against those that did
     #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
     negatives: NegativesArg,
@@ -76,8 +76,8 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
     let TrainedModel { model, parameters, memory } = folder.model(&config, task.tables.widths())?;
     let weights = Weights::new(&device, parameters)?;
     let (memory, batch) = (memory.as_ref(), config.train.batch);
-    let examination = Examination { task: &task, model: &*model, weights: &weights, memory, batch };
-    let mut watch = Watch::new(output)?;
+    let examination = Evaluator { task: &task, model: &*model, weights: &weights, memory, batch };
+    let mut watch = ProgressCallback::new(output)?;
     let mut negatives = BTreeMap::new();
     for kind in args.negatives.kinds() {
         let by_scorer = examination.links(kind, &mut watch)?;

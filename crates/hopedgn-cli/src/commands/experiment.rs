@@ -1,19 +1,19 @@
 //! `hopedgn experiment`: a table of the paper as one command.
 
-mod answer;
-mod children;
+mod data_dir;
 mod pages;
-mod place;
+mod report;
 mod run;
+mod subprocess;
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hopedgn::experiment::{Experiment, Found, Kept, State};
+use hopedgn_experiments::experiment::{ArchivedRun, Experiment, Found, State};
 
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
-use place::Place;
+use data_dir::Place;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "A whole file:
@@ -83,7 +83,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    kept: KeptRuns,
+    kept: ArchivedRuns,
     #[command(flatten)]
     device: DeviceArgs,
     /// Cells at a time, each in a process of its own; on a GPU always one [default: 1]
@@ -99,7 +99,7 @@ pub(crate) struct Status {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    kept: KeptRuns,
+    kept: ArchivedRuns,
 }
 
 /// Write a page and Markdown: ours beside the paper's
@@ -111,7 +111,7 @@ pub(crate) struct Report {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    kept: KeptRuns,
+    kept: ArchivedRuns,
     /// Where the page goes [default: report.html among the runs]
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -137,7 +137,7 @@ pub(crate) struct Pages {
     #[arg(long, value_name = "DIR", default_value = RUNS)]
     runs: PathBuf,
     #[command(flatten)]
-    kept: KeptRuns,
+    kept: ArchivedRuns,
     #[command(flatten)]
     place: Place,
 }
@@ -152,7 +152,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    kept: KeptRuns,
+    kept: ArchivedRuns,
     /// What has no result does not fall short
     #[arg(long)]
     allow_missing: bool,
@@ -181,7 +181,7 @@ pub(crate) struct Files {
 
 /// Runs that are not among those of the experiment.
 #[derive(Debug, Args)]
-pub(crate) struct KeptRuns {
+pub(crate) struct ArchivedRuns {
     /// Finished runs, or folders of such, to take the place of cells with the same settings; the first named wins, and a name
     /// in quotes may have a * for anything
     #[arg(long, value_name = "DIR", num_args = 1..)]
@@ -208,14 +208,14 @@ impl Files {
     }
 
     /// Every cell with what there is of it, in its folder, among runs that were kept, or made by another experiment.
-    fn found(&self, experiment: &Experiment, kept: &KeptRuns, purpose: Purpose) -> anyhow::Result<Vec<Found>> {
+    fn found(&self, experiment: &Experiment, kept: &ArchivedRuns, purpose: Purpose) -> anyhow::Result<Vec<Found>> {
         let out = self.out(experiment);
-        let kept = Kept::read(&kept.patterns())?;
+        let kept = ArchivedRun::read(&kept.patterns())?;
         let mut places = vec![out.clone()];
         if self.out.is_none() {
             places.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
         }
-        let others = Kept::of_experiments(&places);
+        let others = ArchivedRun::of_experiments(&places);
         let mut found = Vec::new();
         for cell in experiment.cells() {
             let own = Found::of(cell, &out)?;
@@ -250,7 +250,7 @@ impl Files {
     }
 }
 
-impl KeptRuns {
+impl ArchivedRuns {
     /// What each name stands for.
     fn patterns(&self) -> Vec<Vec<PathBuf>> {
         self.results.iter().map(|path| matching(path)).collect()
@@ -299,9 +299,9 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
 pub(crate) fn run(command: &Command, output: &Output) -> anyhow::Result<Outcome> {
     match command {
         Command::Run(args) => run::run(args, output),
-        Command::Status(args) => answer::status(args, output),
-        Command::Report(args) => answer::report(args, output),
+        Command::Status(args) => report::status(args, output),
+        Command::Report(args) => report::report(args, output),
         Command::Pages(args) => pages::pages(args, output),
-        Command::Check(args) => answer::check(args, output),
+        Command::Check(args) => report::check(args, output),
     }
 }

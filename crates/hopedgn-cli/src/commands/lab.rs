@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ctdg::dataset;
-use hopedgn::lab::{self, Cell, Findings, LabConfig, Matrix, Origin, Surprise};
+use hopedgn_experiments::expressivity::{self, Cell, Findings, LabConfig, Matrix, Origin, Surprise};
 
 use crate::output::{Outcome, Output};
 use crate::progress;
@@ -60,10 +60,10 @@ pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
     };
     let bar = progress::steps(output, "laboratory", PARTS.into());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
-    let findings = lab::run(&config, &|share| bar.set_position((share * f64::from(PARTS)) as u64));
+    let findings = expressivity::run(&config, &|share| bar.set_position((share * f64::from(PARTS)) as u64));
     bar.finish_and_clear();
     let findings = findings?;
-    let files = [(&args.svg, lab::svg as fn(&Findings) -> String), (&args.html, lab::html)];
+    let files = [(&args.svg, expressivity::svg as fn(&Findings) -> String), (&args.html, expressivity::html)];
     for (path, write) in files {
         if let Some(path) = path {
             dataset::write_file(path, write(&findings))?;
@@ -131,7 +131,7 @@ impl fmt::Display for Text<'_> {
         let Findings { beyond, missed, lost, n_draws, .. } = self.0;
         writeln!(f, "Random weights, one of {n_draws} draws:\n")?;
         self.table(f, Origin::Random)?;
-        writeln!(f, "\nTrained weights, one of {n_draws} starts: {}:\n", lab::TRAINING)?;
+        writeln!(f, "\nTrained weights, one of {n_draws} starts: {}:\n", expressivity::TRAINING)?;
         self.table(f, Origin::Trained)?;
         Self::list(f, "Seen beyond a bound (Propositions 2 and 4)", beyond)?;
         Self::list(f, "Separated by 2-DWL, missed by global HopeDGN (Proposition 5)", missed)?;

@@ -10,17 +10,17 @@ use ctdg::event::{EventStream, NodeId};
 use ctdg::mite::{PairQuery, Side};
 use ctdg::store::Store;
 use hopedgn::Weights;
-use hopedgn::answer::{Past, answer};
-use hopedgn::encode::FeatureTables;
+use hopedgn::collate::FeatureTables;
 use hopedgn::explain::{self, Explanation, TokenEffect, explain, sigmoid};
+use hopedgn::predict::{Past, answer};
 use hopedgn::run::TrainedModel;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::commands::trained::{Opened, Trained};
+use crate::commands::run_args::{Opened, RunArgs};
 use crate::output::{Outcome, Output};
 use crate::progress;
-use hopedgn::number::{span, time};
+use hopedgn::fmt::{span, time};
 use pairs::Pairs;
 
 /// Score pairs with a trained model: the probability that each meets at its time
@@ -32,7 +32,7 @@ use pairs::Pairs;
 A file of pairs has the columns source, destination and, if it likes, time.")]
 pub(crate) struct Score {
     #[command(flatten)]
-    of: Trained,
+    of: RunArgs,
     /// CSV of pairs, or `-` for stdin
     #[arg(long, value_name = "FILE")]
     pairs: PathBuf,

@@ -23,7 +23,7 @@ pub(crate) struct Selftest {
 
 pub(crate) fn run(args: &Selftest, output: &Output) -> anyhow::Result<Outcome> {
     let device = args.device.open(output)?;
-    let checks = hopedgn::selftest::run(&device, args.seed)?;
+    let checks = hopedgn_experiments::selftest::run(&device, args.seed)?;
     let ok = checks.iter().all(|check| check.ok);
     let mut text = String::new();
     for check in &checks {

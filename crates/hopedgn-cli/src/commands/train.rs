@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use hopedgn::Error;
 use hopedgn::config::{Config, Preset, TrainConfig, data_stem};
-use hopedgn::record::{LinkMetrics, Summary};
+use hopedgn::metrics::{LinkMetrics, Summary};
 use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
 use serde_json::json;
 
+use crate::commands::data_args::{Loaded, ReadArgs};
 use crate::commands::device::DeviceArgs;
-use crate::commands::input::{From, Loaded};
 use crate::commands::model::ModelArgs;
+use crate::commands::progress::{ProgressCallback, wall_time};
+use crate::commands::run_args;
 use crate::commands::table::Table;
-use crate::commands::trained;
-use crate::commands::watch::{Watch, wall_time};
 use crate::output::{Outcome, Output};
-use hopedgn::number::{duration, grouped};
+use hopedgn::fmt::{duration, grouped};
 
 /// Train a model and test it; without arguments, HopeDGN on the bundled data in a few minutes
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(crate) struct Train {
     #[arg(long)]
     show_config: bool,
     #[command(flatten)]
-    pub(crate) from: From,
+    pub(crate) from: ReadArgs,
 }
 
 pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
@@ -108,7 +108,7 @@ fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome>
     }
     let device = args.device.open_for(&config.model, output)?;
     let manifest = folder.manifest()?;
-    let loaded = trained::load(&manifest, args.data.as_deref(), &args.from, output)?;
+    let loaded = run_args::load(&manifest, args.data.as_deref(), &args.from, output)?;
     manifest.data.check(&loaded.stream)?;
     let task = Task::with_rule(&loaded.stream, &manifest.split)?;
     output.remark(format_args!("going on with {}", path.display()));
@@ -117,7 +117,7 @@ fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome>
 
 fn train(session: &Session<'_>, args: &Train, output: &Output) -> anyhow::Result<Outcome> {
     let go_on = format!("hopedgn train --resume {}{}", session.folder.path().display(), args.device.typed());
-    let mut watch = Watch::new(output)?;
+    let mut watch = ProgressCallback::new(output)?;
     match session.train(&mut watch) {
         Ok(summary) => {
             let TrainConfig { epochs, patience, .. } = session.config.train;

@@ -12,7 +12,7 @@ use ctdg::dataset;
 use ctdg::event::{EventStream, NodeId};
 use ctdg::wl::{self, Dwl, Graph, svg};
 
-use crate::commands::input::From;
+use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
 use crate::progress;
 use report::Report;
@@ -49,7 +49,7 @@ pub(crate) struct Wl {
     #[command(flatten)]
     test: TestArgs,
     #[command(flatten)]
-    from: From,
+    from: ReadArgs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Tape, Tensor, Var};
 
 use crate::Result;
-use crate::nn::{Layers, Linear};
+use crate::nn::{Linear, ParamBuilder};
 
 /// Widths of the hidden layers, DyGLib's.
 const HIDDEN: [usize; 2] = [80, 10];
@@ -23,7 +23,7 @@ impl Classifier {
     /// For nodes of `width` values, with weights drawn from `seed`.
     pub fn new(width: usize, seed: u64) -> Result<(Self, Parameters)> {
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let classifier = Self {
             hidden: [
                 layers.linear("classifier.1", width, HIDDEN[0])?,

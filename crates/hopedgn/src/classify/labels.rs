@@ -2,8 +2,8 @@
 
 use ctdg::event::EventId;
 
-use crate::number::grouped;
-use crate::record::Parts;
+use crate::fmt::grouped;
+use crate::metrics::Parts;
 use crate::task::Task;
 use crate::{Error, Result};
 

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use ctdg::metric::binary_scores;
 use ctdg::random::Stream;
-use hopedgn_tensor::{AdamConfig, Device, Dropout, Learner, Mode, Tape, Var, Weights};
+use hopedgn_tensor::{AdamConfig, Device, Dropout, Mode, Tape, TrainState, Var, Weights};
 
 use super::{Batch, Classifier, LabelConfig, Sources};
-use crate::observe::{Observer, Stage};
-use crate::record::{LabelEpoch, LabelMetrics, Parts};
+use crate::callbacks::{Callback, Stage};
+use crate::metrics::{LabelEpoch, LabelMetrics, Parts};
 use crate::{Error, Result};
 
 /// Steps that a card may be behind.
@@ -29,20 +29,20 @@ pub(super) fn learn(
     device: &Device,
     sources: &Sources,
     config: &LabelConfig,
-    observer: &mut dyn Observer,
+    callback: &mut dyn Callback,
 ) -> Result<Learned> {
     let (classifier, parameters) = Classifier::new(sources.width, config.seed)?;
     let n_values = parameters.n_values();
     let adam = AdamConfig { lr: config.lr, ..AdamConfig::default() };
     let mut best = Best { weights: parameters.clone(), epoch: 0, auc: None };
-    let learner = Learner::new(device, parameters, adam)?;
+    let learner = TrainState::new(device, parameters, adam)?;
     let mut course = Course { classifier, learner, config, n_asked: 0, n_over: 0 };
     let (mut epochs, mut seconds) = (0, 0.0);
     while epochs < config.epochs && epochs - best.epoch < config.patience {
-        observer.progress(Stage::Classify, epochs, config.epochs);
+        callback.progress(Stage::Classify, epochs, config.epochs);
         let start = Instant::now();
         epochs += 1;
-        let loss = course.epoch(epochs, &sources.batches.train, observer)?;
+        let loss = course.epoch(epochs, &sources.batches.train, callback)?;
         let auc = metrics(&classifier, course.learner.weights(), &sources.batches.val)?.auc;
         // As in DyGLib a tie is better. Without both labels there is nothing to choose by, and the newest weights are kept.
         let better = auc.is_none_or(|auc| best.auc.is_none_or(|best| auc >= best));
@@ -50,9 +50,9 @@ pub(super) fn learn(
             best = Best { weights: course.learner.weights().parameters()?.into_owned(), epoch: epochs, auc };
         }
         seconds += start.elapsed().as_secs_f64();
-        observer.label_epoch(&LabelEpoch { epoch: epochs, loss, auc, better });
+        callback.label_epoch(&LabelEpoch { epoch: epochs, loss, auc, better });
     }
-    observer.progress(Stage::Classify, config.epochs, config.epochs);
+    callback.progress(Stage::Classify, config.epochs, config.epochs);
     let weights = Weights::new(device, best.weights)?;
     let of = |batches: &Vec<Batch>| metrics(&classifier, &weights, batches);
     let Parts { train, val, test } = &sources.batches;
@@ -69,7 +69,7 @@ struct Best {
 
 struct Course<'a> {
     classifier: Classifier,
-    learner: Learner,
+    learner: TrainState,
     config: &'a LabelConfig,
     /// Steps asked for.
     n_asked: u64,
@@ -79,11 +79,11 @@ struct Course<'a> {
 
 impl Course<'_> {
     /// Learns from each of `batches`, in order; the mean of their losses.
-    fn epoch(&mut self, epoch: usize, batches: &[Batch], observer: &dyn Observer) -> Result<f64> {
+    fn epoch(&mut self, epoch: usize, batches: &[Batch], callback: &dyn Callback) -> Result<f64> {
         let (classifier, before) = (self.classifier, self.n_over);
         let mut sum = 0.0;
         for batch in batches {
-            if observer.wants_to_stop() {
+            if callback.wants_to_stop() {
                 return Err(Error::Interrupted);
             }
             let seed = Stream::named(self.config.seed, "dropout/classifier").fork(self.n_asked).next_u64();

@@ -6,10 +6,10 @@ use ctdg::event::EventId;
 use hopedgn_tensor::Tensor;
 
 use super::Labels;
+use crate::callbacks::{Callback, Stage};
+use crate::evaluate::Evaluator;
 use crate::evaluate::{ModelScorer, Scorer};
-use crate::examine::Examination;
-use crate::observe::{Observer, Stage};
-use crate::record::Parts;
+use crate::metrics::Parts;
 use crate::{Error, Result};
 
 /// Events that are learned from at once.
@@ -38,11 +38,11 @@ impl Sources {
     }
 
     /// Embeds the source of every event of `labels`, part after part; a memory is empty before the first.
-    pub fn embed(of: &Examination<'_>, labels: &Labels, observer: &mut dyn Observer) -> Result<Self> {
+    pub fn embed(of: &Evaluator<'_>, labels: &Labels, callback: &mut dyn Callback) -> Result<Self> {
         let width = of.model.config().d_out;
         let n_events: usize = labels.events().iter().sum();
         let needed = Self::n_bytes(n_events, width);
-        if let Some(free) = observer.free_memory().filter(|&free| needed > free) {
+        if let Some(free) = callback.free_memory().filter(|&free| needed > free) {
             return Err(Error::TooManySources { n_events, needed: needed >> 20, free: free >> 20 });
         }
         let mut scorer = of.scorer_from_the_beginning()?;
@@ -52,8 +52,8 @@ impl Sources {
             let batches: Vec<&[EventId]> = events.chunks(of.batch).collect();
             let mut embedded = Vec::with_capacity(batches.len());
             while let Some(window) = next(&batches[embedded.len()..], of.batch, &scorer) {
-                observer.progress(Stage::Embed, done, total);
-                if observer.wants_to_stop() {
+                callback.progress(Stage::Embed, done, total);
+                if callback.wants_to_stop() {
                     return Err(Error::Interrupted);
                 }
                 let values = scorer.sources(window, &of.task.queries(&window.concat()))?;
@@ -77,7 +77,7 @@ impl Sources {
             val: embed((&events.val, &targets.val))?,
             test: embed((&events.test, &targets.test))?,
         };
-        observer.progress(Stage::Embed, total, total);
+        callback.progress(Stage::Embed, total, total);
         Ok(Self { batches, width })
     }
 }

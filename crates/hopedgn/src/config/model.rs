@@ -2,7 +2,7 @@
 
 use ctdg::mite::{PairEncoding, Scope, Second, SecondTime, TimePrecision};
 use ctdg::sample::Sampling;
-use hopedgn_tensor::Slots;
+use hopedgn_tensor::PadRagged;
 use serde::{Deserialize, Serialize};
 
 use super::{refuse, within};
@@ -218,7 +218,7 @@ pub enum Replacing {
     #[default]
     All,
     /// Those that one of the two met: its local equation.
-    Met,
+    MiteIntervals,
 }
 
 /// What global HopeDGN knows of a pair at first.
@@ -387,8 +387,8 @@ impl ModelConfig {
 
     /// How the intervals of a token with source and destination become a row.
     #[must_use]
-    pub fn mite_slots(&self) -> Slots {
-        Slots { lists: 2, places: self.k, filler: self.mite_filler, with_flags: self.mite_valid_bit }
+    pub fn mite_slots(&self) -> PadRagged {
+        PadRagged { lists: 2, places: self.k, filler: self.mite_filler, with_flags: self.mite_valid_bit }
     }
 
     /// Refuses more hops than a model looks at.

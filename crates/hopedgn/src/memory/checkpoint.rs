@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use ctdg::event::EventId;
-use ctdg::positions::Positions;
-use hopedgn_tensor::{Bank, Tensor};
+use ctdg::walk_counts::WalkCounts;
+use hopedgn_tensor::{StateTable, Tensor};
 
 use super::{Memory, Shift};
 use crate::{Error, Result};
@@ -20,7 +20,7 @@ pub struct MemoryState {
     /// `[2, 6]`: mean and deviation of gaps in each role, each as the sum of three numbers.
     shifts: Tensor,
     /// Of what has never been written to a file; otherwise made anew from the events.
-    positions: Option<Positions>,
+    positions: Option<WalkCounts>,
 }
 
 /// The names of these tensors in a checkpoint.
@@ -61,7 +61,7 @@ fn event([high, low]: [f32; 2]) -> Option<EventId> {
 impl Memory<'_> {
     /// Copies of all it knows.
     pub fn snapshot(&self) -> Result<MemoryState> {
-        let table = |bank: &Bank| Tensor::matrix(bank.rows(), bank.cols(), bank.values()?);
+        let table = |bank: &StateTable| Tensor::matrix(bank.rows(), bank.cols(), bank.values()?);
         let numbers = self.waiting.iter().zip(&self.applied);
         let numbers: Vec<f32> =
             numbers.flat_map(|(&waiting, &applied)| [digits(waiting), digits(applied)]).flatten().collect();
@@ -75,7 +75,7 @@ impl Memory<'_> {
     }
 
     /// Sets gaps against what was usual when `state` was taken: that is part of what a model has learned.
-    pub(crate) fn as_usual_in(&mut self, state: &MemoryState) {
+    pub fn use_time_scale_of(&mut self, state: &MemoryState) {
         for (shift, parts) in self.shifts.iter_mut().zip(state.shifts.values().chunks_exact(6)) {
             *shift = Shift::of_parts(parts);
         }
@@ -95,7 +95,7 @@ impl Memory<'_> {
             return refuse("memories");
         }
         self.reset()?;
-        self.as_usual_in(state);
+        self.use_time_scale_of(state);
         for (bank, from) in [(&self.values, &state.values), (&self.messages, &state.messages)] {
             let mut values = vec![0.0; bank.rows() * bank.cols()];
             // The last row is nobody's.

@@ -24,10 +24,10 @@ use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Var};
 
 use super::Model;
+use crate::collate::{FeatureWidths, HopInput, HopLayout, Input, Layout};
 use crate::config::ModelConfig;
-use crate::encode::{FeatureWidths, HopInput, HopLayout, Input, Layout};
-use crate::nn::{Known, Layers, Linear, MiteEmbedding, PairHead, Part, PostNorm, TimeEncoding};
-use crate::number::narrow;
+use crate::fmt::narrow;
+use crate::nn::{HopFeatures, Linear, MiteEmbedding, PairHead, ParamBuilder, Part, PostNorm, TimeEncoding};
 use crate::{Error, Result};
 
 /// The model without its weights, which lie in [`Parameters`].
@@ -56,7 +56,7 @@ struct Lstm {
 }
 
 impl Lstm {
-    fn new(layers: &mut Layers<'_>, name: &str, n_in: usize, width: usize) -> Result<Self> {
+    fn new(layers: &mut ParamBuilder<'_>, name: &str, n_in: usize, width: usize) -> Result<Self> {
         // As in PyTorch, drawn by the width of the state.
         Ok(Self {
             input: layers.linear_as(&format!("{name}.input"), n_in, width, 4 * width)?,
@@ -140,7 +140,7 @@ impl Cawn {
     pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
         let ModelConfig { d_out: d, d_time, n_heads, .. } = *config;
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let d_mite = if config.mite { config.d_mite } else { 0 };
         let before_place = widths.node.unwrap_or(0) + d_time + widths.edge.unwrap_or(0);
         let step = before_place + d + d_mite;
@@ -186,7 +186,7 @@ impl Cawn {
 
     /// What the LSTMs make of each walk and, behind them, of each lone root, `[T + L, 2 (Dw + Dp)]`.
     fn walked(&self, tape: &mut Tape<'_>, input: &HopInput, walks: &Walks) -> Result<Var> {
-        let known = Known::new(tape, input, self.mite)?;
+        let known = HopFeatures::new(tape, input, self.mite)?;
         let places = self.places(tape, input)?;
         let (roots, ends) = (&input.roots, &input.first.entries);
         let [root_rows, end_rows] = [roots, ends].map(|entries| entries.rows.as_ref().ok_or(Error::MissingInput));

@@ -19,9 +19,9 @@ use hopedgn_tensor::{Activation, Dropout, Parameters, Tape, Var};
 
 use super::Model;
 use super::patches::{Patches, channel};
+use crate::collate::{FeatureWidths, Input, Layout, PairInput};
 use crate::config::ModelConfig;
-use crate::encode::{FeatureWidths, Input, Layout, PairInput};
-use crate::nn::{Channel, Layers, Linear, MiteEmbedding, PairHead};
+use crate::nn::{Channel, Linear, MiteEmbedding, PairHead, ParamBuilder};
 use crate::{Error, Result};
 
 /// The model without its weights, which lie in [`Parameters`].
@@ -39,7 +39,7 @@ impl DyGFormer {
     /// A model for features of these widths, with weights drawn from `seed`.
     pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let n_channels = 4 + usize::from(config.mite);
         let d = config.d_cooccurrence;
         let mite = match layers.mite(config)? {

@@ -34,9 +34,9 @@ use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Activation, Dropout, Indices, ParameterId, Parameters, Tape, Var};
 
 use super::Model;
+use crate::collate::{FeatureWidths, GlobalInput, GlobalLayout, Input, Layout, PairLayer};
 use crate::config::{ModelConfig, PairStart};
-use crate::encode::{FeatureWidths, GlobalInput, GlobalLayout, Input, Layout, PairLayer};
-use crate::nn::{Channel, Layers, Linear, TimeEncoding, zeros};
+use crate::nn::{Channel, Linear, ParamBuilder, TimeEncoding, zeros};
 use crate::{Error, Result};
 
 const SMOOTH: Option<Activation> = Some(Activation::Gelu);
@@ -72,7 +72,7 @@ impl GlobalHopeDgn {
     pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
         let ModelConfig { d_out: d, d_time, d_mite, n_blocks, pair_start, .. } = *config;
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let of_types = if pair_start == PairStart::Types { 1 + d_mite } else { 0 };
         let n_start = widths.node.map_or(0, |width| 2 * width) + of_types;
         let model = Self {
@@ -151,7 +151,7 @@ impl GlobalHopeDgn {
 }
 
 impl Layer {
-    fn new(layers: &mut Layers<'_>, place: usize, d: usize, d_mite: usize) -> Result<Self> {
+    fn new(layers: &mut ParamBuilder<'_>, place: usize, d: usize, d_mite: usize) -> Result<Self> {
         let name = |part: &str| format!("layers.{place}.{part}");
         Ok(Self {
             first: layers.linear_as(&name("pairs.first"), d, 2 * d, d)?,

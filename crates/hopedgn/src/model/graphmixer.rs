@@ -8,7 +8,7 @@
 //! # Differences from the paper
 //! It is the model that comparisons use, after DyGLib's:
 //! - **Time** features have frequencies from 1 down to 10⁻⁹ whatever their number. As in the paper they are not learned.
-//! - **Slots** without an event are zeros before the first layer, whose bias they hold behind it. The newest event stands in
+//! - **PadRagged** without an event are zeros before the first layer, whose bias they hold behind it. The newest event stands in
 //!   the last slot. The library does the same, so `padding = "dyglib"` changes nothing.
 //! - **Neighbours** whose features are added to the node's are the last 2000 instead of those of some stretch of time, and
 //!   their mean is divided by 2000 once more.
@@ -24,9 +24,9 @@ use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Shape, Tape, Tensor, Var};
 
 use super::Model;
+use crate::collate::{FeatureWidths, HopInput, HopLayout, Input, Layout};
 use crate::config::ModelConfig;
-use crate::encode::{FeatureWidths, HopInput, HopLayout, Input, Layout};
-use crate::nn::{Known, Layers, Linear, MiteEmbedding, Norm, PADDED_FEATURES, PairHead, frequencies};
+use crate::nn::{HopFeatures, Linear, MiteEmbedding, Norm, PADDED_FEATURES, PairHead, ParamBuilder, frequencies};
 use crate::{Error, Result};
 
 /// Neighbours whose features are averaged, and what their mean is divided by.
@@ -52,7 +52,7 @@ impl GraphMixer {
     pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
         let ModelConfig { d_out: d, d_time, neighbors, n_blocks, .. } = *config;
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let d_mite = if config.mite { config.d_mite } else { 0 };
         let [d_node, d_edge] = [widths.node, widths.edge].map(|width| width.unwrap_or(0));
         let drawn = |width: usize| width.max(PADDED_FEATURES);
@@ -75,7 +75,7 @@ impl GraphMixer {
     }
 
     /// Each root's events in its slots, the newest in the last, `[2B·K, d]`, and the bias `[d]` that all slots still lack.
-    fn slots(&self, tape: &mut Tape<'_>, known: &Known<'_>) -> Result<(Var, Var)> {
+    fn pad_ragged(&self, tape: &mut Tape<'_>, known: &HopFeatures<'_>) -> Result<(Var, Var)> {
         let HopInput { roots, first, .. } = known.input();
         let n_slots = self.config.neighbors;
         let edges = known.edges(tape, first)?; // [F, De]
@@ -94,7 +94,7 @@ impl GraphMixer {
     }
 
     /// Features of each root and a little of its neighbours', `[2B, Dn]`; nothing where the data set has none.
-    fn features(&self, tape: &mut Tape<'_>, known: &Known<'_>) -> Result<Option<Var>> {
+    fn features(&self, tape: &mut Tape<'_>, known: &HopFeatures<'_>) -> Result<Option<Var>> {
         let HopInput { roots, node_means, .. } = known.input();
         let Some(own) = known.nodes(tape, roots)? else { return Ok(None) };
         let means = tape.input(node_means.clone().ok_or(Error::MissingInput)?); // [2B, Dn]
@@ -124,8 +124,8 @@ impl Model for GraphMixer {
 
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let known = Known::new(tape, input, self.mite)?;
-        let (mut slots, bias) = self.slots(tape, &known)?; // [2B·K, d]
+        let known = HopFeatures::new(tape, input, self.mite)?;
+        let (mut slots, bias) = self.pad_ragged(tape, &known)?; // [2B·K, d]
         let mut lacking = Some(bias);
         for (mixer, place) in self.mixers.iter().zip(0..) {
             slots = mixer.forward(tape, slots, lacking.take(), dropout.site(place))?;
@@ -157,7 +157,7 @@ struct Mixer {
 }
 
 impl Mixer {
-    fn new(layers: &mut Layers<'_>, name: &str, n_slots: usize, d: usize) -> Result<Self> {
+    fn new(layers: &mut ParamBuilder<'_>, name: &str, n_slots: usize, d: usize) -> Result<Self> {
         let half = (n_slots / 2).max(1);
         Ok(Self {
             token_norm: layers.norm(&format!("{name}.token-norm"), n_slots)?,

@@ -30,9 +30,9 @@ use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Var};
 use super::Model;
 use super::patches::{Patches, channel};
 use crate::Result;
+use crate::collate::{FeatureWidths, Input, Layout, PairInput};
 use crate::config::{ModelConfig, Pooling};
-use crate::encode::{FeatureWidths, Input, Layout, PairInput};
-use crate::nn::{Channel, Layers, Linear, MiteEmbedding};
+use crate::nn::{Channel, Linear, MiteEmbedding, ParamBuilder};
 
 /// The model without its weights, which lie in [`Parameters`].
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ impl HopeDgn {
     pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
         config.check()?;
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let model = Self {
             config: config.clone(),
             // A token's node stands between source and destination.

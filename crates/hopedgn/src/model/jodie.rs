@@ -19,16 +19,16 @@ use hopedgn_tensor::{Dropout, Parameters, Shape, Tape, Tensor, Var};
 
 use super::Model;
 use crate::Result;
+use crate::collate::{FeatureWidths, Input};
 use crate::config::ModelConfig;
-use crate::encode::{FeatureWidths, Input};
 use crate::memory::MemoryForm;
-use crate::nn::{Cell, Layers, Linear, PairHead, Remember};
+use crate::nn::{Cell, Linear, MemoryUpdater, PairHead, ParamBuilder};
 
 /// The model without its weights, which lie in [`Parameters`].
 #[derive(Debug, Clone)]
 pub struct Jodie {
     config: ModelConfig,
-    memory: Remember,
+    memory: MemoryUpdater,
     project: Linear,
     head: PairHead,
 }
@@ -37,7 +37,7 @@ impl Jodie {
     /// A model for features of these widths, with weights drawn from `seed`.
     pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let time = layers.time_encoding("time", config.d_time)?;
         let model = Self {
             config: config.clone(),

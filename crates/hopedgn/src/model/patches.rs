@@ -1,15 +1,15 @@
 //! What HopeDGN and DyGFormer have in common: channels of tokens in patches, a transformer over both sides, a mean.
 //!
-//! Shapes: as in [`crate::encode`], `d` width of a channel, `D` width of the transformer, `Dn`, `De`, `Dt` widths of node,
+//! Shapes: as in [`crate::collate`], `d` width of a channel, `D` width of the transformer, `Dn`, `De`, `Dt` widths of node,
 //! edge and time features.
 
 use std::sync::Arc;
 
 use hopedgn_tensor::{Dropout, EncoderForm, Heads, Ragged, Tape, Var};
 
+use crate::collate::{FeatureWidths, PairInput, Rows};
 use crate::config::ModelConfig;
-use crate::encode::{FeatureWidths, PairInput, Rows};
-use crate::nn::{Block, Channel, Layers, Linear, PADDED_FEATURES, TimeEncoding};
+use crate::nn::{Block, Channel, Linear, PADDED_FEATURES, ParamBuilder, TimeEncoding};
 use crate::{Error, Result};
 
 /// The channels that every token has, and what is done with all of them.
@@ -28,7 +28,7 @@ pub(super) struct Patches {
 impl Patches {
     /// For tokens with the features of so many nodes side by side, and `width` values a patch.
     pub(super) fn new(
-        layers: &mut Layers<'_>,
+        layers: &mut ParamBuilder<'_>,
         config: &ModelConfig,
         widths: FeatureWidths,
         n_nodes: usize,
@@ -117,7 +117,7 @@ impl Patches {
 
 /// A channel of a patch: a linear layer over `width` values a token, drawn as if there were at least `at_least`.
 pub(super) fn channel(
-    layers: &mut Layers<'_>,
+    layers: &mut ParamBuilder<'_>,
     config: &ModelConfig,
     name: &str,
     width: Option<usize>,

@@ -27,10 +27,12 @@ use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Ten
 use rayon::prelude::*;
 
 use super::Model;
+use crate::collate::{Entries, FeatureWidths, Hop, HopInput, Input};
 use crate::config::ModelConfig;
-use crate::encode::{Entries, FeatureWidths, Hop, HopInput, Input};
-use crate::memory::{MemoryForm, Recalled};
-use crate::nn::{Cell, Known, Layers, Linear, MiteEmbedding, PADDED_FEATURES, PairHead, Part, Remember};
+use crate::memory::{MemoryForm, MemoryRead};
+use crate::nn::{
+    Cell, HopFeatures, Linear, MemoryUpdater, MiteEmbedding, PADDED_FEATURES, PairHead, ParamBuilder, Part,
+};
 use crate::{Error, Result};
 
 /// Walks of length 0 to 3 to the root, and to the other node of the pair.
@@ -40,7 +42,7 @@ const POSITIONS: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Pint {
     config: ModelConfig,
-    memory: Remember,
+    memory: MemoryUpdater,
     mite: Option<MiteEmbedding>,
     layers: Vec<Layer>,
     head: PairHead,
@@ -84,7 +86,7 @@ impl Pint {
         config.check_hops(2)?;
         widths.check_nodes(d)?;
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let d_mite = if config.mite { config.d_mite } else { 0 };
         let d_edge = widths.edge.unwrap_or(0);
         let layer = |index: usize| -> Result<Layer> {
@@ -116,7 +118,13 @@ impl Pint {
     }
 
     /// Memories `[U, d]` with the features of their nodes.
-    fn featured(&self, tape: &mut Tape<'_>, known: &Known<'_>, recalled: &Recalled, memories: Var) -> Result<Var> {
+    fn featured(
+        &self,
+        tape: &mut Tape<'_>,
+        known: &HopFeatures<'_>,
+        recalled: &MemoryRead,
+        memories: Var,
+    ) -> Result<Var> {
         if known.input().nodes.is_none() {
             return Ok(memories);
         }
@@ -132,12 +140,12 @@ impl Pint {
         &self,
         tape: &mut Tape<'_>,
         input: &'i HopInput,
-        recalled: &'i Recalled,
+        recalled: &'i MemoryRead,
         memories: Var,
     ) -> Result<Var> {
         let positions = recalled.positions.as_ref().ok_or(Error::MissingInput)?;
         let positions = positions.each_ref().map(|positions| tape.input(Arc::clone(positions)));
-        let known = Known::new(tape, input, self.mite)?;
+        let known = HopFeatures::new(tape, input, self.mite)?;
         let values = self.featured(tape, &known, recalled, memories)?;
         let below = |entries: &'i Entries, places, positions| -> Result<Nodes<'i>> {
             let rows = || entries.rows.as_ref().ok_or(Error::MissingInput);

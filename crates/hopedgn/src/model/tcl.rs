@@ -24,9 +24,11 @@ use hopedgn_tensor::{Dropout, Indices, ParameterId, Parameters, Ragged, Tape, Va
 
 use super::Model;
 use crate::Result;
+use crate::collate::{Entries, FeatureWidths, HopInput, Input};
 use crate::config::ModelConfig;
-use crate::encode::{Entries, FeatureWidths, HopInput, Input};
-use crate::nn::{Channel, Known, Layers, Linear, MiteEmbedding, PADDED_FEATURES, PairHead, PostNorm, TimeEncoding};
+use crate::nn::{
+    Channel, HopFeatures, Linear, MiteEmbedding, PADDED_FEATURES, PairHead, ParamBuilder, PostNorm, TimeEncoding,
+};
 
 /// The model without its weights, which lie in [`Parameters`].
 #[derive(Debug, Clone)]
@@ -50,8 +52,8 @@ impl Tcl {
         let ModelConfig { d_out: d, d_time, d_mite, n_blocks, n_heads, neighbors, .. } = *config;
         config.check_heads(&[("model.d-out", d)])?;
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
-        let channel = |layers: &mut Layers<'_>, name: &str, width: Option<usize>, at_least: usize| {
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
+        let channel = |layers: &mut ParamBuilder<'_>, name: &str, width: Option<usize>, at_least: usize| {
             layers.channel(&format!("project.{name}"), width, width.unwrap_or(0).max(at_least), d)
         };
         let mite = match layers.mite(config)? {
@@ -78,7 +80,7 @@ impl Tcl {
     /// What is known of each token, `[T, d]`. A root has no event and no age: both are zeros.
     fn tokens(&self, tape: &mut Tape<'_>, input: &HopInput, sides: &Sides) -> Result<Var> {
         let n_tokens = sides.groups.total();
-        let known = Known::new(tape, input, self.mite.map(|(mite, _)| mite))?;
+        let known = HopFeatures::new(tape, input, self.mite.map(|(mite, _)| mite))?;
         let nodes = known.nodes(tape, &sides.tokens)?; // [T, Dn]
         let edges = match known.edges(tape, &input.first)? {
             Some(edges) => Some(tape.scatter(edges, &sides.neighbors, n_tokens)?), // [T, De]

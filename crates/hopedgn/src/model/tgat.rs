@@ -22,11 +22,11 @@ use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
 
 use super::Model;
 use crate::Result;
+use crate::collate::{Entries, FeatureWidths, Hop, Input};
 use crate::config::ModelConfig;
-use crate::encode::{Entries, FeatureWidths, Hop, Input};
 use crate::nn::{
-    Attended, Known, Layers, MiteEmbedding, PADDED_FEATURES, PairHead, TemporalAttention, TemporalWidths, TimeEncoding,
-    nobody, zeros,
+    Attended, HopFeatures, MiteEmbedding, PADDED_FEATURES, PairHead, ParamBuilder, TemporalAttention, TemporalWidths,
+    TimeEncoding, padding_keys, zeros,
 };
 
 /// The model without its weights, which lie in [`Parameters`].
@@ -46,7 +46,7 @@ impl Tgat {
         config.check_hops(2)?;
         widths.check_nodes(d)?;
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let d_mite = if config.mite { config.d_mite } else { 0 };
         let raw = widths.node.map_or(0, |_| d) + d_mite;
         let d_edge = widths.edge.unwrap_or(0);
@@ -77,7 +77,7 @@ impl Tgat {
     }
 
     /// What is known of `entries` before any layer, `[entries, raw]`; nothing where nothing is.
-    fn raw(&self, tape: &mut Tape<'_>, known: &Known<'_>, entries: &Entries) -> Result<Option<Var>> {
+    fn raw(&self, tape: &mut Tape<'_>, known: &HopFeatures<'_>, entries: &Entries) -> Result<Option<Var>> {
         let nodes = known.wide_nodes(tape, entries, self.config.d_out)?;
         let mite = known.mite(tape, entries)?;
         let parts: Vec<Var> = nodes.into_iter().chain(mite).collect();
@@ -85,7 +85,7 @@ impl Tgat {
     }
 
     /// How the neighbours of a hop were met: edge and time features, `[entries, De + Dt]`.
-    fn met(&self, tape: &mut Tape<'_>, known: &Known<'_>, hop: &Hop) -> Result<Var> {
+    fn met(&self, tape: &mut Tape<'_>, known: &HopFeatures<'_>, hop: &Hop) -> Result<Var> {
         let edges = known.edges(tape, hop)?;
         let times = self.time.of_hop(tape, hop)?;
         match edges {
@@ -99,7 +99,7 @@ impl Tgat {
     fn layer(
         &self,
         tape: &mut Tape<'_>,
-        (index, known, dropout): (usize, &Known<'_>, Dropout),
+        (index, known, dropout): (usize, &HopFeatures<'_>, Dropout),
         (raw, hop, met): (Option<Var>, &Hop, Var),
         below: [Option<Var>; 2],
     ) -> Result<Var> {
@@ -113,7 +113,7 @@ impl Tgat {
         let query: Vec<Var> = lacking.into_iter().chain(own).chain([now]).collect();
         let keys: Vec<Var> = seen.into_iter().chain([met]).collect();
         let (queries, keys) = (tape.concat(&query)?, tape.concat(&keys)?);
-        let instead = nobody(tape, hop, self.time, keys)?;
+        let instead = padding_keys(tape, hop, self.time, keys)?;
         let attended = Attended { queries, keys, groups: &hop.groups, raw, instead };
         self.layers[index - 1].forward(tape, attended, dropout)
     }
@@ -131,7 +131,7 @@ impl Model for Tgat {
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let (roots, first) = (&input.roots, &input.first);
-        let known = Known::new(tape, input, self.mite)?;
+        let known = HopFeatures::new(tape, input, self.mite)?;
         let raw = [self.raw(tape, &known, roots)?, self.raw(tape, &known, &first.entries)?];
         let met = self.met(tape, &known, first)?; // [F, De + Dt]
         let at = |index: usize, place: u64| (index, &known, dropout.site(8 * place));

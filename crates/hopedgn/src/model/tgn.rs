@@ -25,12 +25,12 @@ use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Dropout, Indices, Parameters, Tape, Var};
 
 use super::Model;
+use crate::collate::{Entries, FeatureWidths, HopInput, Input};
 use crate::config::{ModelConfig, ModelName};
-use crate::encode::{Entries, FeatureWidths, HopInput, Input};
-use crate::memory::{MemoryForm, Recalled};
+use crate::memory::{MemoryForm, MemoryRead};
 use crate::nn::{
-    Attended, Cell, Known, Layers, MiteEmbedding, PADDED_FEATURES, PairHead, Remember, TemporalAttention,
-    TemporalWidths, TimeEncoding, nobody,
+    Attended, Cell, HopFeatures, MemoryUpdater, MiteEmbedding, PADDED_FEATURES, PairHead, ParamBuilder,
+    TemporalAttention, TemporalWidths, TimeEncoding, padding_keys,
 };
 use crate::{Error, Result};
 
@@ -38,7 +38,7 @@ use crate::{Error, Result};
 #[derive(Debug, Clone)]
 pub struct Tgn {
     config: ModelConfig,
-    memory: Remember,
+    memory: MemoryUpdater,
     time: TimeEncoding,
     mite: Option<MiteEmbedding>,
     layer: TemporalAttention,
@@ -52,7 +52,7 @@ impl Tgn {
         config.check_hops(1)?;
         widths.check_nodes(d)?;
         let mut parameters = Parameters::default();
-        let layers = &mut Layers::new(&mut parameters, seed);
+        let layers = &mut ParamBuilder::new(&mut parameters, seed);
         let d_mite = if config.mite { config.d_mite } else { 0 };
         let own = d + d_mite;
         config.check_heads(&[("model.d-out", d), ("model.d-mite", d_mite), ("model.d-time", d_time)])?;
@@ -80,8 +80,8 @@ impl Tgn {
 
     /// What the layer makes of each root, `[2B, d]`; `nodes` are the memories of all nodes.
     fn attend(&self, tape: &mut Tape<'_>, input: &HopInput, nodes: Var, dropout: Dropout) -> Result<Var> {
-        let Recalled { roots, first, .. } = input.recalled.as_ref().ok_or(Error::MissingInput)?;
-        let known = Known::new(tape, input, self.mite)?;
+        let MemoryRead { roots, first, .. } = input.recalled.as_ref().ok_or(Error::MissingInput)?;
+        let known = HopFeatures::new(tape, input, self.mite)?;
         let own = self.below(tape, &known, &input.roots, nodes, roots)?; // [2B, d + Dm]
         let met = self.below(tape, &known, &input.first.entries, nodes, first)?; // [F, d + Dm]
         let now = self.time.of_now(tape, input.roots.len)?;
@@ -89,7 +89,7 @@ impl Tgn {
         let edges = known.edges(tape, &input.first)?;
         let keys: Vec<Var> = [met].into_iter().chain(edges).chain([times]).collect();
         let (queries, keys) = (tape.concat(&[own, now])?, tape.concat(&keys)?);
-        let instead = nobody(tape, &input.first, self.time, keys)?;
+        let instead = padding_keys(tape, &input.first, self.time, keys)?;
         let attended = Attended { queries, keys, groups: &input.first.groups, raw: Some(own), instead };
         self.layer.forward(tape, attended, dropout)
     }
@@ -98,7 +98,7 @@ impl Tgn {
     fn below(
         &self,
         tape: &mut Tape<'_>,
-        known: &Known<'_>,
+        known: &HopFeatures<'_>,
         entries: &Entries,
         nodes: Var,
         places: &Indices,

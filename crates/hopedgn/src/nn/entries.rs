@@ -3,12 +3,12 @@
 use hopedgn_tensor::{Indices, Tape, Var};
 
 use super::{MiteEmbedding, zeros};
-use crate::encode::{Entries, Hop, HopInput};
+use crate::collate::{Entries, Hop, HopInput};
 use crate::{Error, Result};
 
 /// The tables of a batch, each brought to the tape once.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Known<'a> {
+pub(crate) struct HopFeatures<'a> {
     input: &'a HopInput,
     /// `[N + 1, Dn]`
     nodes: Option<Var>,
@@ -18,7 +18,7 @@ pub(crate) struct Known<'a> {
     mite: Option<Var>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> HopFeatures<'a> {
     pub(crate) fn new(tape: &mut Tape<'_>, input: &'a HopInput, mite: Option<MiteEmbedding>) -> Result<Self> {
         Ok(Self {
             input,

@@ -4,7 +4,7 @@
 
 use hopedgn_tensor::{Activation, AttentionForm, Dropout, Heads, Ragged, Shape, Tape, Tensor, Var, init};
 
-use super::{Layers, Linear, Norm};
+use super::{Linear, Norm, ParamBuilder};
 use crate::Result;
 
 /// norm1(x + attention), then norm2 of that plus what the feed-forward layer, four times as wide, makes of it.
@@ -22,7 +22,7 @@ pub(crate) struct PostNorm {
     scale: f32,
 }
 
-impl Layers<'_> {
+impl ParamBuilder<'_> {
     /// A post-norm transformer block; `width` is a multiple of `n_heads`.
     pub(crate) fn post_norm(&mut self, name: &str, width: usize, n_heads: usize) -> Result<PostNorm> {
         let out = format!("{name}.attention.out");

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use hopedgn_tensor::{Activation, AttentionForm, Dropout, Heads, Indices, ParameterId, Ragged, Tape, Var};
 
-use super::{Layers, Linear, Norm, TimeEncoding, zeros};
+use super::{Linear, Norm, ParamBuilder, TimeEncoding, zeros};
 use crate::Result;
-use crate::encode::{EmptyGroups, Hop};
+use crate::collate::{EmptyGroups, Hop};
 
 /// The widths of one layer; a layer draws its weights as if there were `*_drawn_as` values.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +60,7 @@ pub(crate) struct Instead<'a> {
     keys: Var,
 }
 
-impl Layers<'_> {
+impl ParamBuilder<'_> {
     /// A layer of temporal attention.
     pub(crate) fn temporal(&mut self, name: &str, n_heads: usize, widths: TemporalWidths) -> Result<TemporalAttention> {
         let TemporalWidths { query, key, key_drawn_as, raw, raw_drawn_as, out } = widths;
@@ -126,7 +126,7 @@ impl TemporalAttention {
 }
 
 /// With DyGLib's padding: what nodes without neighbours see, as wide as `keys`. They are nobody's, met at time 0.
-pub(crate) fn nobody<'a>(
+pub(crate) fn padding_keys<'a>(
     tape: &mut Tape<'_>,
     hop: &'a Hop,
     time: TimeEncoding,

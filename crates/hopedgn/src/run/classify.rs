@@ -4,16 +4,16 @@ use hopedgn_tensor::Weights;
 
 use super::session::processor;
 use super::{CLASSIFICATION, Session, TrainedModel};
+use crate::callbacks::Callback;
 use crate::classify::{Classified, LabelConfig, classify};
-use crate::examine::Examination;
-use crate::observe::Observer;
-use crate::record::{Classification, Parts};
+use crate::evaluate::Evaluator;
+use crate::metrics::{Classification, Parts};
 use crate::{Error, Result};
 
 impl Session<'_> {
     /// Freezes the best weights of the run, whose training must be over, learns labels with them and writes down how well
-    /// that went. When the observer wants to stop, nothing is written and [`Error::Interrupted`] returned.
-    pub fn classify(&self, settings: &LabelConfig, observer: &mut dyn Observer) -> Result<Classification> {
+    /// that went. When the callback wants to stop, nothing is written and [`Error::Interrupted`] returned.
+    pub fn classify(&self, settings: &LabelConfig, callback: &mut dyn Callback) -> Result<Classification> {
         let _lock = self.folder.lock()?;
         self.folder.sweep();
         if self.folder.summary()?.is_none() {
@@ -24,8 +24,8 @@ impl Session<'_> {
         let (task, device, batch) = (self.task, self.device, self.config.train.batch);
         let TrainedModel { model, parameters, memory } = self.folder.model(self.config, task.tables.widths())?;
         let weights = Weights::new(device, parameters)?;
-        let frozen = Examination { task, model: &*model, weights: &weights, memory: memory.as_ref(), batch };
-        let classified = classify(&frozen, settings, observer)?;
+        let frozen = Evaluator { task, model: &*model, weights: &weights, memory: memory.as_ref(), batch };
+        let classified = classify(&frozen, settings, callback)?;
         let Classified { metrics, epochs, best_epoch, events, positives, parameters, .. } = classified;
         let Parts { train, val, test } = metrics;
         let classification = Classification {
@@ -46,7 +46,7 @@ impl Session<'_> {
             precision: Some(device.precision().as_str().to_owned()),
             parameters,
             dropout: settings.dropout,
-            peak_memory: observer.peak_memory(),
+            peak_memory: callback.peak_memory(),
         };
         self.folder.write_json(CLASSIFICATION, &classification)?;
         Ok(classification)

@@ -7,7 +7,7 @@ use ctdg::split::SplitRule;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::encode::FeatureWidths;
+use crate::collate::FeatureWidths;
 use crate::{Error, Result};
 
 /// Program, machine, data and split of a run.

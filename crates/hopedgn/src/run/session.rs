@@ -6,16 +6,16 @@ use ctdg::summary;
 use hopedgn_tensor::{Device, Parameters, Weights};
 
 use super::{EVENTS, MODEL, REPORT, RunFolder, STATE, SUMMARY};
+use crate::callbacks::Callback;
+use crate::callbacks::report::{self, Report};
+use crate::callbacks::tensorboard::EventWriter;
 use crate::config::Config;
+use crate::evaluate::Evaluator;
 use crate::evaluate::Negatives;
-use crate::examine::Examination;
 use crate::memory::MemoryState;
+use crate::metrics::{EpochRecord, Summary};
 use crate::model;
-use crate::observe::Observer;
-use crate::record::{EpochRecord, Summary};
-use crate::report::{self, Report};
 use crate::task::Task;
-use crate::tensorboard::EventWriter;
 use crate::train::Trainer;
 use crate::{Error, Result};
 
@@ -35,8 +35,8 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// Trains until done, from the saved state if there is one, then tests the best weights.
     ///
-    /// When the observer wants to stop, the state is saved and [`Error::Interrupted`] returned.
-    pub fn train(&self, observer: &mut dyn Observer) -> Result<Summary> {
+    /// When the callback wants to stop, the state is saved and [`Error::Interrupted`] returned.
+    pub fn train(&self, callback: &mut dyn Callback) -> Result<Summary> {
         let _lock = self.folder.lock()?;
         self.folder.sweep();
         let (model, parameters) = model::build(&self.config.model, self.task.tables.widths(), self.config.seed)?;
@@ -60,21 +60,21 @@ impl Session<'_> {
         let data = summary::Summary::of(self.task.stream);
         self.folder.write_metrics(&trainer.progress().history)?;
         let events = self.folder.path().join(format!("{EVENTS}.0.hopedgn"));
-        let mut events = EventWriter::create(&events, observer.wall_time(), &trainer.progress().history)?;
+        let mut events = EventWriter::create(&events, callback.wall_time(), &trainer.progress().history)?;
 
-        observer.start(trainer.progress().history.len(), self.config.train.epochs);
+        callback.start(trainer.progress().history.len(), self.config.train.epochs);
         if !trainer.is_done() {
             // What was tested is about to be replaced.
             self.folder.remove_results()?;
         }
         while !trainer.is_done() {
             let save = &mut |trainer: &Trainer<'_>| self.folder.write(STATE, trainer.save()?);
-            match trainer.epoch(observer, save) {
+            match trainer.epoch(callback, save) {
                 Ok(record) => {
                     self.keep(&trainer, &record)?;
-                    events.epoch(observer.wall_time(), &record)?;
+                    events.epoch(callback.wall_time(), &record)?;
                     self.write_report(&data, &trainer.progress().history, None)?;
-                    observer.epoch(&record);
+                    callback.epoch(&record);
                 }
                 Err(Error::Interrupted) => {
                     self.folder.write(STATE, trainer.save()?)?;
@@ -87,7 +87,7 @@ impl Session<'_> {
         // One that cannot be read is made again.
         let known = self.folder.summary().ok().flatten();
         let known = known.filter(|summary| summary.epochs == trainer.progress().history.len());
-        let summary = known.map_or_else(|| self.finish(&trainer, observer), Ok)?;
+        let summary = known.map_or_else(|| self.finish(&trainer, callback), Ok)?;
         self.folder.write_json(SUMMARY, &summary)?;
         self.write_report(&data, &trainer.progress().history, Some(&summary))?;
         Ok(summary)
@@ -105,14 +105,14 @@ impl Session<'_> {
         self.folder.write_metrics(&trainer.progress().history)
     }
 
-    fn finish(&self, trainer: &Trainer<'_>, observer: &mut dyn Observer) -> Result<Summary> {
+    fn finish(&self, trainer: &Trainer<'_>, callback: &mut dyn Callback) -> Result<Summary> {
         let mut best: Parameters = trainer.weights().parameters()?.into_owned();
         let memory = self.folder.load_best(&mut best)?;
         let n_values = best.n_values();
         let best = Weights::new(self.device, best)?;
         let (task, batch) = (self.task, self.config.train.batch);
-        let examination = Examination { task, model: trainer.model(), weights: &best, memory: memory.as_ref(), batch };
-        let mut heuristics = examination.links(Negatives::Random, observer)?;
+        let examination = Evaluator { task, model: trainer.model(), weights: &best, memory: memory.as_ref(), batch };
+        let mut heuristics = examination.links(Negatives::Random, callback)?;
         let test = heuristics.remove(self.config.model.name.as_str()).unwrap_or_default();
         let history = &trainer.progress().history;
         let best_epoch = trainer.progress().best.map_or(0, |best| best.epoch);
@@ -132,7 +132,7 @@ impl Session<'_> {
             hardware: self.device.card().map(str::to_owned).or_else(processor),
             precision: Some(self.device.precision().as_str().to_owned()),
             parameters: n_values,
-            peak_memory: observer.peak_memory(),
+            peak_memory: callback.peak_memory(),
         })
     }
 

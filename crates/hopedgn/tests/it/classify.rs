@@ -7,12 +7,12 @@ use ctdg::metric::roc_auc;
 use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::split::Mode;
+use hopedgn::callbacks::{Callback, NoCallback, Stage};
 use hopedgn::classify::{Classified, LabelConfig, Labels, Sources, classify};
 use hopedgn::config::{Config, ModelConfig, ModelName, Replacing};
-use hopedgn::examine::Examination;
+use hopedgn::evaluate::Evaluator;
 use hopedgn::memory::Memory;
 use hopedgn::model;
-use hopedgn::observe::{Observer, Stage, Unobserved};
 use hopedgn::score::PairScorer;
 use hopedgn::task::Task;
 use hopedgn::{Error, Result};
@@ -25,7 +25,7 @@ const BATCH: usize = 4;
 fn small(name: ModelName) -> ModelConfig {
     let model = Config::resolve(name, &[], &[]).unwrap().model;
     let sizes = ModelConfig { length: 4, neighbors: 3, k: 2, d_channel: 6, d_time: 8, d_mite: 6, d_out: 16, ..model };
-    ModelConfig { n_heads: 2, n_blocks: 1, d_cooccurrence: 4, beta: 0.01, replacing: Replacing::Met, ..sizes }
+    ModelConfig { n_heads: 2, n_blocks: 1, d_cooccurrence: 4, beta: 0.01, replacing: Replacing::MiteIntervals, ..sizes }
 }
 
 /// Sources that come back once, soon or late with equal chances, and say which in the features of their first event. Of those
@@ -78,13 +78,13 @@ fn labelled(stream: EventStream, labels: Vec<f32>) -> EventStream {
 }
 
 /// Does `then` with a model that has learned nothing, in small.
-fn with_model<T>(config: &ModelConfig, stream: &EventStream, then: impl FnOnce(&Examination<'_>) -> T) -> T {
+fn with_model<T>(config: &ModelConfig, stream: &EventStream, then: impl FnOnce(&Evaluator<'_>) -> T) -> T {
     let task = Task::new(stream, Mode::Portable).unwrap();
     let (model, parameters) = model::build(config, task.tables.widths(), 1).unwrap();
     let weights = Weights::new(&Device::cpu(), parameters).unwrap();
     let memory = |form| Memory::new(&Device::cpu(), form, stream, &learned()).unwrap().snapshot().unwrap();
     let memory = model.memory().map(memory);
-    let of = Examination { task: &task, model: &*model, weights: &weights, memory: memory.as_ref(), batch: BATCH };
+    let of = Evaluator { task: &task, model: &*model, weights: &weights, memory: memory.as_ref(), batch: BATCH };
     then(&of)
 }
 
@@ -99,13 +99,13 @@ fn quick(epochs: usize) -> LabelConfig {
 }
 
 fn classified(config: &ModelConfig, stream: &EventStream, settings: &LabelConfig) -> Result<Classified> {
-    with_model(config, stream, |of| classify(of, settings, &mut Unobserved))
+    with_model(config, stream, |of| classify(of, settings, &mut NoCallback))
 }
 
 /// All rows of `sources`, in the order of events.
 fn rows(config: &ModelConfig, stream: &EventStream) -> Vec<Vec<u32>> {
     let sources =
-        with_model(config, stream, |of| Sources::embed(of, &Labels::of(of.task).unwrap(), &mut Unobserved).unwrap());
+        with_model(config, stream, |of| Sources::embed(of, &Labels::of(of.task).unwrap(), &mut NoCallback).unwrap());
     let batches = sources.batches.iter().flatten();
     let values = batches.flat_map(|batch| batch.nodes.values().chunks_exact(sources.width));
     values.map(|row| row.iter().map(|value| value.to_bits()).collect()).collect()
@@ -252,7 +252,7 @@ struct Impatient {
     free: Option<u64>,
 }
 
-impl Observer for Impatient {
+impl Callback for Impatient {
     fn progress(&mut self, stage: Stage, _: usize, _: usize) {
         self.left -= usize::from(stage == self.stage && self.left > 0);
     }
@@ -270,13 +270,13 @@ impl Observer for Impatient {
 fn whoever_watches_can_stop_it_and_memory_is_asked_for_first() {
     let returns = Returns::new(150);
     for stage in [Stage::Embed, Stage::Classify] {
-        let mut observer = Impatient { stage, left: 3, free: Some(1 << 30) };
-        let stopped = with_model(&small(ModelName::Tgat), &returns.stream, |of| classify(of, &quick(9), &mut observer));
+        let mut callback = Impatient { stage, left: 3, free: Some(1 << 30) };
+        let stopped = with_model(&small(ModelName::Tgat), &returns.stream, |of| classify(of, &quick(9), &mut callback));
         assert!(matches!(stopped, Err(Error::Interrupted)));
     }
-    let mut observer = Impatient { stage: Stage::Embed, left: 1, free: Some(1000) };
-    let refused = with_model(&small(ModelName::Tgat), &returns.stream, |of| classify(of, &quick(9), &mut observer));
-    assert_eq!(observer.left, 1, "before anything was done");
+    let mut callback = Impatient { stage: Stage::Embed, left: 1, free: Some(1000) };
+    let refused = with_model(&small(ModelName::Tgat), &returns.stream, |of| classify(of, &quick(9), &mut callback));
+    assert_eq!(callback.left, 1, "before anything was done");
     let error = refused.unwrap_err().to_string();
     assert!(error.starts_with("the sources of 300 events would take "), "{error}");
     let error = classified(&small(ModelName::Tgat), &returns.stream, &quick(0)).unwrap_err().to_string();

@@ -5,12 +5,12 @@ use ctdg::generate::{Query, Triadic, TriadicSpec};
 use ctdg::metric::{average_precision, shuffled_average_precision};
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
+use hopedgn::collate::FeatureTables;
 use hopedgn::config::{Config, ModelConfig, ModelName};
-use hopedgn::encode::FeatureTables;
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, Model};
-use hopedgn::score::{Lesson, PairScorer};
-use hopedgn_tensor::{AdamConfig, Device, Learner, Parameters};
+use hopedgn::score::{PairScorer, TrainBatch};
+use hopedgn_tensor::{AdamConfig, Device, Parameters, TrainState};
 
 /// A model of small widths.
 fn small(name: ModelName, mite: bool) -> ModelConfig {
@@ -26,7 +26,7 @@ struct Course<'a> {
     triadic: &'a Triadic,
     store: &'a Store,
     scorer: PairScorer<'a>,
-    learner: Learner,
+    learner: TrainState,
     memory: Option<Memory<'a>>,
     n_over: u32,
 }
@@ -41,7 +41,7 @@ impl<'a> Course<'a> {
             triadic,
             store,
             scorer: PairScorer::new(model, &tables, store),
-            learner: Learner::new(&Device::cpu(), parameters, adam).unwrap(),
+            learner: TrainState::new(&Device::cpu(), parameters, adam).unwrap(),
             memory: model.memory().map(memory),
             n_over: 0,
         }
@@ -68,7 +68,7 @@ impl<'a> Course<'a> {
 
     fn learn(&mut self, queries: &[PairQuery], targets: &[f32]) {
         let dropout = ctdg::random::Stream::named(0, "test");
-        let lesson = Lesson { queries, targets, events: &[], group: queries.len(), dropout: &dropout };
+        let lesson = TrainBatch { queries, targets, events: &[], group: queries.len(), dropout: &dropout };
         self.scorer.learn(&mut self.learner, &lesson, self.memory.as_mut()).unwrap();
     }
 

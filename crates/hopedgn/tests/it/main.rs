@@ -1,11 +1,10 @@
 //! The library from outside, in one binary.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod answer;
 mod classify;
-mod expressive;
 mod learn;
 mod models;
 mod parity;
+mod predict;
 mod properties;
 mod resume;

@@ -5,12 +5,12 @@ use ctdg::metric::roc_auc;
 use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
+use hopedgn::collate::{FeatureTables, FeatureWidths};
 use hopedgn::config::{Config, ModelConfig, ModelName, SamplingName};
-use hopedgn::encode::{FeatureTables, FeatureWidths};
 use hopedgn::memory::Memory;
 use hopedgn::model;
-use hopedgn::score::{Lesson, PairScorer};
-use hopedgn_tensor::{AdamConfig, Device, Learner, Weights};
+use hopedgn::score::{PairScorer, TrainBatch};
+use hopedgn_tensor::{AdamConfig, Device, TrainState, Weights};
 
 /// Nodes of [`stream`]; queries ask about two more, which nobody met.
 const N_NODES: u32 = 12;
@@ -237,7 +237,7 @@ impl Toy {
         // What norms after its residuals is easily thrown off at first.
         let lr = if config.name == ModelName::Tcl { 2e-3 } else { 1e-2 };
         let adam = AdamConfig { lr, ..AdamConfig::default() };
-        let mut learner = Learner::new(&Device::cpu(), parameters, adam).unwrap();
+        let mut learner = TrainState::new(&Device::cpu(), parameters, adam).unwrap();
         let learned: Vec<EventId> = self.batches[..end].iter().flat_map(|batch| &batch.events).copied().collect();
         let new = |form| Memory::new(&Device::cpu(), form, &self.stream, &learned).unwrap();
         let mut memory = model.memory().map(new);
@@ -251,7 +251,7 @@ impl Toy {
             }
             let mut sum = 0.0;
             for Batch { events, queries, targets } in &self.batches[1..end] {
-                let lesson = Lesson { queries, targets, events, group: queries.len(), dropout: &dropout };
+                let lesson = TrainBatch { queries, targets, events, group: queries.len(), dropout: &dropout };
                 scorer.learn(&mut learner, &lesson, memory.as_mut()).unwrap();
                 sum += learner.results(0).unwrap()[0].loss;
             }

@@ -8,14 +8,14 @@ use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
 use hopedgn::classify::Classifier;
+use hopedgn::collate::{FeatureTables, FeatureWidths};
 use hopedgn::config::{Config, ModelConfig};
-use hopedgn::encode::{FeatureTables, FeatureWidths};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, HopeDgn, Model};
-use hopedgn::score::{Lesson, PairScorer};
+use hopedgn::score::{PairScorer, TrainBatch};
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
-use hopedgn_tensor::{AdamConfig, Device, Dropout, Gradients, Learner, Parameters, Tape, Tensor, Var, Weights};
+use hopedgn_tensor::{AdamConfig, Device, Dropout, Gradients, Parameters, Tape, Tensor, TrainState, Var, Weights};
 use serde_json::Value;
 
 /// `f32` against PyTorch's `f64`, relative to the larger of 1 and the largest value: two blocks deep, some tens of
@@ -156,12 +156,13 @@ fn logits_and_every_gradient_are_those_of_pytorch() {
         let store = Store::build(&case.stream).unwrap();
         let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
         let group = case.group();
-        let mut learner = Learner::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
+        let mut learner = TrainState::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
         let logits = scorer.logits(learner.weights(), &case.queries, group).unwrap();
         case.assert_close("logit", &logits, &numbers(&case.written["logits"]), TOLERANCE);
 
         let dropout = Stream::named(0, "");
-        let lesson = Lesson { queries: &case.queries, targets: &case.targets, events: &[], group, dropout: &dropout };
+        let lesson =
+            TrainBatch { queries: &case.queries, targets: &case.targets, events: &[], group, dropout: &dropout };
         let (loss, gradients) = scorer.differentiate(&mut learner, &lesson, None).unwrap();
         assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < TOLERANCE, "{}", case.name);
         case.assert_gradients(&parameters, &gradients);
@@ -175,7 +176,7 @@ fn memories_and_their_losses_are_those_of_pytorch() {
         let (model, parameters) = case.model();
         let (store, tables) = (Store::build(&case.stream).unwrap(), FeatureTables::of(&case.stream).unwrap());
         let mut scorer = PairScorer::new(&*model, &tables, &store);
-        let mut learner = Learner::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
+        let mut learner = TrainState::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
         let batches = case.written["batches"].as_array().unwrap();
         let event = |id: &Value| EventId(u32::try_from(id.as_u64().unwrap()).unwrap());
         let events = |batch: &Value| batch["events"].as_array().unwrap().iter().map(event).collect::<Vec<_>>();
@@ -185,7 +186,8 @@ fn memories_and_their_losses_are_those_of_pytorch() {
         for (index, (batch, expected)) in batches.iter().zip(numbers(&case.written["steps"])).enumerate() {
             let (queries, targets) = asked(batch["queries"].as_array().unwrap());
             let events = events(batch);
-            let lesson = Lesson { queries: &queries, targets: &targets, events: &events, group: 1, dropout: &dropout };
+            let lesson =
+                TrainBatch { queries: &queries, targets: &targets, events: &events, group: 1, dropout: &dropout };
             let is_checked = case.written["checked"].as_u64() == Some(index as u64);
             if is_checked {
                 let before = memory.snapshot().unwrap();
@@ -213,9 +215,10 @@ fn ten_losses_are_those_of_pytorch() {
         let (model, parameters) = case.model();
         let store = Store::build(&case.stream).unwrap();
         let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
-        let mut learner = Learner::new(&Device::cpu(), parameters, AdamConfig::default()).unwrap();
+        let mut learner = TrainState::new(&Device::cpu(), parameters, AdamConfig::default()).unwrap();
         let (group, dropout) = (case.group(), Stream::named(0, ""));
-        let lesson = Lesson { queries: &case.queries, targets: &case.targets, events: &[], group, dropout: &dropout };
+        let lesson =
+            TrainBatch { queries: &case.queries, targets: &case.targets, events: &[], group, dropout: &dropout };
         for (step, expected) in numbers(&case.written["losses"]).into_iter().enumerate() {
             scorer.learn(&mut learner, &lesson, None).unwrap();
             let loss = learner.results(0).unwrap()[0].loss;
@@ -247,7 +250,7 @@ fn the_classifier_of_nodes_is_that_of_pytorch() {
     let nodes = Arc::new(Tensor::matrix(targets.len(), width, nodes).unwrap());
     let (classifier, mut parameters) = Classifier::new(width, 0).unwrap();
     set(&mut parameters, &written["parameters"]);
-    let mut learner = Learner::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
+    let mut learner = TrainState::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
     let logits = |tape: &mut Tape<'_>, (): &()| -> hopedgn::Result<Vec<f32>> {
         let logits = classifier.logits(tape, &nodes, Dropout::NONE)?;
         Ok(tape.read(logits)?)

@@ -4,8 +4,8 @@ use ctdg::event::{Columns, EventStream, Features, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
+use hopedgn::collate::{FeatureTables, FeatureWidths};
 use hopedgn::config::{ModelConfig, Padding};
-use hopedgn::encode::{FeatureTables, FeatureWidths};
 use hopedgn::explain::{explain, sigmoid};
 use hopedgn::model::HopeDgn;
 use hopedgn::score::PairScorer;
@@ -143,7 +143,7 @@ fn an_explanation_adds_up() {
         for neighbor in &explanation.common {
             let met = |root: NodeId, times: &[f64]| {
                 times.iter().all(|&time| {
-                    let meetings = store.meetings(neighbor.node, root, store.cut(query.time));
+                    let meetings = store.pair_events(neighbor.node, root, store.cut(query.time));
                     meetings.iter().any(|&event| store.time(event) == time)
                 })
             };

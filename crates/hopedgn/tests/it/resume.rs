@@ -2,9 +2,9 @@
 
 use ctdg::event::EventStream;
 use ctdg::random::Stream;
+use hopedgn::callbacks::{Callback, NoCallback};
 use hopedgn::config::{Config, ModelConfig, ModelName, TrainConfig};
-use hopedgn::observe::{Observer, Unobserved};
-use hopedgn::record::EpochRecord;
+use hopedgn::metrics::EpochRecord;
 use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
 use hopedgn::{Device, Error};
@@ -42,7 +42,7 @@ struct StopAt {
     after: std::cell::Cell<usize>,
 }
 
-impl Observer for StopAt {
+impl Callback for StopAt {
     fn wants_to_stop(&self) -> bool {
         self.after.set(self.after.get().saturating_sub(1));
         self.after.get() == 0
@@ -70,7 +70,7 @@ fn check_stops(config: &Config, stops: impl IntoIterator<Item = usize>) {
     let task = Task::new(&stream, config.split).unwrap();
     let whole = folder(&home.path().join("whole"), config, &task);
     let expected =
-        Session { folder: &whole, config, task: &task, device: &Device::cpu() }.train(&mut Unobserved).unwrap();
+        Session { folder: &whole, config, task: &task, device: &Device::cpu() }.train(&mut NoCallback).unwrap();
     let model = std::fs::read(whole.path().join("model.safetensors")).unwrap();
     for after in stops {
         let broken = folder(&home.path().join(after.to_string()), config, &task);
@@ -83,7 +83,7 @@ fn check_stops(config: &Config, stops: impl IntoIterator<Item = usize>) {
                     assert!(stops < 100, "every stop after {after} questions leaves some steps behind it");
                 }
                 // Stopping at once every time would never end.
-                Err(Error::Interrupted) => break session.train(&mut Unobserved).unwrap(),
+                Err(Error::Interrupted) => break session.train(&mut NoCallback).unwrap(),
                 Ok(summary) => break summary,
                 Err(error) => panic!("{error}"),
             }
@@ -121,14 +121,14 @@ fn more_epochs_continue_a_finished_run() {
     let config = config();
     let task = Task::new(&stream, config.split).unwrap();
     let whole = folder(&home.path().join("whole"), &config, &task);
-    Session { folder: &whole, config: &config, task: &task, device: &Device::cpu() }.train(&mut Unobserved).unwrap();
+    Session { folder: &whole, config: &config, task: &task, device: &Device::cpu() }.train(&mut NoCallback).unwrap();
 
     let short = Config { train: TrainConfig { epochs: 1, ..config.train.clone() }, ..config.clone() };
     let run = folder(&home.path().join("short"), &short, &task);
-    Session { folder: &run, config: &short, task: &task, device: &Device::cpu() }.train(&mut Unobserved).unwrap();
+    Session { folder: &run, config: &short, task: &task, device: &Device::cpu() }.train(&mut NoCallback).unwrap();
     assert_eq!(metrics(run.path()).len(), 1);
     let summary =
-        Session { folder: &run, config: &config, task: &task, device: &Device::cpu() }.train(&mut Unobserved).unwrap();
+        Session { folder: &run, config: &config, task: &task, device: &Device::cpu() }.train(&mut NoCallback).unwrap();
     assert_eq!(summary.epochs, 3);
     assert_eq!(metrics(run.path()), metrics(whole.path()));
 }
@@ -140,7 +140,7 @@ fn a_folder_in_use_is_refused() {
     let run = folder(&home.path().join("run"), &config, &task);
     let _held = run.lock().unwrap();
     let error = Session { folder: &run, config: &config, task: &task, device: &Device::cpu() }
-        .train(&mut Unobserved)
+        .train(&mut NoCallback)
         .unwrap_err();
     assert!(error.to_string().contains("another program is at work in it"), "{error}");
 }
@@ -153,7 +153,7 @@ fn a_diverging_run_stops_with_its_place() {
     let task = Task::new(&stream, config.split).unwrap();
     let run = folder(&home.path().join("run"), &config, &task);
     let error = Session { folder: &run, config: &config, task: &task, device: &Device::cpu() }
-        .train(&mut Unobserved)
+        .train(&mut NoCallback)
         .unwrap_err();
     let Error::Diverged { step, epoch, batch, seed, .. } = error else { panic!("{error}") };
     assert_eq!((epoch, seed), (1, 0));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::args;
 use super::linear::size;
 use super::memory::Buffer;
-use super::record::{Back, Record, Target};
+use super::tape::{Back, Record, Target};
 use crate::{Result, Shape};
 
 fn place(target: Option<Target>) -> u64 {

@@ -10,9 +10,9 @@ use cudarc::driver::sys;
 use cudarc::{cublaslt, nvrtc};
 
 use super::compile;
+use super::gemm::Products;
 use super::memory::{Event, Pinned, Pool, Staging};
-use super::product::Products;
-use super::side::{self, Lane, Side};
+use super::streams::{self, Lane, Side};
 use super::tune;
 use crate::device::CudaOptions;
 use crate::{Error, Precision, Result};
@@ -172,7 +172,7 @@ impl Context {
             return Err(no_gpu(reason));
         }
         let binary = compile::binary(arch, options, has_compiler)?;
-        let (stream, side) = side::streams()?;
+        let (stream, side) = streams::streams()?;
         let functions = load(&binary, most_shared).or_else(|_| {
             // What was kept may have been damaged since.
             compile::forget(arch, options);

@@ -8,11 +8,11 @@
 use std::sync::Arc;
 
 use super::context::{Context, Grid, args};
+use super::gemm::Product;
 use super::linear::{add_column_sums_elem, add_partials, size};
 use super::memory::Buffer;
-use super::product::Product;
-use super::record::{Back, Record};
 use super::rows::check_rows;
+use super::tape::{Back, Record};
 use crate::{Dropout, Error, Precision, Ragged, Result, Shape};
 
 /// At most so many blocks of the LayerNorm's way back and of GELU: all that a large card runs at once, so that none has

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use super::context::{Context, Grid, args};
+use super::gemm::Product;
 use super::memory::Buffer;
-use super::product::Product;
-use super::record::{Back, Operand, Record, narrow};
-use super::side::{Lane, PartialSums};
+use super::streams::{Lane, PartialSums};
+use super::tape::{Back, Operand, Record, narrow};
 use crate::{Activation, Precision, Result, Shape};
 
 /// Rows of a strip whose columns are summed together.

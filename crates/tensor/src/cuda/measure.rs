@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::context::Context;
-use super::product::Product;
+use super::gemm::Product;
 use crate::{Result, measure};
 
 /// Seconds of one round of `products`, each once: the best of `repeats` groups of rounds.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::context::{Context, Grid, args};
 use super::linear::{Layer, add_parts, size};
 use super::memory::Buffer;
-use super::record::{Back, Record};
+use super::tape::{Back, Record};
 use crate::{Precision, Result};
 
 /// The widest result.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::context::{Context, Grid, args};
 use super::linear::{add_column_sums, size};
 use super::memory::{Buffer, Staged};
-use super::record::{Back, Brought, Record, Target};
-use super::side::Lane;
+use super::streams::Lane;
+use super::tape::{Back, DeviceIndices, Record, Target};
 use crate::indices::{ListSizes, StagedIndices};
 use crate::{Error, Indices, Ragged, Result, Shape};
 
@@ -20,7 +20,7 @@ struct Named {
 
 impl Named {
     /// Those that came with the numbers, or else fresh ones.
-    fn new(cuda: &Arc<Context>, indices: &Indices, brought: &Brought, n_rows: usize) -> Result<Self> {
+    fn new(cuda: &Arc<Context>, indices: &Indices, brought: &DeviceIndices, n_rows: usize) -> Result<Self> {
         if let Some(sizes) = brought.lists.filter(|sizes| sizes.rows == n_rows) {
             return Ok(Self { memory: Arc::clone(&brought.numbers), before: 4 * indices.len() as u64, sizes });
         }

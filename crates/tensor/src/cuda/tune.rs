@@ -3,12 +3,12 @@
 use cudarc::cublaslt::sys;
 use cudarc::driver::result;
 
-use super::choices::Choices;
 use super::compile::driver_version;
 use super::context::driver;
+use super::gemm::{Algo, Key, Product, Products, WORKSPACE};
+use super::gemm_cache::Choices;
 use super::memory::Event;
-use super::product::{Algo, Key, Product, Products, WORKSPACE};
-use super::side::Lane;
+use super::streams::Lane;
 use crate::Result;
 use crate::device::CudaOptions;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::context::{Grid, args};
 use super::linear::{STRIP, add_partials, kind, size};
 use super::memory::Buffer;
-use super::record::{Back, Record};
 use super::rows::by_row;
-use crate::{Activation, Dropout, Ragged, Result, Shape, Slots, Tensor};
+use super::tape::{Back, Record};
+use crate::{Activation, Dropout, PadRagged, Ragged, Result, Shape, Tensor};
 
 /// Tiles of a matrix that have a block of their own when it is transposed.
 const MOST_TILES: usize = 1024;
@@ -207,7 +207,7 @@ impl Record<'_> {
     }
 
     /// Lists in places of their own.
-    pub(crate) fn slots(&mut self, x: usize, lists: &Ragged, slots: Slots, shape: Shape) -> Result<usize> {
+    pub(crate) fn pad_ragged(&mut self, x: usize, lists: &Ragged, slots: PadRagged, shape: Shape) -> Result<usize> {
         self.check()?;
         let out = self.cuda.floats(shape.len())?;
         let starts = self.starts(lists)?;

@@ -1,8 +1,8 @@
 //! Multi-head self-attention inside each sequence of a packed batch.
 
 use super::softmax::{softmax_rows, softmax_rows_backward};
+use crate::gemm::{Into, View, product};
 use crate::parallel::split;
-use crate::product::{Into, View, product};
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::{Dropout, Ragged, Result, Shape, Tape, Tensor, Var, cuda};

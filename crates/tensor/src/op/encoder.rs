@@ -14,7 +14,7 @@ mod tests;
 
 use super::attention;
 use crate::cuda;
-use crate::product;
+use crate::gemm;
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;
@@ -130,11 +130,7 @@ impl BlockVars {
         [self.norm1, self.qkv, self.out, self.norm2, self.up, self.down].into_iter().flatten()
     }
 
-    fn weights<'a>(
-        &self,
-        value: impl Fn(Var) -> &'a Tensor,
-        weight: impl Fn(Var) -> product::Weight<'a>,
-    ) -> Weights<'a> {
+    fn weights<'a>(&self, value: impl Fn(Var) -> &'a Tensor, weight: impl Fn(Var) -> gemm::Weight<'a>) -> Weights<'a> {
         let norm = |vars: [Var; 2]| vars.map(|var| value(var).values());
         let linear = |[matrix, bias]: [Var; 2]| Linear { weight: weight(matrix), bias: value(bias).values() };
         Weights {

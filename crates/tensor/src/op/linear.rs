@@ -1,7 +1,7 @@
 //! Products with a weight: the linear layer x·Wᵀ + b, with an activation in the same pass, and the plain x·W.
 
 use super::activation::times_slope;
-use crate::product::{Into, View, Weight, product};
+use crate::gemm::{Into, View, Weight, product};
 use crate::scratch::{self, Scratch};
 use crate::tape::{At, Sink};
 use crate::vector::add_to;

@@ -7,8 +7,8 @@ use rayon::ThreadPoolBuilder;
 use crate::chunks::{self, Chunks};
 use crate::testkit::{matrix, vector};
 use crate::{
-    Activation, AttentionForm, Bank, Device, Dropout, Gradients, Heads, Indices, Mode, ParameterId, Parameters, Ragged,
-    Result, Tape, Tensor, Var,
+    Activation, AttentionForm, Device, Dropout, Gradients, Heads, Indices, Mode, ParameterId, Parameters, Ragged,
+    Result, StateTable, Tape, Tensor, Var,
 };
 
 const D: usize = 12;
@@ -34,7 +34,7 @@ impl Model {
         Self { parameters, ids, keys: Ragged::from_lengths((0..ROWS as usize).map(|i| i * 5 % 7)) }
     }
 
-    fn loss(&self, tape: &mut Tape<'_>, bank: &Bank) -> Result<(Var, Vec<f32>)> {
+    fn loss(&self, tape: &mut Tape<'_>, bank: &StateTable) -> Result<(Var, Vec<f32>)> {
         let w: Vec<Var> = self.ids.iter().map(|&id| tape.parameter(id)).collect();
         let nodes: Indices = (0..ROWS).collect();
         let dropout = Dropout::new(0.1, 3, Mode::Train)?;
@@ -74,7 +74,7 @@ impl Model {
 
     /// Values, gradients and what is remembered after two batches of one chunk each, and what evaluation says then.
     fn run(&self) -> (Vec<Vec<f32>>, Gradients, Vec<f32>) {
-        let bank = Bank::zeros(&Device::cpu(), ROWS as usize, D).unwrap();
+        let bank = StateTable::zeros(&Device::cpu(), ROWS as usize, D).unwrap();
         let mut gradients = Gradients::zeros(&self.parameters);
         let mut groups = Chunks::new(&self.parameters);
         let mut values = Vec::new();

@@ -10,7 +10,7 @@ fn graph(example: &Example) -> Graph {
 }
 
 fn met(graph: &Graph, u: u32) -> Vec<(u32, Vec<f64>)> {
-    graph.meetings(NodeId(u)).map(|(neighbour, sequence)| (neighbour.0, sequence.forth)).collect()
+    graph.pair_events(NodeId(u)).map(|(neighbour, sequence)| (neighbour.0, sequence.forth)).collect()
 }
 
 #[test]

@@ -13,13 +13,13 @@ use hopedgn::task::Task;
 use hopedgn::train::Trainer;
 use serde::Serialize;
 
+use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
-use crate::commands::input::From;
 use crate::commands::memory;
 use crate::commands::model::ModelArgs;
 use crate::output::{Outcome, Output};
 use crate::progress;
-use hopedgn::number::{duration, grouped, precise};
+use hopedgn::fmt::{duration, grouped, precise};
 
 /// Time a training epoch on real data, and how much of it goes into looking up the past
 #[derive(Debug, Args)]
@@ -39,7 +39,7 @@ pub(crate) struct Epoch {
     #[arg(long, value_name = "A.B=V")]
     set: Vec<String>,
     #[command(flatten)]
-    from: From,
+    from: ReadArgs,
 }
 
 #[derive(Debug, Serialize)]

@@ -4,8 +4,8 @@ use std::fmt::{self, Display};
 use std::time::Instant;
 
 use clap::Args;
-use hopedgn::bench::{StepBench, StepSpec};
-use hopedgn::number::precise;
+use hopedgn::fmt::precise;
+use hopedgn_experiments::bench::{StepBench, StepSpec};
 use serde::Serialize;
 
 use crate::commands::device::DeviceArgs;

@@ -8,7 +8,7 @@ use ctdg::event::EventStream;
 use ctdg::wl::{Dwl, Graph, Reading, examples};
 use serde::Serialize;
 
-use crate::commands::input::From;
+use crate::commands::data_args::ReadArgs;
 use crate::commands::memory;
 use crate::output::{Outcome, Output};
 use crate::progress;
@@ -21,7 +21,7 @@ pub(crate) struct WlBench {
     #[arg(long, value_name = "D")]
     data: Option<String>,
     #[command(flatten)]
-    from: From,
+    from: ReadArgs,
     /// Runs of each case; the best and the median are reported
     #[arg(long, default_value_t = 3)]
     repeats: usize,

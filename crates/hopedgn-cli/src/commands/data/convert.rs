@@ -6,7 +6,7 @@ use clap::Args;
 use ctdg::dataset::{self, WriteFormat};
 use serde_json::json;
 
-use crate::commands::input::Input;
+use crate::commands::data_args::Input;
 use crate::commands::memory;
 use crate::output::{Outcome, Output};
 

@@ -8,7 +8,7 @@ use ctdg::fetch::{self, Fetched, Options, Present, Progress, Source};
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::commands::input::DataFolder;
+use crate::commands::data_args::DataFolder;
 use crate::output::{Outcome, Output};
 use crate::progress;
 

@@ -10,7 +10,7 @@ use ctdg::generate::{InteractionSpec, TasteSpec, Triadic, TriadicSpec};
 use serde_json::{Value, json};
 
 use crate::output::{Outcome, Output};
-use hopedgn::number::grouped;
+use hopedgn::fmt::grouped;
 
 /// Make a seeded stream: the same seed gives the same events everywhere
 #[derive(Debug, Args)]

@@ -8,9 +8,9 @@ use ctdg::summary::{Distribution, Summary};
 use serde::Serialize;
 
 use crate::commands::data::split::SplitSizes;
-use crate::commands::input::Input;
+use crate::commands::data_args::Input;
 use crate::output::{Outcome, Output};
-use hopedgn::number::{grouped, time};
+use hopedgn::fmt::{grouped, time};
 
 /// Show what a data set looks like: counts, times, repeats, degrees, split sizes
 #[derive(Debug, Args)]

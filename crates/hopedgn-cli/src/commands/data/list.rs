@@ -8,9 +8,9 @@ use ctdg::fetch::{Counts, Source};
 use ctdg::generate::InteractionSpec;
 use serde::Serialize;
 
-use crate::commands::input::DataFolder;
+use crate::commands::data_args::DataFolder;
 use crate::output::{Outcome, Output};
-use hopedgn::number::grouped;
+use hopedgn::fmt::grouped;
 
 /// List the data sets that have a name: bundled, fetched or to be fetched, and those that can be generated
 #[derive(Debug, Args)]

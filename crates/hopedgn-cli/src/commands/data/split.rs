@@ -8,9 +8,9 @@ use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::split::{MASK_SEED, Mode, Split, SplitRule, n_nodes_of};
 use serde::Serialize;
 
-use crate::commands::input::Input;
+use crate::commands::data_args::Input;
 use crate::output::{Outcome, Output};
-use hopedgn::number::{grouped, time};
+use hopedgn::fmt::{grouped, time};
 
 /// Divide a data set into train, validation and test by time, with nodes hidden from training
 ///

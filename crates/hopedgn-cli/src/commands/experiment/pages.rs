@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use hopedgn::experiment::{self, Experiment, Found, Listed};
+use hopedgn_experiments::experiment::{self, Experiment, Found, Listed};
 use serde_json::json;
 
-use super::answer::{folder_of, write};
+use super::report::{folder_of, write};
 use super::{Files, Pages, Purpose, RUNS};
 use crate::output::{Outcome, Output};
 

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ctdg::dataset::{self, write_file};
-use hopedgn::experiment::{Evaluate, Experiment, Found, State, Step, reason};
-use hopedgn::number::duration;
+use hopedgn::fmt::duration;
+use hopedgn_experiments::experiment::{Evaluate, Experiment, Found, State, Step, reason};
 use indicatif::ProgressBar;
 
-use super::children::{Running, listen};
-use super::{Purpose, Run, answer};
+use super::subprocess::{Running, listen};
+use super::{Purpose, Run, report};
 use crate::output::{Outcome, Output};
 use crate::progress;
 
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Run, output: &Output) -> anyhow::Result<Outcome> {
         todo.len(),
         out.display()
     ));
-    let missing = answer::missing(&found);
+    let missing = report::missing(&found);
     if !missing.is_empty() {
         output.remark(missing.trim_end());
     }
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Run, output: &Output) -> anyhow::Result<Outcome> {
 /// What came of it, looked up again from the folders.
 fn conclude(args: &Run, experiment: &Experiment, was_stopped: bool, output: &Output) -> anyhow::Result<Outcome> {
     let found = args.files.found(experiment, &args.kept, Purpose::Show)?;
-    output.answer(answer::text(&found), &answer::of_cells(&found))?;
+    output.answer(report::text(&found), &report::of_cells(&found))?;
     if was_stopped {
         let typed = format!("{}{}{}", args.files.typed(), args.kept.typed(), args.device.typed());
         output.remark(format_args!("stopped; everything is saved. Go on with: hopedgn experiment run {typed}"));

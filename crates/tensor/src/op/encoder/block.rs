@@ -4,10 +4,10 @@
 
 use super::mean;
 use super::{BlockVars, EncoderForm};
+use crate::gemm::{Into, View, Weight, product};
 use crate::op::attention::{self, Place};
 use crate::op::norm::{add_products, normalise_rows, normalise_rows_backward, scale_and_shift};
 use crate::parallel::split;
-use crate::product::{Into, View, Weight, product};
 use crate::scratch::{Scratch, take, take_zeros};
 use crate::tape::Sink;
 use crate::vector::{add_row, add_to, multiply, vectorised};

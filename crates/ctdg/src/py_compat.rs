@@ -1,0 +1,282 @@
+//! Draws that Python and NumPy would make, bit for bit, so that splits and negatives equal DyGLib's.
+
+use rand_mt::Mt;
+
+/// NumPy's legacy `RandomState`.
+#[derive(Debug, Clone)]
+pub struct NumpyRandom {
+    seed: u32,
+    generator: Mt,
+    position: u64,
+}
+
+impl NumpyRandom {
+    /// `numpy.random.RandomState(seed)`.
+    #[must_use]
+    pub fn new(seed: u32) -> Self {
+        Self { seed, generator: Mt::new(seed), position: 0 }
+    }
+
+    /// Starts over.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.seed);
+    }
+
+    /// How many 32-bit outputs have been taken since the seed. With the seed, it is all there is to save.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes to where a generator of this seed stood at `position`, from wherever it is. Linear in `position`, a few
+    /// nanoseconds an output.
+    pub fn advance_to(&mut self, position: u64) {
+        if position < self.position {
+            self.reset();
+        }
+        while self.position < position {
+            self.next_u32();
+        }
+    }
+
+    fn next_u32(&mut self) -> u32 {
+        self.position += 1;
+        self.generator.next_u32()
+    }
+
+    /// One element of `randint(0, n)`. As in NumPy, `n = 1` takes nothing from the generator.
+    ///
+    /// # Panics
+    /// When `n` is 0.
+    pub fn below(&mut self, n: u32) -> u32 {
+        let largest = n.checked_sub(1).expect("n is at least 1");
+        if largest == 0 {
+            return 0;
+        }
+        let mask = u32::MAX >> largest.leading_zeros();
+        loop {
+            let value = self.next_u32() & mask;
+            if value <= largest {
+                return value;
+            }
+        }
+    }
+}
+
+/// Python's `random.Random(seed).sample(population, k)` for a population of `n`: the places drawn, in order.
+///
+/// # Panics
+/// When `k` exceeds `n`, as Python raises.
+#[must_use]
+pub fn sample(seed: u32, n: usize, k: usize) -> Vec<usize> {
+    assert!(k <= n, "a sample of {k} out of {n}");
+    let mut generator = Mt::new_with_key([seed]);
+    let mut below = |n: usize| {
+        let n = u32::try_from(n).expect("populations are counted in u32");
+        let bits = u32::BITS - n.leading_zeros();
+        loop {
+            let value = generator.next_u32() >> (u32::BITS - bits);
+            if value < n {
+                return value as usize;
+            }
+        }
+    };
+    // Python keeps a pool where that takes less memory than a set of what was drawn.
+    let mut pool_pays_up_to = 21;
+    if k > 5 {
+        let mut power = 1;
+        while power < 3 * k {
+            power *= 4;
+        }
+        pool_pays_up_to += power;
+    }
+    if n <= pool_pays_up_to {
+        let mut pool: Vec<usize> = (0..n).collect();
+        let draw = |i: usize| {
+            let at = below(n - i);
+            let drawn = pool[at];
+            pool[at] = pool[n - i - 1];
+            drawn
+        };
+        return (0..k).map(draw).collect();
+    }
+    let mut taken = vec![false; n];
+    let draw = |_| {
+        loop {
+            let at = below(n);
+            if !std::mem::replace(&mut taken[at], true) {
+                return at;
+            }
+        }
+    };
+    (0..k).map(draw).collect()
+}
+
+/// A CPython `set` of small non-negative integers, for the order in which it lists them.
+///
+/// The order follows from open addressing with a short linear probe, from when the table grows, and from the order of
+/// insertion. DyGLib draws its masked nodes from such a list.
+#[derive(Debug, Clone)]
+pub struct PythonSet {
+    slots: Vec<Option<u32>>,
+    used: usize,
+}
+
+/// PadRagged looked at beside the first before jumping.
+const LINEAR_PROBES: usize = 9;
+
+impl Default for PythonSet {
+    fn default() -> Self {
+        Self { slots: vec![None; 8], used: 0 }
+    }
+}
+
+impl PythonSet {
+    /// Inserts `key` and grows the table when three fifths are used.
+    pub fn insert(&mut self, key: u32) {
+        if self.place(key) && self.used * 5 >= (self.slots.len() - 1) * 3 {
+            let factor = if self.used > 50_000 { 2 } else { 4 };
+            self.rebuild(self.used * factor);
+        }
+    }
+
+    /// `self | other`, as Python builds it.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        let mut union = Self::default();
+        union.merge(self);
+        union.merge(other);
+        union
+    }
+
+    /// Keys in the order in which Python lists them.
+    pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.slots.iter().copied().flatten()
+    }
+
+    fn merge(&mut self, other: &Self) {
+        let together = self.used + other.used;
+        if together * 5 >= (self.slots.len() - 1) * 3 {
+            self.rebuild(together * 2);
+        }
+        if self.used == 0 && self.slots.len() == other.slots.len() {
+            self.clone_from(other);
+            return;
+        }
+        for key in other.iter() {
+            self.insert(key);
+        }
+    }
+
+    /// Puts `key` into its slot; false if it was there.
+    fn place(&mut self, key: u32) -> bool {
+        let mask = self.slots.len() - 1;
+        let hash = key as usize;
+        let (mut start, mut perturb) = (hash & mask, hash);
+        loop {
+            let probes = if start + LINEAR_PROBES <= mask { LINEAR_PROBES } else { 0 };
+            for slot in &mut self.slots[start..=start + probes] {
+                match slot {
+                    Some(present) if *present == key => return false,
+                    Some(_) => {}
+                    None => {
+                        *slot = Some(key);
+                        self.used += 1;
+                        return true;
+                    }
+                }
+            }
+            perturb >>= 5;
+            start = (start.wrapping_mul(5).wrapping_add(1).wrapping_add(perturb)) & mask;
+        }
+    }
+
+    fn rebuild(&mut self, more_than: usize) {
+        let mut size = 8;
+        while size <= more_than {
+            size *= 2;
+        }
+        let old = std::mem::replace(&mut self.slots, vec![None; size]);
+        self.used = 0;
+        for key in old.into_iter().flatten() {
+            self.place(key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_equal_numpys() {
+        // numpy.random.RandomState(42).randint(0, 100, 10) and RandomState(0).randint(0, 10, 6)
+        let draw = |seed, n, k| {
+            let mut random = NumpyRandom::new(seed);
+            (0..k).map(|_| random.below(n)).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(42, 100, 10), [51, 92, 14, 71, 60, 20, 82, 86, 74, 74]);
+        assert_eq!(draw(0, 10, 6), [5, 0, 3, 3, 7, 9]);
+    }
+
+    #[test]
+    fn a_restored_generator_goes_on_identically() {
+        // Past the 624 words of a state, forwards from the seed and backwards from further on.
+        let mut random = NumpyRandom::new(7);
+        let mut further = random.clone();
+        for step in 0..2000 {
+            further.below(1000);
+            if step % 97 == 0 || (620..630).contains(&step) {
+                let next = |mut random: NumpyRandom| (0..700).map(|_| random.below(77)).collect::<Vec<_>>();
+                let mut fresh = NumpyRandom::new(7);
+                for restored in [&mut fresh, &mut further] {
+                    restored.advance_to(random.position());
+                    assert_eq!(restored.position(), random.position());
+                    assert_eq!(next(restored.clone()), next(random.clone()));
+                }
+                further.advance_to(random.position() + 1300);
+            }
+            random.below(100);
+        }
+        assert!(random.position() > 2000, "redraws count");
+        let before = random.position();
+        random.below(1);
+        assert_eq!(random.position(), before, "one choice takes nothing");
+        random.reset();
+        assert_eq!(random.position(), 0);
+    }
+
+    #[test]
+    fn samples_equal_pythons() {
+        // random.seed(2020); random.sample(range(n), k)
+        assert_eq!(sample(2020, 158, 18)[..5], PYTHON_158_18);
+        assert_eq!(sample(2020, 10_000, 7), PYTHON_10000_7);
+    }
+
+    #[test]
+    fn sets_list_their_keys_as_cpython_does() {
+        // list({...}) built by adding (i * i * 37) % 5003 for i in range(300), then union with range(0, 4000, 13)
+        let mut left = PythonSet::default();
+        for i in 0..300u32 {
+            left.insert((i * i * 37) % 5003);
+        }
+        let mut right = PythonSet::default();
+        for i in (0..4000).step_by(13) {
+            right.insert(i);
+        }
+        let union: Vec<u32> = left.union(&right).iter().collect();
+        assert_eq!(union.len(), PYTHON_SET_LEN);
+        assert_eq!(union[..8], PYTHON_SET_HEAD);
+        assert_eq!(checksum(&union), PYTHON_SET_SUM);
+    }
+
+    fn checksum(keys: &[u32]) -> u64 {
+        keys.iter().fold(0, |sum, &key| (sum * 31 + u64::from(key)) % 1_000_000_007)
+    }
+
+    const PYTHON_158_18: [usize; 5] = [44, 118, 113, 121, 94];
+    const PYTHON_10000_7: [usize; 7] = [2859, 7553, 7249, 7768, 6039, 6870, 8896];
+    const PYTHON_SET_LEN: usize = 590;
+    const PYTHON_SET_HEAD: [u32; 8] = [0, 1027, 2054, 4103, 2056, 3079, 1034, 3083];
+    const PYTHON_SET_SUM: u64 = 868_137_234;
+}

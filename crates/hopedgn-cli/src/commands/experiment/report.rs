@@ -1,0 +1,165 @@
+//! What is known of an experiment: `status`, `report`, `check`.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use ctdg::dataset::write_file;
+use hopedgn_experiments::experiment::{self, Experiment, Found, State, Table as Means};
+use serde_json::{Value, json};
+
+use super::{Check, Purpose, Report, Status};
+use crate::commands::table::Table;
+use crate::output::{Outcome, Output};
+
+pub(super) fn status(args: &Status, output: &Output) -> anyhow::Result<Outcome> {
+    let experiment = args.files.read()?;
+    let found = args.files.found(&experiment, &args.kept, Purpose::Show)?;
+    output.answer(text(&found), &of_cells(&found))?;
+    Ok(Outcome::Done)
+}
+
+/// The cells as a table, with a count of each state and what to do about missing data.
+pub(super) fn text(found: &[Found]) -> String {
+    let mut table = Table::new(["cell", "state", "AP", "new nodes: AP", ""]);
+    for one in found {
+        let ap = |setting: &str| {
+            one.summary().map_or(String::new(), |summary| {
+                let test = &summary.test;
+                let metrics = if setting == "all" { test.transductive } else { test.inductive };
+                metrics.map_or("–".to_owned(), |metrics| format!("{:.2}", 100.0 * metrics.ap))
+            })
+        };
+        table.row(&one.cell.name, [one.state.title().to_owned(), ap("all"), ap("new"), note(&one.state)]);
+    }
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for one in found {
+        let title = one.state.title();
+        match counts.iter_mut().find(|(known, _)| *known == title) {
+            Some((_, n)) => *n += 1,
+            None => counts.push((title, 1)),
+        }
+    }
+    let counts: Vec<String> = counts.iter().map(|(title, n)| format!("{n} {title}")).collect();
+    format!("{table}\n{}\n{}", counts.join(", "), missing(found))
+}
+
+fn note(state: &State) -> String {
+    match state {
+        State::Failed(error) => experiment::reason(error).to_owned(),
+        State::Missing(remedy) => remedy.clone(),
+        _ => String::new(),
+    }
+}
+
+/// The data sets that are not there, each with what fetches it.
+pub(super) fn missing(found: &[Found]) -> String {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut out = String::new();
+    for one in found {
+        if let State::Missing(remedy) = &one.state
+            && !seen.contains(&one.cell.data.as_str())
+        {
+            seen.push(&one.cell.data);
+            let _ = writeln!(out, "missing data: {}; get it with: {remedy}", one.cell.data);
+        }
+    }
+    out
+}
+
+/// The cells for programs.
+pub(super) fn of_cells(found: &[Found]) -> Value {
+    let cells = found.iter().map(|one| {
+        let note = Some(note(&one.state)).filter(|note| !note.is_empty());
+        json!({
+            "cell": one.cell.name, "data": one.cell.data, "model": one.cell.model.as_str(), "seed": one.cell.seed,
+            "mite": one.cell.config.model.mite, "variant": one.cell.variant, "hash": one.cell.hash, "run": one.folder,
+            "state": one.state.title(), "note": note, "test": one.summary().map(|summary| summary.test),
+        })
+    });
+    json!({ "cells": cells.collect::<Vec<_>>() })
+}
+
+pub(super) fn report(args: &Report, output: &Output) -> anyhow::Result<Outcome> {
+    let experiment = args.files.read()?;
+    let found = args.files.found(&experiment, &args.kept, Purpose::Show)?;
+    let out = args.files.out(&experiment);
+    let page = args.html.clone().unwrap_or_else(|| out.join("report.html"));
+    let markdown = args.markdown.clone().unwrap_or_else(|| out.join("report.md"));
+    let commands = [
+        format!("hopedgn experiment run {}", args.files.typed()),
+        format!("hopedgn experiment report {}{}", args.files.typed(), args.kept.typed()),
+    ];
+    write(&experiment, &found, &commands, &page, &markdown)?;
+    let tables: Vec<Value> = Means::all(&experiment, &found).iter().map(of_table).collect();
+    let n_done = found.iter().filter(|one| one.is_done()).count();
+    let text = format!("{n_done} of {} runs\n{}\n{}\n", found.len(), page.display(), markdown.display());
+    output.answer(text, &json!({ "html": page, "markdown": markdown, "done": n_done, "tables": tables }))?;
+    Ok(Outcome::Done)
+}
+
+/// Both pages of an experiment, and its figures beside the Markdown.
+pub(super) fn write(
+    experiment: &Experiment,
+    found: &[Found],
+    commands: &[String],
+    page: &Path,
+    markdown: &Path,
+) -> anyhow::Result<()> {
+    for file in [page, markdown] {
+        let folder = folder_of(file);
+        std::fs::create_dir_all(&folder).with_context(|| format!("could not create {}", folder.display()))?;
+    }
+    for picture in experiment.figures(found).iter().flat_map(|figure| &figure.pictures) {
+        write_file(&folder_of(markdown).join(format!("{}.svg", picture.name)), picture.file())?;
+    }
+    write_file(page, experiment::html(experiment, found, commands, &folder_of(page)))?;
+    write_file(markdown, experiment::markdown(experiment, found, commands, &folder_of(markdown)))?;
+    Ok(())
+}
+
+/// Where a file lies.
+pub(super) fn folder_of(file: &Path) -> PathBuf {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+fn of_table(table: &Means) -> Value {
+    let rows = table.rows.iter().flat_map(|(row, entries)| {
+        table.columns.iter().zip(entries).filter_map(move |(data, entry)| {
+            let entry = entry.as_ref()?;
+            let (ours, paper) = (entry.ours, entry.paper);
+            Some(json!({
+                "row": row, "data": data, "mean": ours.map(|ours| ours.mean),
+                "deviation": ours.and_then(|ours| ours.deviation), "seeds": entry.n_done,
+                "paper": paper.map(|paper| paper.mean), "difference": entry.difference(), "rank": entry.rank,
+            }))
+        })
+    });
+    let experiment::Measure { metric, setting, negatives } = table.measure;
+    json!({ "metric": metric, "setting": setting, "negatives": negatives, "entries": rows.collect::<Vec<_>>() })
+}
+
+pub(super) fn check(args: &Check, output: &Output) -> anyhow::Result<Outcome> {
+    let experiment = args.files.read()?;
+    let found = args.files.found(&experiment, &args.kept, Purpose::Show)?;
+    let verdicts = experiment::check(&experiment, &found)?;
+    let mut table = Table::new(["expectation", "reached", "expected", "", "line"]);
+    for verdict in &verdicts {
+        let name = format!("{} on {}, {}", verdict.row, verdict.data, verdict.measure.title());
+        let reached = verdict.reached.map_or("–".to_owned(), |reached| format!("{reached:.2}"));
+        let word = match verdict.holds() {
+            Some(true) => "holds",
+            Some(false) => "falls short",
+            None => "no result",
+        };
+        table.row(&name, [reached, format!("{:.2}", verdict.expected), word.to_owned(), verdict.line.to_string()]);
+    }
+    let n_short = verdicts.iter().filter(|verdict| verdict.holds() == Some(false)).count();
+    let n_missing = verdicts.iter().filter(|verdict| verdict.holds().is_none()).count();
+    let text = format!("{table}\n{} expectations: {n_short} fall short, {n_missing} have no result\n", verdicts.len());
+    // Nothing to compare at all is no success.
+    let none = n_missing == verdicts.len();
+    let is_short = n_short > 0 || none || (n_missing > 0 && !args.allow_missing);
+    output.answer(text, &json!({ "short": is_short, "verdicts": verdicts }))?;
+    Ok(if is_short { Outcome::FellShort } else { Outcome::Done })
+}

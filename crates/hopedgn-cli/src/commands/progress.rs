@@ -1,0 +1,140 @@
+//! Long work on a terminal: a bar inside each stage, a line for each epoch, Ctrl-C that ends in good order.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use hopedgn::callbacks::{Callback, Stage};
+use hopedgn::metrics::{EpochRecord, LabelEpoch, LinkMetrics};
+use indicatif::ProgressBar;
+
+use crate::commands::memory;
+use crate::output::Output;
+use crate::progress;
+use hopedgn::fmt::{duration, percent};
+
+/// Watches training and evaluation.
+pub(crate) struct ProgressCallback<'o> {
+    output: &'o Output,
+    stop: Arc<AtomicBool>,
+    bar: Option<(Stage, usize, ProgressBar)>,
+    /// Epochs to come at most, for the time left.
+    n_epochs: usize,
+    /// When the first epoch of this sitting began, and how many were over then.
+    start: (Instant, usize),
+    /// The best epoch of learning labels so far, and its AUC.
+    best_label: Option<(usize, f64)>,
+}
+
+impl<'o> ProgressCallback<'o> {
+    /// A watch that Ctrl-C stops: the first lets the step at hand finish, the second ends the program at once.
+    pub(crate) fn new(output: &'o Output) -> anyhow::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (flag, quiet) = (Arc::clone(&stop), output.clone());
+        ctrlc::set_handler(move || {
+            if flag.swap(true, Ordering::SeqCst) {
+                quiet.remark("stopped at once; the last saved state is still there");
+                // Every file is whole at any time.
+                std::process::exit(130);
+            }
+            quiet.remark("\nfinishing the step at hand; press Ctrl-C again to stop at once");
+        })
+        .context("could not listen for Ctrl-C")?;
+        Ok(Self { output, stop, bar: None, n_epochs: 0, start: (Instant::now(), 0), best_label: None })
+    }
+
+    fn clear(&mut self) {
+        if let Some((_, _, bar)) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Callback for ProgressCallback<'_> {
+    fn start(&mut self, epochs_done: usize, n_epochs: usize) {
+        self.n_epochs = n_epochs;
+        self.start = (Instant::now(), epochs_done);
+    }
+
+    fn progress(&mut self, stage: Stage, done: usize, total: usize) {
+        let same = self.bar.as_ref().is_some_and(|(shown, of, _)| *shown == stage && *of == total && done > 0);
+        if !same {
+            self.clear();
+            let what = match stage {
+                Stage::Train => "training",
+                Stage::Evaluate => "evaluating",
+                Stage::Rank => "ranking",
+                Stage::Embed => "embedding",
+                Stage::Classify => "learning labels",
+            };
+            self.bar = Some((stage, total, progress::steps(self.output, what, total as u64)));
+        }
+        if let Some((_, _, bar)) = &self.bar {
+            bar.set_position(done as u64);
+        }
+        if done >= total {
+            self.clear();
+        }
+    }
+
+    fn epoch(&mut self, record: &EpochRecord) {
+        self.clear();
+        let (start, before) = self.start;
+        let sitting = record.epoch.saturating_sub(before).max(1);
+        let per_epoch = start.elapsed().as_secs_f64() / sitting as f64;
+        let left = per_epoch * self.n_epochs.saturating_sub(record.epoch) as f64;
+        let metrics = |metrics: Option<LinkMetrics>| match metrics {
+            Some(LinkMetrics { ap, auc, .. }) => format!("{:.2}/{:.2}", 100.0 * ap, 100.0 * auc),
+            None => "none".to_owned(),
+        };
+        self.output.remark(format_args!(
+            "epoch {:>2}  loss {:.4}  val AP/AUC {}, new nodes {}  {:.0} s, {:.0} pairs/s{}{}",
+            record.epoch,
+            record.loss,
+            metrics(record.val.transductive),
+            metrics(record.val.inductive),
+            record.train_seconds + record.eval_seconds,
+            record.pairs_per_second,
+            if record.better { "  best" } else { "" },
+            if record.epoch < self.n_epochs { format!("  at most {} left", duration(left)) } else { String::new() },
+        ));
+    }
+
+    /// One line in ten: there are hundreds, and each takes a moment.
+    fn label_epoch(&mut self, record: &LabelEpoch) {
+        let LabelEpoch { epoch, loss, auc, better } = *record;
+        if let Some(auc) = auc.filter(|_| better) {
+            self.best_label = Some((epoch, auc));
+        }
+        if epoch != 1 && !epoch.is_multiple_of(10) {
+            return;
+        }
+        self.clear();
+        let best = self.best_label.filter(|_| !better).map(|(at, auc)| format!(", best {} at {at}", percent(auc)));
+        let auc = auc.map_or("none".to_owned(), percent);
+        self.output.remark(format_args!("epoch {epoch:>3}  loss {loss:.5}  val AUC {auc}{}", best.unwrap_or_default()));
+    }
+
+    fn wants_to_stop(&self) -> bool {
+        self.stop.load(Ordering::SeqCst)
+    }
+
+    fn wall_time(&self) -> f64 {
+        wall_time()
+    }
+
+    fn peak_memory(&self) -> Option<u64> {
+        memory::peak()
+    }
+
+    fn free_memory(&self) -> Option<u64> {
+        memory::free()
+    }
+}
+
+/// Seconds since 1970.
+pub(crate) fn wall_time() -> f64 {
+    #[expect(clippy::disallowed_methods, reason = "only the command line reads the clock")]
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
+}

@@ -1,0 +1,163 @@
+//! A training step of the paper's size on random dense tokens, for measuring machines.
+
+use std::sync::Arc;
+
+use ctdg::random::Stream;
+use hopedgn_tensor::measure::{self, Product};
+use hopedgn_tensor::{AdamConfig, Device, Dropout, Indices, Ragged, Shape, Tape, TrainState, Var, init};
+
+use hopedgn::Result;
+use hopedgn::collate::{FeatureWidths, MiteIntervals, PairInput, Rows};
+use hopedgn::config::ModelConfig;
+use hopedgn::model::{HopeDgn, Model};
+
+/// The size of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StepSpec {
+    /// Pairs, positives and negatives together.
+    pub pairs: usize,
+    /// Tokens of both sides of a pair.
+    pub tokens: usize,
+    /// Features of a node.
+    pub node_features: usize,
+    /// Features of an event.
+    pub edge_features: usize,
+}
+
+/// A model with its optimiser and a batch that never changes.
+#[derive(Debug)]
+pub struct StepBench {
+    spec: StepSpec,
+    model: HopeDgn,
+    learner: TrainState,
+    batch: Vec<(PairInput, Vec<f32>)>,
+}
+
+impl StepBench {
+    /// The paper's model without dropout. Every token has intervals, features and an age of its own.
+    pub fn new(spec: StepSpec, device: &Device) -> Result<Self> {
+        let config = ModelConfig { dropout: 0.0, mite_valid_bit: false, ..ModelConfig::default() };
+        let some = |width: usize| (width > 0).then_some(width);
+        let widths = FeatureWidths { node: some(spec.node_features), edge: some(spec.edge_features) };
+        let (model, parameters) = HopeDgn::new(&config, widths, 0)?;
+        let per_chunk = (device.rows_to_learn() / spec.tokens.max(1)).max(1);
+        let mut random = Stream::named(0, "bench");
+        let mut batch = Vec::new();
+        for first in (0..spec.pairs).step_by(per_chunk) {
+            let pairs = per_chunk.min(spec.pairs - first);
+            let targets = (0..pairs).map(|i| if (first + i).is_multiple_of(2) { 1.0 } else { 0.0 }).collect();
+            batch.push((dense(pairs, spec.tokens, &config, widths, &mut random), targets));
+        }
+        let learner = TrainState::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
+        for (input, _) in &batch {
+            let PairInput { ages, mite, rows, .. } = input;
+            learner.weights().place(ages)?;
+            if let Some(met) = mite {
+                learner.weights().place(&met.intervals)?;
+                device.stage_starts(&met.lists)?;
+            }
+            device.stage_indices(rows, Some(rows.len()))?;
+        }
+        Ok(Self { spec, model, learner, batch })
+    }
+
+    /// Forward, backward and Adam, `n` times; the last loss. A card does not wait for the host between them.
+    pub fn steps(&mut self, n: usize) -> Result<f64> {
+        let (model, n_pairs) = (&self.model, self.spec.pairs);
+        let forward = |tape: &mut Tape<'_>, (input, targets): &(PairInput, Vec<f32>)| -> Result<Var> {
+            let logits = model.pair_logits(tape, input, Dropout::NONE)?;
+            Ok(tape.bce_with_logits(logits, targets, n_pairs)?)
+        };
+        for _ in 0..n {
+            self.learner.step(&self.batch, forward)?;
+        }
+        Ok(self.learner.results(0)?.last().map_or(f64::NAN, |step| step.loss))
+    }
+
+    /// Multiplications and additions of the products of one step.
+    #[must_use]
+    pub fn flops(&self) -> f64 {
+        self.batch.iter().map(|(input, _)| measure::flops(&self.products(input.pairs.len()))).sum()
+    }
+
+    /// The flops a second of the same products alone.
+    pub fn products_per_second(&self) -> Result<f64> {
+        let pairs = self.batch.first().map_or(0, |(input, _)| input.pairs.len());
+        Ok(measure::flops_per_second(self.learner.weights().device(), &self.products(pairs), 5)?)
+    }
+
+    /// The products of a chunk of `pairs`.
+    fn products(&self, pairs: usize) -> Vec<Product> {
+        let config = self.model.config();
+        let (rows, d, d_model) = (pairs * self.spec.tokens, config.d_channel, 4 * config.d_channel);
+        let mut all = Vec::new();
+        let mut linear = |rows, n_in, n_out, with_dx| all.extend(measure::linear(rows, n_in, n_out, with_dx));
+        for features in [3 * self.spec.node_features, self.spec.edge_features] {
+            if features > 0 {
+                linear(rows, features, d, false);
+            }
+        }
+        linear(rows, 1, config.d_time, false);
+        linear(rows, config.d_time, d, true);
+        linear(rows, config.mite_slots().width(), config.d_mite, false);
+        linear(rows, config.d_mite, config.d_mite, true);
+        linear(rows, config.d_mite, d, true);
+        for block in 1..=config.n_blocks {
+            linear(rows, d_model, 3 * d_model, true);
+            linear(rows, d_model, d_model, true);
+            linear(rows, d_model, 4 * d_model, true);
+            // The last block's second layer stands behind the mean.
+            linear(if block < config.n_blocks { rows } else { pairs }, 4 * d_model, d_model, true);
+        }
+        linear(pairs, d_model, config.d_out, true);
+        linear(pairs, config.d_out, config.d_out, true);
+        linear(pairs, config.d_out, 1, true);
+        let n_heads = config.n_blocks * config.n_heads * pairs;
+        all.extend(measure::attention(self.spec.tokens, d_model / config.n_heads, n_heads));
+        all
+    }
+}
+
+fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidths, random: &mut Stream) -> PairInput {
+    let rows = pairs * tokens;
+    let mut tensor = |rows, cols| Arc::new(init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7));
+    let slots = config.mite_slots();
+    let sides = (0..pairs).flat_map(|_| [tokens / 2, tokens - tokens / 2]);
+    PairInput {
+        pairs: Ragged::from_lengths(vec![tokens; pairs]),
+        sides: Ragged::from_lengths(sides),
+        ages: tensor(rows, 1),
+        nodes: widths.node.map(|width| Rows { table: tensor(rows, 3 * width), chosen: None }),
+        edges: widths.edge.map(|width| Rows { table: tensor(rows, width), chosen: None }),
+        mite: Some(MiteIntervals {
+            intervals: tensor(rows * slots.per_row(), 1),
+            lists: Ragged::from_lengths(vec![slots.places; rows * slots.lists]),
+        }),
+        counts: None,
+        rows: (0..).take(rows).collect::<Indices>(),
+        places: None,
+        is_padded: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_learns_and_its_products_are_counted() {
+        let spec = StepSpec { pairs: 3, tokens: 4, node_features: 2, edge_features: 0 };
+        let mut bench = StepBench::new(spec, &Device::cpu()).unwrap();
+        let first = bench.steps(1).unwrap();
+        assert!(bench.steps(6).unwrap() < first);
+        assert!(bench.flops() > 1e6);
+    }
+
+    /// 400 pairs of 64 tokens: 155 GFLOP, less what the mean saves in the last block.
+    #[test]
+    fn the_papers_step_has_the_known_number_of_flops() {
+        let spec = StepSpec { pairs: 8, tokens: 64, node_features: 172, edge_features: 172 };
+        let flops = StepBench::new(spec, &Device::cpu()).unwrap().flops() * 50.0;
+        assert!((120e9..140e9).contains(&flops), "{flops:e}");
+    }
+}

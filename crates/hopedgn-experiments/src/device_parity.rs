@@ -1,0 +1,131 @@
+//! Every operation on a device beside the same operation on the CPU: values and gradients, on random inputs.
+
+mod cases;
+
+use hopedgn_tensor::init::Uniform;
+use hopedgn_tensor::{AdamConfig, Device, Gradients, Parameters, Precision, Result, Tape, Tensor, TrainState, Var};
+
+/// How far a device is from the CPU in one operation, as [`off`] measures it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// The operation.
+    pub name: &'static str,
+    /// Of its result.
+    pub value: f64,
+    /// Of the gradient that is furthest off.
+    pub gradient: f64,
+    /// Whether a second run gave the same bits.
+    pub repeats: bool,
+}
+
+/// The largest error of one rounding of the numbers that products are made of.
+#[must_use]
+pub fn rounding(precision: Precision) -> f64 {
+    match precision {
+        Precision::F32 => 2_f64.powi(-24),
+        Precision::Tf32 => 2_f64.powi(-11),
+        Precision::Bf16 => 2_f64.powi(-8),
+    }
+}
+
+/// The largest difference that rounding explains: some roundings of factors, and sums of thousands of `f32`.
+#[must_use]
+pub fn tolerance(precision: Precision) -> f64 {
+    8.0 * rounding(precision) + 64.0 * rounding(Precision::F32)
+}
+
+type Function = Box<dyn Fn(&Device, &mut Tape<'_>, &[Var]) -> Result<Var> + Sync>;
+
+struct Case {
+    name: &'static str,
+    inputs: Vec<Tensor>,
+    function: Function,
+}
+
+impl Case {
+    fn new(
+        name: &'static str,
+        inputs: Vec<Tensor>,
+        function: impl Fn(&mut Tape<'_>, &[Var]) -> Result<Var> + Sync + 'static,
+    ) -> Self {
+        Self::on_device(name, inputs, move |_, tape, x| function(tape, x))
+    }
+
+    /// The same of a function that keeps something on the device.
+    fn on_device(
+        name: &'static str,
+        inputs: Vec<Tensor>,
+        function: impl Fn(&Device, &mut Tape<'_>, &[Var]) -> Result<Var> + Sync + 'static,
+    ) -> Self {
+        Self { name, inputs, function: Box::new(function) }
+    }
+
+    /// The result, and the gradients of a weighted sum of it.
+    fn run(&self, device: &Device) -> Result<(Vec<f32>, Gradients)> {
+        let mut parameters = Parameters::default();
+        let mut ids = Vec::new();
+        for (index, input) in self.inputs.iter().enumerate() {
+            ids.push(parameters.add(index.to_string(), input.clone())?);
+        }
+        let mut learner = TrainState::new(device, parameters, AdamConfig::default())?;
+        let apply = |tape: &mut Tape<'_>| {
+            let vars: Vec<Var> = ids.iter().map(|&id| tape.parameter(id)).collect();
+            (self.function)(device, tape, &vars)
+        };
+        let mut values = learner.weights().evaluate(&[()], |tape, ()| {
+            let result = apply(tape)?;
+            tape.read(result)
+        })?;
+        let (_, gradients) = learner.differentiate(&[()], |tape, ()| -> Result<Var> {
+            let result = apply(tape)?;
+            let count = tape.shape(result).len();
+            let row = tape.reshape(result, 1, count)?;
+            let weights = (0..count).map(|at| ((at * 7919 % 101) as f32 - 50.0) / 50.0).collect();
+            let weights = tape.input(Tensor::matrix(1, count, weights)?);
+            tape.linear(row, weights, None, None)
+        })?;
+        Ok((values.pop().unwrap_or_default(), gradients))
+    }
+
+    fn compare(&self, device: &Device) -> Result<Difference> {
+        let (expected, expected_gradients) = self.run(&Device::cpu())?;
+        let (got, gradients) = self.run(device)?;
+        let again = self.run(device)?;
+        let pairs = expected_gradients.iter().zip(gradients.iter());
+        let gradient = pairs.map(|(expected, got)| off(expected.values(), got.values())).fold(0.0, f64::max);
+        let repeats = again == (got.clone(), gradients);
+        Ok(Difference { name: self.name, value: off(&expected, &got), gradient, repeats })
+    }
+}
+
+/// The length of the difference, relative to the length of what is expected.
+#[must_use]
+pub fn off(expected: &[f32], got: &[f32]) -> f64 {
+    let square = |sum: f64, x: f64| sum + x * x;
+    let length = expected.iter().map(|&x| f64::from(x)).fold(0.0, square).sqrt().max(1e-6);
+    let pairs = expected.iter().zip(got);
+    let distance = pairs.map(|(&x, &y)| f64::from(x) - f64::from(y)).fold(0.0, square).sqrt() / length;
+    if distance.is_nan() || expected.len() != got.len() { f64::INFINITY } else { distance }
+}
+
+/// Runs every operation that models use on `device` and on the CPU.
+pub fn operations(device: &Device, random: &mut impl Uniform) -> Result<Vec<Difference>> {
+    cases::all(random).iter().map(|case| case.compare(device)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cpu_is_no_further_from_itself_than_nothing() {
+        let mut x = 0.0_f64;
+        let mut random = move || {
+            x = (x + 0.618_033_988_749_895).fract();
+            x
+        };
+        for difference in operations(&Device::cpu(), &mut random).unwrap() {
+            assert_eq!((difference.value, difference.gradient, difference.repeats), (0.0, 0.0, true));
+        }
+    }
+}

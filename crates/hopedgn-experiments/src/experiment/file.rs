@@ -1,0 +1,387 @@
+//! What the file of an experiment says. Whatever it does not know is an error with its line.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::Cell;
+use super::inherit::{At, Located};
+use super::measure::{Heuristic, Measure, Metric, Setting};
+use hopedgn::config::ModelName;
+use hopedgn::evaluate::Negatives;
+use hopedgn::{Error, Result};
+
+/// A whole file, with what it extends.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) title: String,
+    pub(super) about: String,
+    pub(super) note: String,
+    pub(super) kind: Kind,
+    pub(super) metrics: Vec<Metric>,
+    pub(super) negatives: Vec<Negatives>,
+    pub(super) heuristics: Vec<Heuristic>,
+    pub(super) grid: Grid,
+    pub(super) evaluate: Option<Evaluate>,
+    pub(super) variants: Vec<Located<Variant>>,
+    pub(super) excludes: Vec<Located<Exclude>>,
+    pub(super) overrides: Vec<Located<Override>>,
+    pub(super) paper: Vec<Located<Paper>>,
+    pub(super) expect: Vec<Located<Expect>>,
+    pub(super) figures: Vec<Located<Figure>>,
+}
+
+/// One file as it stands.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct Layer {
+    pub(super) extends: Option<Spanned<String>>,
+    pub(super) title: Option<String>,
+    pub(super) about: Option<String>,
+    pub(super) note: Option<String>,
+    pub(super) kind: Option<Kind>,
+    pub(super) metrics: Option<Spanned<Vec<Metric>>>,
+    pub(super) negatives: Option<Spanned<Vec<Negatives>>>,
+    pub(super) heuristics: Option<Vec<Heuristic>>,
+    pub(super) grid: GridLayer,
+    pub(super) evaluate: Option<Evaluate>,
+    #[serde(rename = "variant")]
+    pub(super) variants: Vec<Spanned<Variant>>,
+    #[serde(rename = "exclude")]
+    pub(super) excludes: Vec<Spanned<Exclude>>,
+    #[serde(rename = "override")]
+    pub(super) overrides: Vec<Spanned<Override>>,
+    pub(super) paper: Vec<Spanned<Paper>>,
+    pub(super) expect: Vec<Spanned<Expect>>,
+    #[serde(rename = "figure")]
+    pub(super) figures: Vec<Spanned<Figure>>,
+}
+
+/// What the runs are made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Train, then tell events from pairs that did not happen.
+    LinkPrediction,
+    /// Train, then tell labels with a classifier on the model that stays as it is.
+    NodeClassification,
+}
+
+/// The test of each run under more rules, by `hopedgn evaluate`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Evaluate {
+    /// Which pairs that did not happen.
+    #[serde(default)]
+    pub negatives: Wanted,
+    /// Against how many others each true destination is ranked.
+    pub ranking: Option<usize>,
+}
+
+/// Kinds of negatives, as `hopedgn evaluate --negatives` takes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wanted {
+    /// Random destinations.
+    #[default]
+    Random,
+    /// Pairs that met before.
+    Historical,
+    /// Those that first met after training.
+    Inductive,
+    /// Each of these in turn.
+    All,
+}
+
+impl Wanted {
+    /// The kinds that are meant.
+    #[must_use]
+    pub fn kinds(self) -> Vec<Negatives> {
+        match self {
+            Self::Random => vec![Negatives::Random],
+            Self::Historical => vec![Negatives::Historical],
+            Self::Inductive => vec![Negatives::Inductive],
+            Self::All => Negatives::ALL.to_vec(),
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            one => one.kinds()[0].as_str(),
+        }
+    }
+}
+
+impl Evaluate {
+    /// What `hopedgn evaluate` takes besides run, data and device.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<String> {
+        let mut arguments = vec!["--negatives".to_owned(), self.negatives.as_str().to_owned()];
+        if let Some(n) = self.ranking {
+            arguments.extend(["--ranking".to_owned(), n.to_string()]);
+        }
+        arguments
+    }
+}
+
+/// The product of these lists, and of the variants, is the experiment.
+#[derive(Debug)]
+pub(super) struct Grid {
+    pub(super) model: Vec<ModelName>,
+    pub(super) data: Vec<String>,
+    pub(super) seed: Vec<u64>,
+    /// Nothing: as the model has it.
+    pub(super) mite: Vec<bool>,
+}
+
+/// The lists of one file; what it does not name is that of the file it extends.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct GridLayer {
+    pub(super) model: Option<Vec<ModelName>>,
+    pub(super) data: Option<Vec<String>>,
+    pub(super) seed: Option<Vec<u64>>,
+    pub(super) mite: Option<Vec<bool>>,
+}
+
+/// Settings under a name, as another dimension of the grid.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Variant {
+    pub(super) name: String,
+    /// Stands behind the model in tables; its name unless stated, nothing if empty.
+    pub(super) title: Option<String>,
+    #[serde(default)]
+    pub(super) set: toml::Table,
+}
+
+/// Cells that the grid leaves out.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Exclude {
+    pub(super) when: When,
+}
+
+/// Settings of some of the cells; later ones win.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Override {
+    pub(super) when: When,
+    pub(super) set: toml::Table,
+    /// Where the numbers were published.
+    #[expect(dead_code, reason = "for those who read the file")]
+    pub(super) source: String,
+}
+
+/// A picture of some of the numbers.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Figure {
+    /// Its files are called so.
+    pub(super) name: String,
+    pub(super) title: String,
+    pub(super) kind: Shape,
+    /// What stands upright.
+    pub(super) metric: Metric,
+    /// Both unless stated, a panel each.
+    pub(super) setting: Option<Setting>,
+    /// Of lines: the variants called so, `-` and a number are the points.
+    pub(super) sweep: Option<String>,
+    /// Of lines: what the numbers are.
+    pub(super) axis: Option<String>,
+    /// Of points: what lies across.
+    pub(super) against: Option<Metric>,
+}
+
+/// What a figure is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Shape {
+    /// A group of bars a data set, one a row.
+    Bars,
+    /// A line a data set, over the numbers of a sweep.
+    Lines,
+    /// A labelled point a row, a panel a data set.
+    Scatter,
+}
+
+/// Which cells: all that fit everything it names.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub(super) struct When {
+    model: Option<OneOrMany<ModelName>>,
+    data: Option<OneOrMany<String>>,
+    variant: Option<OneOrMany<String>>,
+    seed: Option<OneOrMany<u64>>,
+    mite: Option<bool>,
+}
+
+/// One or many.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl<T: PartialEq> OneOrMany<T> {
+    fn has(&self, value: &T) -> bool {
+        match self {
+            Self::One(one) => one == value,
+            Self::Many(many) => many.contains(value),
+        }
+    }
+}
+
+impl When {
+    pub(super) fn fits(&self, cell: &Cell) -> bool {
+        self.model.as_ref().is_none_or(|some| some.has(&cell.model))
+            && self.data.as_ref().is_none_or(|some| some.has(&cell.data))
+            && self.seed.as_ref().is_none_or(|some| some.has(&cell.seed))
+            && self.variant.as_ref().is_none_or(|some| cell.variant.as_ref().is_some_and(|name| some.has(name)))
+            && self.mite.is_none_or(|mite| cell.has_mite() == mite)
+    }
+}
+
+/// What the paper states of one cell, in percent: the mean over its runs and their deviation.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Paper {
+    pub(super) model: ModelName,
+    pub(super) data: String,
+    mite: Option<bool>,
+    variant: Option<String>,
+    #[serde(default)]
+    transductive: Values,
+    #[serde(default)]
+    inductive: Values,
+    /// Of a classifier of nodes.
+    auc: Option<[f64; 2]>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+struct Values {
+    ap: Option<[f64; 2]>,
+    auc: Option<[f64; 2]>,
+}
+
+impl Paper {
+    pub(super) fn is_of(&self, cell: &Cell) -> bool {
+        self.model == cell.model
+            && self.data == cell.data
+            && self.mite.is_none_or(|mite| mite == cell.has_mite())
+            && (self.variant.is_none() || self.variant == cell.variant)
+    }
+
+    pub(super) fn value(&self, measure: Measure) -> Option<[f64; 2]> {
+        let Measure { metric, setting, negatives } = measure;
+        if negatives.is_some_and(|negatives| negatives != Negatives::Random) {
+            return None;
+        }
+        let values = match setting {
+            Some(Setting::Transductive) => &self.transductive,
+            Some(Setting::Inductive) => &self.inductive,
+            None => return self.auc.filter(|_| metric == Metric::Auc),
+        };
+        match metric {
+            Metric::Ap => values.ap,
+            Metric::Auc => values.auc,
+            _ => None,
+        }
+    }
+}
+
+/// What the mean over seeds must reach, in percent.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Expect {
+    #[serde(default)]
+    pub(super) when: When,
+    /// Both unless stated.
+    pub(super) setting: Option<Setting>,
+    /// All of the experiment unless stated.
+    pub(super) metric: Option<Metric>,
+    /// The least value.
+    pub(super) at_least: Option<f64>,
+    /// How far below the paper's value it may lie.
+    pub(super) below_paper_at_most: Option<f64>,
+}
+
+impl File {
+    /// Refuses lists that no grid can be made of.
+    pub(super) fn check(&self, path: &Path) -> Result<()> {
+        let wrong = |detail: String| Err(Error::Experiment { file: path.to_owned(), line: None, detail });
+        let Grid { model, data, seed, mite } = &self.grid;
+        for (name, is_empty) in [("model", model.is_empty()), ("data", data.is_empty()), ("seed", seed.is_empty())] {
+            if is_empty {
+                return wrong(format!("found nothing in grid.{name}, expected at least one; name one"));
+            }
+        }
+        let names: Vec<&String> = self.variants.iter().map(|variant| &variant.item.name).collect();
+        let titles: Vec<&String> =
+            self.variants.iter().map(|Located { item, .. }| item.title.as_ref().unwrap_or(&item.name)).collect();
+        let figures: Vec<&String> = self.figures.iter().map(|figure| &figure.item.name).collect();
+        let lists = [has_twice(model), has_twice(data), has_twice(seed), has_twice(mite)];
+        if lists.contains(&true) || [&names, &titles, &figures].into_iter().any(|names| has_twice(names)) {
+            return wrong(
+                "found something twice in the grid or among titles, expected each once; take one out".to_owned(),
+            );
+        }
+        let is_plain = |name: &&String| {
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        };
+        if let Some(name) = data.iter().chain(names).chain(figures).find(|name| !is_plain(name)) {
+            return wrong(format!(
+                "found the name {name:?}, expected letters, digits, - and _: folders are called so; where the file of a data \
+                 set lies is said with --data-dir"
+            ));
+        }
+        Ok(())
+    }
+
+    /// Refuses, at `at`, a number that no run of the experiment will hold.
+    pub(super) fn check_metric(&self, metric: Metric, at: &At) -> Result<()> {
+        let detail = match (self.kind, metric) {
+            (_, metric) if metric.is_ranking() && self.evaluate.is_none_or(|evaluate| evaluate.ranking.is_none()) => {
+                "expected [evaluate] with ranking = N where ranks are shown; add it"
+            }
+            (Kind::NodeClassification, Metric::Ap | Metric::Mrr | Metric::HitsAt10) => {
+                "expected auc or a cost where nodes are classified; take it out"
+            }
+            _ => return Ok(()),
+        };
+        Err(at.wrong(format!("found the metric {}, {detail}", metric.title())))
+    }
+
+    /// Refuses, at `at`, negatives that no run is tested against.
+    pub(super) fn check_negatives(&self, at: &At) -> Result<()> {
+        let tested = self.evaluate.map(|evaluate| evaluate.negatives.kinds()).unwrap_or_default();
+        let is_there = |kind: &Negatives| *kind == Negatives::Random || tested.contains(kind);
+        match self.negatives.iter().find(|kind| !is_there(kind)) {
+            Some(kind) => {
+                let kind = kind.as_str();
+                Err(at.wrong(format!(
+                    "found {kind} negatives, expected [evaluate] with negatives = \"{kind}\" or \"all\"; add it"
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn has_twice<T: PartialEq>(list: &[T]) -> bool {
+    list.iter().enumerate().any(|(place, value)| list[..place].contains(value))
+}
+
+/// The line of a byte, from 1.
+pub(super) fn line(text: &str, place: usize) -> usize {
+    1 + text.bytes().take(place).filter(|&byte| byte == b'\n').count()
+}
+
+/// What is said of something that fits no cell.
+pub(super) fn matches_nothing(what: &str) -> String {
+    format!("found an {what} that fits no cell, expected one that fits some; correct its `when`, or take it out")
+}

@@ -1,0 +1,169 @@
+use std::path::Path;
+
+use super::*;
+
+fn parse(text: &str) -> Result<Experiment> {
+    Experiment::parse(Path::new("grid.toml"), text, false)
+}
+
+const HEAD: &str = r#"title = "A grid"
+kind = "link-prediction"
+[grid]
+model = ["tgat", "tcl"]
+data = ["uci", "enron"]
+seed = [0, 1]
+mite = [false, true]
+"#;
+
+fn with(rest: &str) -> String {
+    format!("{HEAD}{rest}")
+}
+
+fn message(rest: &str) -> String {
+    parse(&with(rest)).unwrap_err().to_string()
+}
+
+#[test]
+fn a_grid_is_the_product_of_its_lists_with_the_presets_of_its_data() {
+    let experiment = parse(HEAD).unwrap();
+    let names: Vec<&str> = experiment.cells().iter().map(|cell| cell.name.as_str()).collect();
+    assert_eq!(names.len(), 16);
+    assert_eq!(names[..4], ["uci-tgat-0", "uci-tgat-1", "uci-tgat-mite-0", "uci-tgat-mite-1"]);
+    let dropouts: Vec<f32> = experiment.cells().iter().step_by(4).map(|cell| cell.config.model.dropout).collect();
+    assert_eq!(dropouts, [0.1, 0.0, 0.2, 0.1], "as in presets.toml");
+    assert!(experiment.cells()[2].config.model.mite && !experiment.cells()[0].config.model.mite);
+    let arguments = experiment.cells()[3].arguments().join(" ");
+    assert_eq!(arguments, "--model tgat --seed 1 --preset uci --set model.mite=true");
+}
+
+#[test]
+fn later_overrides_win_and_change_the_hash_of_their_cells_only() {
+    let plain = parse(HEAD).unwrap();
+    let changed = parse(&with(
+        r#"
+[[override]]
+when = { model = "tgat", data = ["uci"] }
+set = { model.dropout = 0.3, train.epochs = 7 }
+source = "here"
+[[override]]
+when = { mite = true }
+set = { model.dropout = 0.4 }
+source = "there"
+"#,
+    ))
+    .unwrap();
+    let of = |name: &str| changed.cells().iter().find(|cell| cell.name == name).unwrap();
+    let tgat = &of("uci-tgat-mite-0").config;
+    assert_eq!((tgat.model.dropout, tgat.train.epochs), (0.4, 7));
+    assert_eq!(of("uci-tgat-0").config.model.dropout, 0.3);
+    for (before, after) in plain.cells().iter().zip(changed.cells()) {
+        let touched = after.has_mite() || (after.data == "uci" && after.model.as_str() == "tgat");
+        assert_eq!(before.hash != after.hash, touched, "{}", after.name);
+    }
+    let mut hashes: Vec<&str> = plain.cells().iter().map(|cell| cell.hash.as_str()).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), plain.cells().len());
+}
+
+#[test]
+fn variants_are_a_dimension_and_exclusions_take_cells_out() {
+    let experiment = parse(&with(
+        r#"
+[[variant]]
+name = "k4"
+set = { model.k = 4 }
+[[variant]]
+name = "plain"
+[[exclude]]
+when = { mite = false, variant = "k4" }
+"#,
+    ))
+    .unwrap();
+    assert_eq!(experiment.cells().len(), 2 * 2 * 2 * 3);
+    let cell = experiment.cells().iter().find(|cell| cell.name == "enron-tcl-mite-k4-1").unwrap();
+    assert_eq!((cell.config.model.k, cell.row().as_str()), (4, "TCL with MITE, k4"));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line_and_a_remedy() {
+    let nothing = "\n[[override]]\nwhen = { model = \"tgn\" }\nset = { model.k = 4 }\nsource = \"x\"\n";
+    assert_eq!(
+        message(nothing),
+        "grid.toml:9: found an override that fits no cell, expected one that fits some; correct its `when`, or take it out"
+    );
+    let unknown = "\n[[override]]\nwhen = {}\nset = { model.kay = 4 }\nsource = \"x\"\n";
+    let found = message(unknown);
+    assert!(found.starts_with("grid.toml:9: cell uci-tgat-0: ") && found.contains("found no setting kay"), "{found}");
+    let found = message("\n[[expect]]\nat-leas = 3\n");
+    assert!(found.starts_with("grid.toml:10: unknown field `at-leas`, expected one of"), "{found}");
+    let found = message("\n[[paper]]\nmodel = \"tgn\"\ndata = \"uci\"\n");
+    assert!(found.starts_with("grid.toml:9: found a value of the paper for tgn on uci"), "{found}");
+    let found = message("\n[[expect]]\nwhen = { data = \"mooc\" }\nat-least = 3.0\n");
+    assert!(found.starts_with("grid.toml:9: found an expectation that fits no cell"), "{found}");
+    let found = message("\n[[expect]]\nat-least = 3.0\nbelow-paper-at-most = 1.0\n");
+    assert!(found.contains("expected one of at-least and below-paper-at-most"), "{found}");
+    let found = parse(&HEAD.replace("[0, 1]", "[]")).unwrap_err().to_string();
+    assert!(found.contains("found nothing in grid.seed"), "{found}");
+    let found = parse(&HEAD.replace("\"enron\"", "\"../enron\"")).unwrap_err().to_string();
+    assert!(found.contains("--data-dir"), "{found}");
+}
+
+#[test]
+fn small_cells_are_small_and_have_one_seed() {
+    let experiment = Experiment::parse(Path::new("grid.toml"), HEAD, true).unwrap();
+    assert_eq!(experiment.cells().len(), 8);
+    assert!(experiment.cells().iter().all(|cell| cell.config.train.epochs == 1 && cell.config.model.d_out == 8));
+}
+
+#[test]
+fn the_experiments_of_the_paper_are_sound() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
+        Experiment::read(&path).unwrap();
+        assert!(!Experiment::read_small(&path).unwrap().cells().is_empty());
+        names.push(path.file_stem().unwrap().to_string_lossy().into_owned());
+    }
+    let tables =
+        ["table-1", "table-2", "table-auc", "table-nodes", "table-hard-negatives", "table-ranking", "table-cost"];
+    let figures = ["figure-ablation", "figure-sensitivity", "figure-efficiency"];
+    for name in tables.iter().chain(&figures) {
+        assert!(names.iter().any(|found| found == name), "{name}");
+    }
+}
+
+#[test]
+fn experiments_share_their_cells() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let read = |name: &str| Experiment::read(&folder.join(name)).unwrap();
+    let hash = |experiment: &Experiment, name: &str| {
+        experiment.cells().iter().find(|cell| cell.name == name).unwrap().hash.clone()
+    };
+    let with_table_1 = [
+        ("table-nodes.toml", "wikipedia-hopedgn-2", "wikipedia-hopedgn-2"),
+        ("table-2.toml", "enron-hopedgn-mite-0", "enron-hopedgn-0"),
+        ("figure-ablation.toml", "enron-hopedgn-full-0", "enron-hopedgn-0"),
+        ("figure-sensitivity.toml", "mooc-hopedgn-k-32-0", "mooc-hopedgn-0"),
+        ("figure-sensitivity.toml", "uci-hopedgn-length-32-0", "uci-hopedgn-0"),
+    ];
+    let with_costs = [
+        ("table-hard-negatives.toml", "uci-tgat-0", "uci-tgat-0"),
+        ("table-ranking.toml", "enron-hopedgn-0", "enron-hopedgn-0"),
+        ("figure-efficiency.toml", "mooc-hopedgn-length-256-0", "mooc-hopedgn-0"),
+        ("figure-efficiency.toml", "uci-cawn-preset-0", "uci-cawn-0"),
+    ];
+    for (shared, same) in [("table-1.toml", &with_table_1[..]), ("table-cost.toml", &with_costs)] {
+        let shared = read(shared);
+        for (file, name, other) in same {
+            assert_eq!(hash(&read(file), name), hash(&shared, other), "{file}: {name}");
+        }
+    }
+}
+
+mod inherits;
+mod numbers;

@@ -1,0 +1,114 @@
+//! The models in small.
+
+use serde::Serialize;
+
+use super::{Case, TOLERANCE};
+use hopedgn::Result;
+use hopedgn::config::{Config, ModelConfig, ModelName, Replacing};
+
+/// A test of colours that a model cannot surpass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum Bound {
+    /// Proposition 2: it represents nodes one by one and knows nothing of what they have in common.
+    #[serde(rename = "1-DWL")]
+    One,
+    /// Proposition 4: HopeDGN.
+    #[serde(rename = "2-DWL")]
+    Two,
+}
+
+impl Bound {
+    /// Of the test.
+    #[must_use]
+    pub fn k(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Two => 2,
+        }
+    }
+
+    /// As people write it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "1-DWL",
+            Self::Two => "2-DWL",
+        }
+    }
+}
+
+/// A model in small.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// Its name, with what is changed.
+    pub name: String,
+    /// Its settings.
+    pub config: ModelConfig,
+    /// What bounds it, if a proposition says so.
+    pub bound: Option<Bound>,
+}
+
+impl Subject {
+    /// Whether it is global HopeDGN as it stands, of which Proposition 5 speaks.
+    #[must_use]
+    pub fn is_global(&self) -> bool {
+        self.config.name == ModelName::HopedgnGlobal && self.config.replacing == Replacing::All
+    }
+
+    /// Logits that differ by less count as equal, where 2-DWL separates in this round or never.
+    pub(super) fn tolerance(&self, two: Option<usize>) -> f32 {
+        if self.config.name == ModelName::HopedgnGlobal && two.is_none() { 0.0 } else { TOLERANCE }
+    }
+
+    /// About how long it takes over `case`, in milliseconds.
+    pub(super) fn cost(&self, case: &Case) -> f64 {
+        let n = case.a.n_nodes() as f64;
+        let n_pairs = if case.pairs.is_some() { 1.0 } else { n * n };
+        let degree = 2.0 * case.a.len() as f64 / n;
+        1.0 + match self.config.name {
+            ModelName::HopedgnGlobal => 4e-2 * n * n * n,
+            ModelName::Tgat | ModelName::Pint => 1e-2 * n_pairs * degree * degree,
+            _ => 2e-2 * n_pairs * degree,
+        }
+    }
+
+    /// About how long one training takes, in milliseconds.
+    pub(super) fn cost_of_training(&self) -> f64 {
+        if self.config.name == ModelName::HopedgnGlobal { 5_000.0 } else { 500.0 }
+    }
+}
+
+/// Every model in small, some also with MITE, and global HopeDGN also with its local equation.
+pub fn all() -> Result<Vec<Subject>> {
+    use ModelName::{Dyrep, Graphmixer, Hopedgn, HopedgnGlobal, Jodie, Tcl, Tgat, Tgn};
+    let mut subjects = Vec::new();
+    for name in ModelName::ALL {
+        let bound = match name {
+            Tgat | Tcl | Graphmixer | Jodie | Dyrep | Tgn => Some(Bound::One),
+            Hopedgn | HopedgnGlobal => Some(Bound::Two),
+            _ => None,
+        };
+        subjects.push(Subject { name: name.as_str().to_owned(), config: small(name, &[])?, bound });
+        if name == HopedgnGlobal {
+            let config = small(name, &["replacing=met"])?;
+            subjects.push(Subject { name: "hopedgn-global, met".to_owned(), config, bound });
+        }
+        if [Tgat, Tcl, Graphmixer, Tgn].contains(&name) {
+            let config = small(name, &["mite=true"])?;
+            subjects.push(Subject { name: format!("{} + MITE", name.as_str()), config, bound: None });
+        }
+    }
+    Ok(subjects)
+}
+
+/// `name` with lists long enough for every event of every family but `long-ago`, and nothing drawn at random.
+fn small(name: ModelName, more: &[&str]) -> Result<ModelConfig> {
+    let sizes = ["length=25", "neighbors=24", "k=8", "d-channel=6", "d-time=8", "d-mite=8", "d-cooccurrence=6"];
+    let others = ["n-heads=2", "dropout=0", "beta=0.1", "sampling=recent"];
+    // What is lost by a narrow width is not the equation's fault.
+    let own: &[&str] =
+        if name == ModelName::HopedgnGlobal { &["d-out=32", "n-blocks=3", "d-mite=16"] } else { &["d-out=16"] };
+    let settings = sizes.iter().chain(&others).chain(own).chain(more);
+    let settings: Vec<String> = settings.map(|setting| format!("model.{setting}")).collect();
+    Ok(Config::resolve(name, &[], &settings)?.model)
+}

@@ -1,0 +1,191 @@
+//! A run as one page: self-contained, without scripts, for screens of any width, light and dark, and for paper.
+
+mod data;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+
+use crate::chart::{Chart, Series};
+use crate::fmt::{grouped, memory, percent, seconds};
+use crate::html::{escaped, page_head};
+use crate::metrics::{EpochRecord, LinkMetrics, PerSetting, Summary};
+
+/// What the page tells of.
+#[derive(Debug, Clone, Copy)]
+pub struct Report<'a> {
+    /// e.g. `HopeDGN on collegemsg, seed 0`.
+    pub title: &'a str,
+    /// The text of `config.toml`.
+    pub config_toml: &'a str,
+    /// What the data set looks like.
+    pub data: Option<&'a ctdg::summary::Summary>,
+    /// The epochs so far.
+    pub history: &'a [EpochRecord],
+    /// Nothing while the run is going on, or where it was interrupted.
+    pub summary: Option<&'a Summary>,
+}
+
+/// The page. It depends on nothing but `report`.
+#[must_use]
+pub fn html(report: &Report<'_>) -> String {
+    let mut page = page_head(report.title, "");
+    page.push_str(&headline(report));
+    if let Some(summary) = report.summary {
+        page.push_str(&table::results(summary));
+    }
+    page.push_str(&training(report));
+    if let Some(data) = report.data {
+        page.push_str(&data::section(data));
+    }
+    let config = escaped(report.config_toml);
+    let _ = writeln!(
+        page,
+        "<h2>Configuration</h2>\n<details><summary>config.toml</summary>\n<pre>{config}</pre>\n</details>\n</body>\n</html>"
+    );
+    page
+}
+
+impl Report<'_> {
+    /// The epoch whose weights are kept: the run's, or the best so far.
+    fn best(&self) -> Option<usize> {
+        let so_far = || self.history.iter().rev().find(|record| record.better).map(|record| record.epoch);
+        self.summary.map(|summary| summary.best_epoch).or_else(so_far)
+    }
+
+    fn best_record(&self) -> Option<&EpochRecord> {
+        let best = self.best()?;
+        self.history.iter().find(|record| record.epoch == best)
+    }
+}
+
+fn headline(report: &Report<'_>) -> String {
+    if let Some(summary) = report.summary {
+        return tiles("Test", &summary.test, Some(summary)) + &facts(&facts_of_run(summary));
+    }
+    let unfinished = "The run is going on or was interrupted; it has not been tested yet.";
+    match report.best_record() {
+        Some(best) => {
+            let note = format!("<p class=\"note\">{unfinished} These are its best numbers on validation so far.</p>\n");
+            note + &tiles("Validation", &best.val, None) + &facts(&facts_so_far(report.history, best))
+        }
+        None => format!("<p class=\"note\">{unfinished}</p>\n"),
+    }
+}
+
+/// One number of a pass.
+type Metric = fn(&LinkMetrics) -> f64;
+
+/// One of the two settings.
+type Setting = fn(&PerSetting) -> Option<LinkMetrics>;
+
+/// The numbers to look at first; beside those of a test, the best that a scorer without learning reaches.
+fn tiles(part: &str, settings: &PerSetting, summary: Option<&Summary>) -> String {
+    let mut out = String::from("<div class=\"tiles\">\n");
+    let columns: [(&str, Metric); 2] = [("AP", |metrics| metrics.ap), ("AUC", |metrics| metrics.auc)];
+    let both: [(&str, Setting); 2] =
+        [("transductive", |settings| settings.transductive), ("inductive", |settings| settings.inductive)];
+    for (setting, metrics) in both {
+        for (name, value) in columns {
+            let shown = match metrics(settings).map(|metrics| percent(value(&metrics))) {
+                Some(shown) => format!("{shown}<i>\u{a0}%</i>"),
+                None => "–".to_owned(),
+            };
+            let _ = write!(out, "<div class=\"tile\"><span>{part} {name}, {setting}</span><b>{shown}</b>");
+            let others = summary.into_iter().flat_map(|summary| &summary.heuristics);
+            let others = others.filter_map(|(name, settings)| Some((name, value(&metrics(settings)?))));
+            let best = others.filter(|(_, value)| value.is_finite()).max_by(|a, b| a.1.total_cmp(&b.1));
+            if let Some((name, value)) = best {
+                let _ = write!(out, "<small>best heuristic: {}\u{a0}%, {}</small>", percent(value), escaped(name));
+            } else if metrics(settings).is_none() {
+                out.push_str("<small>no such events</small>");
+            }
+            out.push_str("</div>\n");
+        }
+    }
+    out.push_str("</div>\n");
+    out
+}
+
+/// A name, its value and, quietly, more about it. The last two are HTML.
+type Fact = (&'static str, String, String);
+
+fn facts(facts: &[Fact]) -> String {
+    let mut out = String::from("<dl>\n");
+    for (name, value, more) in facts {
+        let more = if more.is_empty() { String::new() } else { format!("<small>{more}</small>") };
+        let _ = writeln!(out, "<div><dt>{name}</dt><dd>{value}{more}</dd></div>");
+    }
+    out.push_str("</dl>\n");
+    out
+}
+
+fn facts_of_run(summary: &Summary) -> Vec<Fact> {
+    let fact = |name, value: String| (name, value, String::new());
+    let mut facts = vec![
+        fact("Data", escaped(&summary.data)),
+        fact("Model", escaped(&summary.model)),
+        fact("Seed", summary.seed.to_string()),
+        fact("Weights", grouped(summary.parameters)),
+        fact("Epochs", format!("{}, best {}", grouped(summary.epochs), grouped(summary.best_epoch))),
+        fact("Time an epoch", seconds(summary.seconds_per_epoch)),
+        fact("Device", escaped(&summary.device)),
+    ];
+    facts.extend(summary.peak_memory.map(|bytes| fact("Most memory", memory(bytes))));
+    facts
+}
+
+fn facts_so_far(history: &[EpochRecord], best: &EpochRecord) -> Vec<Fact> {
+    let spent: f64 = history.iter().map(|record| record.train_seconds + record.eval_seconds).sum();
+    let mean = spent / history.len().max(1) as f64;
+    let epochs = format!("{} so far, best {}", grouped(history.len()), grouped(best.epoch));
+    vec![("Epochs", epochs, String::new()), ("Time an epoch", seconds(mean), String::new())]
+}
+
+fn training(report: &Report<'_>) -> String {
+    if report.history.is_empty() {
+        return "<h2>Training</h2>\n<p class=\"quiet\">No epoch has ended yet.</p>\n".to_owned();
+    }
+    let epochs: Vec<usize> = report.history.iter().map(|record| record.epoch).collect();
+    let best = report.best().map(|best| (best, if report.summary.is_some() { "best" } else { "best so far" }));
+    let of = |values: fn(&EpochRecord) -> Option<f64>| {
+        report.history.iter().map(|record| values(record).unwrap_or(f64::NAN)).collect::<Vec<f64>>()
+    };
+    let loss = Series { name: "mean over batches", class: "all", values: of(|record| Some(record.loss)) };
+    let two = |all, new| {
+        vec![
+            Series { name: "transductive", class: "all", values: of(all) },
+            Series { name: "inductive", class: "new", values: of(new) },
+        ]
+    };
+    let ap = two(|record| Some(100.0 * record.val.transductive?.ap), |record| Some(100.0 * record.val.inductive?.ap));
+    let auc =
+        two(|record| Some(100.0 * record.val.transductive?.auc), |record| Some(100.0 * record.val.inductive?.auc));
+    let shares = [0.0, 100.0];
+    let any = [f64::NEG_INFINITY, f64::INFINITY];
+    let charts = [
+        Chart {
+            title: "Training loss",
+            unit: "loss",
+            epochs: &epochs,
+            series: vec![loss],
+            best,
+            bounds: any,
+            decimals: 4,
+        },
+        Chart { title: "Validation AP", unit: "AP, %", epochs: &epochs, series: ap, best, bounds: shares, decimals: 2 },
+        Chart {
+            title: "Validation AUC",
+            unit: "AUC, %",
+            epochs: &epochs,
+            series: auc,
+            best,
+            bounds: shares,
+            decimals: 2,
+        },
+    ];
+    let charts: String = charts.iter().map(Chart::draw).collect();
+    let epochs = table::epochs(report.history, report.best());
+    format!("<h2>Training</h2>\n<div class=\"wide\">\n{charts}</div>\n{epochs}")
+}

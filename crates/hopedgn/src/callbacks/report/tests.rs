@@ -1,0 +1,170 @@
+use super::*;
+use ctdg::event::EventStream;
+
+const NASTY: &str = "<script>alert('x')</script> & \"quotes\" \u{1b}[1m\0";
+
+fn metrics(ap: f64) -> LinkMetrics {
+    LinkMetrics { ap, auc: ap - 0.01, ap_global: ap - 0.02, auc_global: ap - 0.03 }
+}
+
+fn both(ap: f64) -> PerSetting {
+    PerSetting { transductive: Some(metrics(ap)), inductive: Some(metrics(ap - 0.05)) }
+}
+
+fn history(n: usize) -> Vec<EpochRecord> {
+    let record = |epoch: usize| EpochRecord {
+        epoch,
+        loss: 0.7 / epoch as f64,
+        val: both(0.95 - 0.3 / epoch as f64),
+        better: true,
+        train_seconds: 12.0,
+        eval_seconds: 3.0,
+        pairs_per_second: 4321.0,
+    };
+    (1..=n).map(record).collect()
+}
+
+fn summary(epochs: usize) -> Summary {
+    Summary {
+        data: "collegemsg".into(),
+        model: "hopedgn".into(),
+        seed: 0,
+        epochs,
+        best_epoch: epochs,
+        val: both(0.93),
+        test: both(0.92),
+        heuristics: [("memory".to_owned(), both(0.9)), ("recency".to_owned(), both(0.925))].into(),
+        seconds_per_epoch: 15.0,
+        device: "cpu".into(),
+        hardware: None,
+        precision: None,
+        parameters: 1_234_567,
+        peak_memory: Some(900 << 20),
+    }
+}
+
+fn page(history: &[EpochRecord], summary: Option<&Summary>) -> String {
+    let stream = EventStream::from_events([(0, 3, 1.0), (0, 3, 1.0), (1, 4, 2.0), (2, 2, 2.0), (0, 3, 5.0)]).unwrap();
+    let data = ctdg::summary::Summary::of(&stream);
+    let page = html(&Report { title: NASTY, config_toml: NASTY, data: Some(&data), history, summary });
+    check_well_formed(&page);
+    assert!(!page.contains("NaN") && !page.contains("inf\"") && !page.contains("inf "), "{page}");
+    page
+}
+
+/// Every tag that opens closes in its turn, attributes are quoted, and `&` begins an entity.
+fn check_well_formed(page: &str) {
+    let mut open = Vec::new();
+    let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
+    while let Some(start) = rest.find('<') {
+        let (text, from) = rest.split_at(start);
+        assert!(!text.contains('>') || open.last() == Some(&"style"), "{text}");
+        for entity in text.split('&').skip(1) {
+            assert!(["amp;", "lt;", "gt;", "quot;", "#39;"].iter().any(|known| entity.starts_with(known)), "{entity}");
+        }
+        let (tag, after) = from[1..].split_once('>').unwrap();
+        rest = after;
+        assert!(!tag.contains('<') && tag.matches('"').count() % 2 == 0, "{tag}");
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name));
+        } else if !tag.ends_with('/') {
+            open.push(tag.split(' ').next().unwrap());
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+    assert_eq!(rest.trim(), "");
+}
+
+#[test]
+fn text_from_outside_is_only_text() {
+    let mut summary = summary(3);
+    for text in [&mut summary.data, &mut summary.model, &mut summary.device] {
+        NASTY.clone_into(text);
+    }
+    summary.heuristics.insert(NASTY.to_owned(), both(0.99));
+    let page = page(&history(3), Some(&summary));
+    assert!(!page.contains("<script") && !page.contains('\u{1b}') && !page.contains('\0'));
+    let shown = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &quot;quotes&quot; \\u{1b}[1m\\u{0}";
+    // Title twice, configuration, data, model thrice, device, heuristic in four tiles and two tables.
+    assert_eq!(page.matches(shown).count(), 15);
+}
+
+#[test]
+fn nothing_is_fetched_and_nothing_runs() {
+    let page = page(&history(3), Some(&summary(3)));
+    for foreign in ["http:", "https:", "//", "url(", "@import", "<script", " src=", " onload"] {
+        assert!(!page.contains(foreign), "{foreign}");
+    }
+}
+
+#[test]
+fn the_best_of_each_column_is_bold() {
+    let page = page(&history(3), Some(&summary(3)));
+    for bold in ["92.50", "91.50", "90.50", "89.50", "87.50", "86.50", "85.50", "84.50"] {
+        assert_eq!(page.matches(&format!("<td><b>{bold}</b></td>")).count(), 1, "{bold}");
+    }
+    assert_eq!(page.matches("<td><b>").count(), 8);
+    assert!(
+        page.contains("<b>92.00<i>\u{a0}%</i></b>")
+            && page.contains("<small>best heuristic: 92.50\u{a0}%, recency</small>")
+    );
+}
+
+#[test]
+fn one_epoch_stands_in_the_middle_of_its_chart() {
+    let page = page(&history(1), Some(&summary(1)));
+    assert_eq!(page.matches("best: epoch 1<").count(), 3);
+    assert_eq!(page.matches(" kept\" cx=").count(), 5);
+}
+
+#[test]
+fn no_epochs_and_no_summary_make_a_page() {
+    let empty = page(&[], None);
+    assert!(empty.contains("No epoch has ended yet") && !empty.contains("<figure><figcaption><b>Training"));
+    assert!(page(&[], Some(&summary(0))).contains("Test results"));
+    check_well_formed(&html(&Report { title: "", config_toml: "", data: None, history: &[], summary: None }));
+}
+
+#[test]
+fn an_interrupted_run_shows_validation_so_far() {
+    let mut history = history(5);
+    history[4].better = false;
+    let page = page(&history, None);
+    assert!(page.contains("has not been tested yet") && !page.contains("Test results"));
+    assert!(page.contains("Validation AP, transductive</span><b>87.50<i>\u{a0}%</i></b>"), "of epoch 4");
+    assert!(page.contains("best so far: epoch 4<") && page.contains("<tr class=\"kept\"><th scope=\"row\">4</th>"));
+}
+
+#[test]
+fn constant_and_missing_values_make_a_page() {
+    let mut history = history(4);
+    for record in &mut history {
+        record.loss = 0.5;
+        record.val.inductive = None;
+        record.val.transductive = Some(metrics(1.0));
+    }
+    history[2].val.transductive = None;
+    history[3].loss = f64::NAN;
+    history[3].val.transductive = Some(metrics(f64::NAN));
+    let mut summary = summary(4);
+    summary.test.inductive = None;
+    summary.heuristics.values_mut().for_each(|settings| settings.inductive = None);
+    let page = page(&history, Some(&summary));
+    assert!(page.contains("There are none.") && !page.contains("</svg>inductive</span>"));
+    let all_gone = EpochRecord { val: PerSetting { transductive: None, inductive: None }, ..history[3].clone() };
+    assert!(
+        html(&Report { title: "", config_toml: "", data: None, history: &[all_gone], summary: None })
+            .contains("no values")
+    );
+}
+
+#[test]
+fn the_page_depends_on_the_run_alone() {
+    assert_eq!(page(&history(7), Some(&summary(7))), page(&history(7), Some(&summary(7))));
+}
+
+#[test]
+fn long_runs_stay_small() {
+    let page = page(&history(1000), Some(&summary(1000)));
+    assert!(page.len() < 400_000, "{} bytes", page.len());
+}

@@ -1,0 +1,103 @@
+//! A trained model on the test events, with everything that learns nothing beside it.
+
+use std::collections::BTreeMap;
+
+use ctdg::heuristic;
+use ctdg::negative::{CandidateCount, Pass};
+use hopedgn_tensor::Weights;
+
+use crate::callbacks::Callback;
+use crate::evaluate::{ModelScorer, Negatives, RankingMetrics, Scorer, evaluate, rank};
+use crate::memory::{Memory, MemoryState};
+use crate::metrics::PerSetting;
+use crate::model::Model;
+use crate::score::PairScorer;
+use crate::task::Task;
+use crate::{Error, Result};
+
+/// A model and the task it is tested on.
+#[derive(Debug)]
+pub struct Evaluator<'a> {
+    /// The data.
+    pub task: &'a Task<'a>,
+    /// The model.
+    pub model: &'a dyn Model,
+    /// Its weights.
+    pub weights: &'a Weights,
+    /// What it remembered after validation, if it does.
+    pub memory: Option<&'a MemoryState>,
+    /// Events a batch.
+    pub batch: usize,
+}
+
+/// Scorers and what they are called.
+type Named<'a> = (Vec<String>, Vec<Box<dyn Scorer + 'a>>);
+
+/// The passes of a test, and whether each is the inductive one.
+const PASSES: [(Pass, bool); 2] = [(Pass::Test, false), (Pass::NewNodeTest, true)];
+
+impl Evaluator<'_> {
+    /// Metrics against one kind of negatives, by scorer.
+    pub fn links(&self, negatives: Negatives, callback: &mut dyn Callback) -> Result<BTreeMap<String, PerSetting>> {
+        self.each_pass(|pass, scorers| evaluate(self.task, pass, negatives, self.batch, scorers, callback))
+    }
+
+    /// Ranks among other destinations, by scorer.
+    pub fn ranks(
+        &self,
+        count: CandidateCount,
+        callback: &mut dyn Callback,
+    ) -> Result<BTreeMap<String, PerSetting<RankingMetrics>>> {
+        self.each_pass(|pass, scorers| rank(self.task, pass, count, self.batch, scorers, callback))
+    }
+
+    fn each_pass<M>(
+        &self,
+        mut run: impl FnMut(Pass, &mut [Box<dyn Scorer + '_>]) -> Result<Option<Vec<M>>>,
+    ) -> Result<BTreeMap<String, PerSetting<M>>> {
+        let mut by_name = BTreeMap::<String, PerSetting<M>>::new();
+        for (pass, is_inductive) in PASSES {
+            let (names, mut scorers) = self.scorers(pass)?;
+            let Some(metrics) = run(pass, &mut scorers)? else { continue };
+            for (name, metrics) in names.into_iter().zip(metrics) {
+                let settings = by_name.entry(name).or_default();
+                let place = if is_inductive { &mut settings.inductive } else { &mut settings.transductive };
+                *place = Some(metrics);
+            }
+        }
+        Ok(by_name)
+    }
+
+    /// The memory as a test finds it: both passes begin after validation.
+    fn memory(&self) -> Result<Option<Memory<'_>>> {
+        let Some(form) = self.model.memory() else { return Ok(None) };
+        let state = self.memory.ok_or(Error::NoMemory)?;
+        let mut memory = Memory::new(self.weights.device(), form, self.task.stream, &self.task.split.train)?;
+        memory.restore(state, &[self.task.split.train.as_slice(), &self.task.split.val].concat())?;
+        Ok(Some(memory))
+    }
+
+    /// The model by itself, before the first event.
+    pub(crate) fn scorer_from_the_beginning(&self) -> Result<ModelScorer<'_, '_>> {
+        let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
+        let memory = self.model.memory().map(|form| -> Result<Memory<'_>> {
+            let mut memory = Memory::new(self.weights.device(), form, self.task.stream, &[])?;
+            memory.use_time_scale_of(self.memory.ok_or(Error::NoMemory)?);
+            Ok(memory)
+        });
+        Ok(ModelScorer::new(scorer, self.weights, memory.transpose()?))
+    }
+
+    fn scorers(&self, pass: Pass) -> Result<Named<'_>> {
+        let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
+        let mut names = vec![self.model.config().name.as_str().to_owned()];
+        let mut scorers: Vec<Box<dyn Scorer + '_>> =
+            vec![Box::new(ModelScorer::new(scorer, self.weights, self.memory()?))];
+        let base = pass.base(&self.task.split);
+        for heuristic in heuristic::all(self.task.stream, &self.task.full_store, &base)? {
+            names.push(heuristic.name());
+            scorers.push(Box::new(heuristic));
+        }
+        Ok((names, scorers))
+    }
+}

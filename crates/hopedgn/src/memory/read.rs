@@ -1,0 +1,211 @@
+//! What a batch reads of a memory, and what it leaves there.
+
+use std::sync::Arc;
+
+use ctdg::event::{EventId, NodeId};
+use ctdg::mite::{PairQuery, PairTokens, Side};
+use ctdg::walk_counts::WalkCounts;
+use hopedgn_tensor::{Indices, StateTable, Tensor};
+use rayon::prelude::*;
+
+use super::Memory;
+use crate::Result;
+use crate::config::MessageOrder;
+use crate::fmt::narrow;
+
+/// What a memory knows of the nodes of some pairs: `W` nodes with waiting messages, then `Q` others.
+#[derive(Debug, Clone)]
+pub struct MemoryRead {
+    /// The values of all nodes.
+    pub values: Arc<StateTable>,
+    /// The messages of all nodes.
+    pub messages: Arc<StateTable>,
+    /// The `W` nodes with messages.
+    pub waiting: Indices,
+    /// The `Q` nodes without.
+    pub quiet: Indices,
+    /// Where the roots stand among the `W + Q` nodes.
+    pub roots: Indices,
+    /// Where the first hop stands.
+    pub first: Indices,
+    /// Where the second hop stands.
+    pub second: Option<Indices>,
+    /// `[2B, 1]`: how long ago each root's value changed, against what is usual in its role.
+    pub gaps: Arc<Tensor>,
+    /// Of roots, first and second hop, `[entries, 8]`: shares of walks of length 0 to 3 from the entry to its root, and to
+    /// the other node of the pair.
+    pub positions: Option<[Arc<Tensor>; 3]>,
+    /// What the first pairs leave behind: they are events.
+    pub consumed: Option<MemoryUpdate>,
+}
+
+/// What some events leave behind.
+#[derive(Debug, Clone)]
+pub struct MemoryUpdate {
+    /// Nodes of the events whose messages are taken in now, as places among the `W`.
+    pub taken: Indices,
+    /// The same nodes, as rows of the memory.
+    pub taken_nodes: Indices,
+    /// The `M` nodes of the events, as rows of the memory.
+    pub nodes: Indices,
+    /// The root that each of them is in the event its message is of.
+    pub own: Indices,
+    /// The root that it met there.
+    pub partner: Indices,
+    /// `[M, 1]`: how long its value had rested before.
+    pub rested: Arc<Tensor>,
+    /// The event.
+    pub events: Indices,
+}
+
+impl Memory<'_> {
+    /// What is known of all nodes of `tokens`, the tokens of `queries`, perhaps with a second hop.
+    pub(crate) fn recall(
+        &mut self,
+        tokens: &PairTokens,
+        queries: &[PairQuery],
+        has_second: bool,
+    ) -> Result<MemoryRead> {
+        let sides = || (0..tokens.n_pairs()).flat_map(|pair| [Side::Src, Side::Dst].map(|side| (pair, side)));
+        let nobody = self.waiting.len() - 1;
+        let row = |node: NodeId| node.index().min(nobody);
+        let roots: Vec<usize> =
+            sides().map(|(pair, side)| row(tokens.nodes()[tokens.tokens(pair, side).start])).collect();
+        let without_root = |(pair, side)| tokens.nodes()[tokens.tokens(pair, side)][1..].iter().map(|&node| row(node));
+        let first: Vec<usize> = sides().flat_map(without_root).collect();
+        let second: Option<Vec<usize>> =
+            has_second.then(|| tokens.second_nodes().iter().map(|&node| row(node)).collect());
+
+        let (waiting, quiet) = self.distinct(roots.iter().chain(&first).chain(second.iter().flatten()));
+        // Those that wait were marked with their place; the quiet ones stand behind them.
+        let place = |&node: &usize| match self.waiting[node] {
+            Some(_) => self.marks[node].1,
+            None => self.marks[node].1 + narrow(waiting.len()),
+        };
+        let gaps = roots
+            .iter()
+            .zip(sides())
+            .map(|(&node, (pair, side))| self.shifts[side as usize].apply(queries[pair].time - self.last_change(node)));
+        let positions = self.positions.as_ref().map(|positions| places(positions, tokens, queries)).transpose()?;
+        Ok(MemoryRead {
+            values: Arc::clone(&self.values),
+            messages: Arc::clone(&self.messages),
+            roots: roots.iter().map(place).collect(),
+            first: first.iter().map(place).collect(),
+            second: second.map(|second| second.iter().map(place).collect()),
+            gaps: Tensor::matrix(roots.len(), 1, gaps.collect())?.into(),
+            waiting: waiting.into(),
+            quiet: quiet.into(),
+            positions,
+            consumed: None,
+        })
+    }
+
+    /// The distinct ones of `nodes`, with messages and without; marks each with its place among its kind.
+    fn distinct<'n>(&mut self, nodes: impl Iterator<Item = &'n usize>) -> (Vec<u32>, Vec<u32>) {
+        self.batch += 1;
+        let (mut waiting, mut quiet) = (Vec::new(), Vec::new());
+        for &node in nodes {
+            if self.marks[node].0 == self.batch {
+                continue;
+            }
+            let kind = if self.waiting[node].is_some() { &mut waiting } else { &mut quiet };
+            self.marks[node] = (self.batch, narrow(kind.len()));
+            kind.push(narrow(node));
+        }
+        (waiting, quiet)
+    }
+
+    /// What `events`, the first pairs of the batch recalled last, leave behind. From now on they are over.
+    pub(crate) fn consume(&mut self, events: &[EventId], order: MessageOrder) -> Result<MemoryUpdate> {
+        // The chosen event of each node, by its place in the batch, and the node's role in it.
+        let mut chosen: Vec<(usize, usize)> = Vec::new();
+        let mut place_of = std::collections::BTreeMap::<usize, usize>::new();
+        let roles: Vec<(usize, usize)> = match order {
+            MessageOrder::Newest => (0..events.len()).flat_map(|at| [(at, 0), (at, 1)]).collect(),
+            MessageOrder::Dyglib => {
+                [0, 1].into_iter().flat_map(|role| (0..events.len()).map(move |at| (at, role))).collect()
+            }
+        };
+        let node_of = |(at, role): (usize, usize)| {
+            let event = self.stream.event(events[at]);
+            [event.src, event.dst][role].index()
+        };
+        for role in roles {
+            // The later one wins.
+            let place = *place_of.entry(node_of(role)).or_insert(chosen.len());
+            if place == chosen.len() {
+                chosen.push(role);
+            } else {
+                chosen[place] = role;
+            }
+        }
+        let (mut taken, mut taken_nodes, mut rested) = (Vec::new(), Vec::new(), Vec::new());
+        for &role in &chosen {
+            let node = node_of(role);
+            if self.waiting[node].is_some() {
+                taken.push(self.marks[node].1);
+                taken_nodes.push(narrow(node));
+            }
+            #[expect(clippy::cast_possible_truncation, reason = "a model's input")]
+            rested.push((self.stream.event(events[role.0]).time - self.last_change(node)) as f32);
+        }
+        let nodes: Vec<usize> = chosen.iter().map(|&role| node_of(role)).collect();
+        for (&node, &(at, _)) in nodes.iter().zip(&chosen) {
+            self.applied[node] = self.waiting[node].or(self.applied[node]);
+            self.waiting[node] = Some(events[at]);
+        }
+        if let Some(positions) = &mut self.positions {
+            for &id in events {
+                let event = self.stream.event(id);
+                positions.advance(event.src, event.dst);
+            }
+        }
+        Ok(MemoryUpdate {
+            taken: taken.into(),
+            taken_nodes: taken_nodes.into(),
+            nodes: nodes.into_iter().map(narrow).collect(),
+            own: chosen.iter().map(|&(at, role)| narrow(2 * at + role)).collect(),
+            partner: chosen.iter().map(|&(at, role)| narrow(2 * at + 1 - role)).collect(),
+            rested: Tensor::matrix(chosen.len(), 1, rested)?.into(),
+            events: chosen.iter().map(|&(at, _)| narrow(events[at].index())).collect(),
+        })
+    }
+}
+
+/// Walks from each entry to its root and to the other node of the pair.
+fn places(positions: &WalkCounts, tokens: &PairTokens, queries: &[PairQuery]) -> Result<[Arc<Tensor>; 3]> {
+    let walks = |from: NodeId, to: NodeId| {
+        let counts = positions.get(from, to);
+        let sum = counts.iter().sum::<f32>() + 1e-4;
+        counts.map(|count| count / sum)
+    };
+    // Of each side: its root's eight values, those of its neighbours, those of theirs.
+    let side = |index: usize| {
+        let (pair, side) = (index / 2, [Side::Src, Side::Dst][index % 2]);
+        let PairQuery { src, dst, .. } = queries[pair];
+        let [root, other] = if side == Side::Src { [src, dst] } else { [dst, src] };
+        let eight = |values: &mut Vec<f32>, nodes: &[NodeId]| {
+            for &node in nodes {
+                values.extend_from_slice(&walks(node, root));
+                values.extend_from_slice(&walks(node, other));
+            }
+        };
+        let mut hops = [const { Vec::new() }; 3];
+        eight(&mut hops[0], &[root]);
+        eight(&mut hops[1], &tokens.nodes()[tokens.tokens(pair, side)][1..]);
+        if tokens.second_starts().len() > 1 {
+            for token in tokens.drawn(pair, side) {
+                eight(&mut hops[2], &tokens.second_nodes()[tokens.second(token)]);
+            }
+        }
+        hops
+    };
+    let sides: Vec<[Vec<f32>; 3]> = (0..2 * tokens.n_pairs()).into_par_iter().map(side).collect();
+    let mut all = [0, 1, 2].map(|hop| sides.iter().map(|side| &*side[hop]).collect::<Vec<&[f32]>>().concat());
+    let mut tensor = |hop: usize| -> Result<Arc<Tensor>> {
+        let values = std::mem::take(&mut all[hop]);
+        Ok(Tensor::matrix(values.len() / 8, 8, values)?.into())
+    };
+    Ok([tensor(0)?, tensor(1)?, tensor(2)?])
+}
