@@ -122,7 +122,7 @@ pub struct PythonSet {
     used: usize,
 }
 
-/// PadRagged looked at beside the first before jumping.
+/// Slots looked at beside the first before jumping.
 const LINEAR_PROBES: usize = 9;
 
 impl Default for PythonSet {

@@ -1,4 +1,4 @@
-//! ParamBuilder that models share: parameters under a name, and what is computed with them.
+//! Layers that models share: parameters under a name, and what is computed with them.
 
 mod entries;
 mod memory_updater;

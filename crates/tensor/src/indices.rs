@@ -51,7 +51,7 @@ pub(crate) struct ListSizes {
     pub(crate) is_cut: bool,
 }
 
-/// WalkCounts of a list, or a piece of one, that are summed one after another.
+/// Positions of a list, or a piece of one, that are summed one after another.
 const PIECE: u32 = 1024;
 
 impl Indices {

@@ -11,7 +11,7 @@ const DESTINATION: &[&str] =
 const TIME: &[&str] = &["time", "timestamp", "ts", "t", "unixts", "day"];
 const LABEL: &[&str] = &["label", "state_label", "y"];
 
-/// WalkCounts of the roles, from 0.
+/// Positions of the roles, from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) src: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Layout {
     pub(crate) features: FeatureSpan,
 }
 
-/// WalkCounts of the features, from 0.
+/// Positions of the features, from 0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FeatureSpan {
     /// Exactly these; empty means no features.
@@ -40,7 +40,7 @@ impl Layout {
     ) -> Result<Self, Problem> {
         let n_columns = header.map_or(first_row.len(), |header| header.len().max(first_row.len()));
         let find = Finder { header, n_columns };
-        // WalkCounts where the format fixes them, or where there is nothing to go by.
+        // Positions where the format fixes them, or where there is nothing to go by.
         let fixed = match format {
             Format::Jodie => Some([0, 1, 2]),
             Format::Tgb => Some([1, 2, 0]),

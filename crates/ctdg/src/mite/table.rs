@@ -6,7 +6,7 @@ use crate::event::NodeId;
 #[derive(Debug)]
 pub(crate) struct RowTable {
     slots: Vec<Slot>,
-    /// PadRagged of another generation are empty.
+    /// Slots of another generation are empty.
     generation: u32,
     nodes: Vec<NodeId>,
     cursors: Vec<[u32; 2]>,

@@ -108,7 +108,7 @@ fn multiplied(tape: &mut Tape<'_>, y: Var, by: &Arc<Tensor>) -> Result<Var> {
     tape.mul(y, by)
 }
 
-/// ParamBuilder of few values over many rows, for which a card has kernels of its own.
+/// Layers of few values over many rows, for which a card has kernels of its own.
 fn narrow(random: &mut impl Uniform) -> Vec<Case> {
     let inputs = vec![
         matrix(random, 4103, 100),

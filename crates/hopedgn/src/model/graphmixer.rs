@@ -8,7 +8,7 @@
 //! # Differences from the paper
 //! It is the model that comparisons use, after DyGLib's:
 //! - **Time** features have frequencies from 1 down to 10⁻⁹ whatever their number. As in the paper they are not learned.
-//! - **PadRagged** without an event are zeros before the first layer, whose bias they hold behind it. The newest event stands in
+//! - **Slots** without an event are zeros before the first layer, whose bias they hold behind it. The newest event stands in
 //!   the last slot. The library does the same, so `padding = "dyglib"` changes nothing.
 //! - **Neighbours** whose features are added to the node's are the last 2000 instead of those of some stretch of time, and
 //!   their mean is divided by 2000 once more.
