@@ -295,7 +295,7 @@ impl Callback for StopAfter {
         self.0 -= usize::from(done > 0);
     }
 
-    fn wants_to_stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.0 <= 1
     }
 }
