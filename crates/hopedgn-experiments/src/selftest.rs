@@ -291,7 +291,7 @@ impl Bench<'_> {
 struct StopAfter(usize);
 
 impl Callback for StopAfter {
-    fn progress(&mut self, _: hopedgn::callbacks::Stage, done: usize, _: usize) {
+    fn on_progress(&mut self, _: hopedgn::callbacks::Stage, done: usize, _: usize) {
         self.0 -= usize::from(done > 0);
     }
 
