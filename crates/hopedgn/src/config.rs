@@ -95,6 +95,17 @@ impl Config {
         Ok(config)
     }
 
+    /// These settings, changed by `settings` such as `train.epochs=20`.
+    pub fn changed_by(&self, settings: &[String]) -> Result<Self> {
+        let mut table = toml::Table::try_from(self).map_err(|error| wrong("configuration", &error))?;
+        for setting in settings {
+            set(&mut table, setting).map_err(|detail| Error::Config { place: setting.clone(), detail })?;
+        }
+        let config = read::<Self>(table, "configuration")?;
+        config.check()?;
+        Ok(config)
+    }
+
     /// From the text of a `config.toml`; `place` names it in errors.
     pub fn from_toml(text: &str, place: &str) -> Result<Self> {
         let config: Self = toml::from_str(text).map_err(|error| wrong(place, &error))?;

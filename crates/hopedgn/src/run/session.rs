@@ -113,8 +113,8 @@ impl Session<'_> {
         if record.better {
             let weights = trainer.weights().parameters()?;
             match self.folder {
-                Some(folder) => folder.write(MODEL, weights_file(&weights, trainer.remembered())?)?,
-                None => *best = Some((weights.into_owned(), trainer.remembered().cloned())),
+                Some(folder) => folder.write(MODEL, weights_file(&weights, trainer.validated_memory())?)?,
+                None => *best = Some((weights.into_owned(), trainer.validated_memory().cloned())),
             }
         }
         let Some(folder) = self.folder else { return Ok(()) };
@@ -132,7 +132,7 @@ impl Session<'_> {
                 memory
             }
             // No epoch had validation events.
-            (None, None) => trainer.remembered().cloned(),
+            (None, None) => trainer.validated_memory().cloned(),
         };
         let weights = Weights::new(self.device, parameters)?;
         let history = trainer.progress().history.clone();
