@@ -124,6 +124,12 @@ pub enum Error {
         /// What is in the way.
         why: &'static str,
     },
+    /// Node embeddings of a model that has none.
+    #[error("{model} has no node embeddings, expected a model whose `nodes` returns them; use a built-in model")]
+    NoNodeEmbeddings {
+        /// Its name.
+        model: &'static str,
+    },
     /// A checkpoint without the memory that its model keeps.
     #[error(
         "found no memory beside the weights, expected one; the file is not of this model, or from another version: train it again"

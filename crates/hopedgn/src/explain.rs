@@ -98,7 +98,7 @@ pub fn check(model: &dyn Model) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::NotExplained { model: model.config().name.title(), why })
+    Err(Error::NotExplained { model: model.name().title(), why })
 }
 
 /// The probability that a logit stands for.

@@ -5,7 +5,7 @@ use ctdg::mite::PairQuery;
 use ctdg::store::Store;
 use hopedgn_tensor::Weights;
 
-use crate::collate::FeatureTables;
+use crate::collate::{FeatureTables, PairBatch};
 use crate::memory::{Memory, MemoryState};
 use crate::model::Model;
 use crate::score::PairScorer;
@@ -45,7 +45,7 @@ pub fn answer(
     let mut logits = vec![0.0; queries.len()];
     let Some(form) = model.memory() else {
         for (some, logits) in queries.chunks(AT_ONCE).zip(logits.chunks_mut(AT_ONCE)) {
-            logits.copy_from_slice(&scorer.logits(weights, some, 1)?);
+            logits.copy_from_slice(&scorer.logits(weights, PairBatch::new(some).padded_alone())?);
             done(some.len());
         }
         return Ok(logits);

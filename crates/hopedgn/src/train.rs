@@ -13,7 +13,7 @@ use hopedgn_tensor::{AdamConfig, Device, Parameters, TrainState, Weights};
 use serde::{Deserialize, Serialize};
 
 use crate::callbacks::{Callback, Stage};
-use crate::collate::Layout;
+use crate::collate::{Layout, PairBatch};
 use crate::config::Config;
 use crate::evaluate::{ModelScorer, Negatives, evaluate};
 use crate::memory::{Memory, MemoryState};
@@ -387,7 +387,9 @@ struct Draft<'a> {
 impl Draft<'_> {
     fn lesson(&self) -> TrainBatch<'_> {
         let Self { events, queries, targets, dropout, .. } = self;
-        TrainBatch { queries, targets, events, group: queries.len() / 2, dropout }
+        // Positives and negatives are padded apart.
+        let pairs = PairBatch::new(queries).padded_in_groups_of(queries.len() / 2);
+        TrainBatch { pairs, targets, events, dropout }
     }
 }
 
@@ -449,13 +451,14 @@ mod tests {
     use ctdg::generate::TriadicSpec;
 
     use super::*;
-    use crate::config::ModelConfig;
 
     #[test]
     fn batches_made_ready_ahead_teach_the_same() {
         let stream = TriadicSpec { n_episodes: 400, ..TriadicSpec::default() }.generate(1).unwrap().stream;
         let mut config = Config::default();
-        config.model = ModelConfig { length: 4, k: 2, d_channel: 4, d_time: 4, d_mite: 4, d_out: 4, ..config.model };
+        for (setting, value) in [("length", 4), ("k", 2), ("d-channel", 4), ("d-time", 4), ("d-mite", 4), ("d-out", 4)] {
+            config.model = config.model.with(setting, value).unwrap();
+        }
         let task = Task::new(&stream, config.split).unwrap();
         let (model, parameters) = crate::model::build(&config.model, task.tables.widths(), 1).unwrap();
         let train = |workers: Option<usize>, stop: usize| {

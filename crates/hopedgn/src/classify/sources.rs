@@ -39,7 +39,7 @@ impl Sources {
 
     /// Embeds the source of every event of `labels`, part after part; a memory is empty before the first.
     pub fn embed(of: &Evaluator<'_>, labels: &Labels, callback: &mut dyn Callback) -> Result<Self> {
-        let width = of.model.config().d_out;
+        let width = of.model.width();
         let n_events: usize = labels.events().iter().sum();
         let needed = Self::n_bytes(n_events, width);
         if let Some(free) = callback.free_memory().filter(|&free| needed > free) {

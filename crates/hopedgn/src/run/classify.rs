@@ -30,7 +30,7 @@ impl Session<'_> {
         let Parts { train, val, test } = metrics;
         let classification = Classification {
             data: self.config.data.clone(),
-            model: self.config.model.name.as_str().to_owned(),
+            model: self.config.model.name().as_str().to_owned(),
             seed: settings.seed,
             epochs,
             best_epoch,

@@ -113,13 +113,13 @@ impl Session<'_> {
         let (task, batch) = (self.task, self.config.train.batch);
         let examination = Evaluator { task, model: trainer.model(), weights: &best, memory: memory.as_ref(), batch };
         let mut heuristics = examination.links(Negatives::Random, callback)?;
-        let test = heuristics.remove(self.config.model.name.as_str()).unwrap_or_default();
+        let test = heuristics.remove(self.config.model.name().as_str()).unwrap_or_default();
         let history = &trainer.progress().history;
         let best_epoch = trainer.progress().best.map_or(0, |best| best.epoch);
         let seconds: f64 = history.iter().map(|record| record.train_seconds + record.eval_seconds).sum();
         Ok(Summary {
             data: self.config.data.clone(),
-            model: self.config.model.name.as_str().to_owned(),
+            model: self.config.model.name().as_str().to_owned(),
             seed: self.config.seed,
             epochs: history.len(),
             best_epoch,
@@ -138,7 +138,7 @@ impl Session<'_> {
 
     fn write_report(&self, data: &summary::Summary, history: &[EpochRecord], summary: Option<&Summary>) -> Result<()> {
         let Config { data: name, seed, model, .. } = self.config;
-        let title = format!("{} on {name}, seed {seed}", model.name.title());
+        let title = format!("{} on {name}, seed {seed}", model.name().title());
         let config_toml = self.config.to_toml()?;
         let report = Report { title: &title, config_toml: &config_toml, data: Some(data), history, summary };
         self.folder.write(REPORT, report::html(&report))

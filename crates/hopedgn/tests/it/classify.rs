@@ -9,7 +9,7 @@ use ctdg::random::Stream;
 use ctdg::split::Mode;
 use hopedgn::callbacks::{Callback, NoCallback, Stage};
 use hopedgn::classify::{Classified, LabelConfig, Labels, Sources, classify};
-use hopedgn::config::{Config, ModelConfig, ModelName, Replacing};
+use hopedgn::config::{Config, ModelConfig, ModelName};
 use hopedgn::evaluate::Evaluator;
 use hopedgn::memory::Memory;
 use hopedgn::model;
@@ -23,9 +23,15 @@ const BATCH: usize = 4;
 
 /// Every model in small.
 fn small(name: ModelName) -> ModelConfig {
-    let model = Config::resolve(name, &[], &[]).unwrap().model;
-    let sizes = ModelConfig { length: 4, neighbors: 3, k: 2, d_channel: 6, d_time: 8, d_mite: 6, d_out: 16, ..model };
-    ModelConfig { n_heads: 2, n_blocks: 1, d_cooccurrence: 4, beta: 0.01, replacing: Replacing::MiteIntervals, ..sizes }
+    let sizes = ["length=4", "neighbors=3", "k=2", "d-channel=6", "d-time=8", "d-mite=6", "d-out=16", "d-cooccurrence=4"];
+    let settings = [&sizes[..], &["n-heads=2", "n-blocks=1", "beta=0.01", "replacing=met"]].concat();
+    let defaults = ModelConfig::new(name);
+    let settings: Vec<String> = settings
+        .iter()
+        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
+        .map(|setting| format!("model.{setting}"))
+        .collect();
+    Config::resolve(name, &[], &settings).unwrap().model
 }
 
 /// Sources that come back once, soon or late with equal chances, and say which in the features of their first event. Of those
@@ -120,7 +126,7 @@ fn every_model_tells_labels_that_can_be_told() {
         let best = returns.best(found.events.train + found.events.val..returns.stream.len());
         // Of 180 test events the luckiest order is better than the best in expectation, and all come near both. The first
         // weights of global HopeDGN, which sums over all nodes, show a single neighbour too faintly.
-        let is_near = (auc - best).abs() < 0.05 || name == ModelName::HopedgnGlobal;
+        let is_near = (auc - best).abs() < 0.05 || name == ModelName::HopeDgnGlobal;
         assert!(best > 0.8 && is_near, "{}: {auc} of {best}", name.as_str());
         let positives = returns.stream.labels().iter().filter(|&&label| label == 1.0).count();
         assert_eq!(found.positives.iter().sum::<usize>(), positives);
@@ -131,7 +137,7 @@ fn every_model_tells_labels_that_can_be_told() {
 #[test]
 fn labels_without_a_reason_are_not_told() {
     let returns = Returns::new(600).shuffled();
-    for name in [ModelName::Hopedgn, ModelName::Jodie, ModelName::Tgat] {
+    for name in [ModelName::HopeDgn, ModelName::Jodie, ModelName::Tgat] {
         let found = classified(&small(name), &returns.stream, &quick(20)).unwrap();
         let auc = found.metrics.test.auc.unwrap();
         // 180 events: a deviation of 0.043.
@@ -142,7 +148,7 @@ fn labels_without_a_reason_are_not_told() {
 #[test]
 fn the_same_is_found_twice_and_on_any_number_of_threads() {
     let returns = Returns::new(150);
-    for name in [ModelName::Hopedgn, ModelName::Tgn] {
+    for name in [ModelName::HopeDgn, ModelName::Tgn] {
         let run = |n: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
             let found = pool.install(|| classified(&small(name), &returns.stream, &quick(4)).unwrap());
@@ -191,14 +197,14 @@ fn a_source_is_known_by_what_happened_strictly_before() {
         assert!(same(&stream(CHANGED, CHANGED), CHANGED), "{} does not see the past either", name.as_str());
         // What an event, and those of its time, say of themselves is not seen by them.
         let sees_features = same(&stream(usize::MAX, CHANGED), 102);
-        assert_eq!(sees_features, name != ModelName::HopedgnGlobal, "{}", name.as_str());
+        assert_eq!(sees_features, name != ModelName::HopeDgnGlobal, "{}", name.as_str());
     }
 }
 
 #[test]
 fn a_memory_lives_through_all_parts_as_it_does_for_scores() {
     let stream = stream(usize::MAX, usize::MAX);
-    for name in [ModelName::Jodie, ModelName::Dyrep, ModelName::Tgn, ModelName::Pint] {
+    for name in [ModelName::Jodie, ModelName::DyRep, ModelName::Tgn, ModelName::Pint] {
         let config = small(name);
         let all = rows(&config, &stream);
         with_model(&config, &stream, |of| {

@@ -18,8 +18,14 @@ const BATCH: usize = 8;
 const N_NODES: u32 = 9;
 
 fn config(name: ModelName) -> ModelConfig {
-    let model = Config::resolve(name, &[], &[]).unwrap().model;
-    ModelConfig { neighbors: 3, length: 5, d_channel: 4, d_time: 4, d_mite: 4, d_out: 8, n_heads: 2, ..model }
+    let settings = ["neighbors=3", "length=5", "d-channel=4", "d-time=4", "d-mite=4", "d-out=8", "n-heads=2"];
+    let defaults = ModelConfig::new(name);
+    let settings: Vec<String> = settings
+        .iter()
+        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
+        .map(|setting| format!("model.{setting}"))
+        .collect();
+    Config::resolve(name, &[], &settings).unwrap().model
 }
 
 /// Two events at each time.
@@ -79,7 +85,7 @@ fn bits(logits: &[f32]) -> Vec<u32> {
 fn a_memory_answers_as_it_was_before_the_time_asked_about() {
     let stream = stream(60);
     let queries = queries(&stream);
-    for name in [ModelName::Jodie, ModelName::Dyrep, ModelName::Tgn, ModelName::Pint] {
+    for name in [ModelName::Jodie, ModelName::DyRep, ModelName::Tgn, ModelName::Pint] {
         let config = config(name);
         let expected: Vec<f32> = queries.iter().map(|&query| by_hand(&config, &stream, query)).collect();
         assert_eq!(bits(&answers(&config, &stream, &queries)), bits(&expected), "{}", name.as_str());

@@ -15,9 +15,20 @@ fn stream() -> EventStream {
     EventStream::from_events(events).unwrap()
 }
 
+fn small(name: ModelName) -> ModelConfig {
+    let settings = ["length=6", "neighbors=3", "k=2", "d-channel=4", "d-time=4", "d-mite=4", "d-out=6", "n-heads=2"];
+    let defaults = ModelConfig::new(name);
+    let settings: Vec<String> = settings
+        .iter()
+        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
+        .map(|setting| format!("model.{setting}"))
+        .collect();
+    Config::resolve(name, &[], &settings).unwrap().model
+}
+
 fn config() -> Config {
     Config {
-        model: ModelConfig { length: 6, k: 2, d_channel: 4, d_time: 4, d_mite: 4, d_out: 6, ..ModelConfig::default() },
+        model: small(ModelName::HopeDgn),
         train: TrainConfig { epochs: 3, batch: 20, lr: 1e-3, save_every: 1e6, ..TrainConfig::default() },
         ..Config::default()
     }
@@ -103,13 +114,7 @@ fn a_run_stopped_at_any_step_and_resumed_equals_the_unbroken_run() {
 fn a_memory_is_resumed_with_the_rest() {
     for name in [ModelName::Jodie, ModelName::Tgn, ModelName::Pint] {
         let mut config = config();
-        config.model = ModelConfig {
-            neighbors: 3,
-            d_time: 4,
-            d_out: 6,
-            n_heads: 2,
-            ..Config::resolve(name, &[], &[]).unwrap().model
-        };
+        config.model = small(name);
         config.train.epochs = 2;
         check_stops(&config, (1..30).step_by(4));
     }
