@@ -120,7 +120,8 @@ impl Model for DeepSets {
 fn main() -> Result<()> {
     let epochs = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(2);
     let events = Events::collegemsg()?;
-    let predictor = LinkPredictor::builder().register::<DeepSets>()?.set("train.lr=0.001").epochs(epochs).fit(&events)?;
+    let predictor =
+        LinkPredictor::builder().register::<DeepSets>()?.set("train.lr=0.001").epochs(epochs).fit(&events)?;
     let Some(summary) = predictor.summary() else { return Ok(()) };
     let ap = |metrics: hopedgn::metrics::PerSetting| metrics.transductive.map_or(f64::NAN, |metrics| metrics.ap);
     println!("deep-sets: test AP {:.4} with {} parameters", ap(summary.test), summary.parameters);

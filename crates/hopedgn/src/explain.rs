@@ -125,7 +125,7 @@ pub fn check(model: &dyn Model) -> Result<()> {
     } else {
         return Ok(());
     };
-    Err(Error::NotExplained { model: model.config().name.title(), why })
+    Err(Error::NotExplained { model: model.name().title(), why })
 }
 
 /// Times of each node among the tokens of each side, newest first.

@@ -7,7 +7,7 @@ use ctdg::mite::PairQuery;
 use ctdg::store::Store;
 use hopedgn_tensor::Weights;
 
-use crate::collate::FeatureTables;
+use crate::collate::{FeatureTables, PairBatch};
 use crate::memory::{Memory, MemoryState};
 use crate::model::Model;
 use crate::score::PairScorer;
@@ -51,7 +51,7 @@ pub fn logits(
     let mut logits = vec![0.0; queries.len()];
     let Some(form) = model.memory() else {
         for (queries, logits) in queries.chunks(BATCH).zip(logits.chunks_mut(BATCH)) {
-            logits.copy_from_slice(&scorer.logits(weights, queries, 1)?);
+            logits.copy_from_slice(&scorer.logits(weights, PairBatch::new(queries).padded_alone())?);
             on_progress(queries.len());
         }
         return Ok(logits);

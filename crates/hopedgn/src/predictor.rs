@@ -124,11 +124,7 @@ impl LinkPredictor {
     }
 
     /// The same; `on_progress` is called with the number of newly scored pairs.
-    pub fn logits_with_progress(
-        &self,
-        queries: &[PairQuery],
-        on_progress: &mut dyn FnMut(usize),
-    ) -> Result<Vec<f32>> {
+    pub fn logits_with_progress(&self, queries: &[PairQuery], on_progress: &mut dyn FnMut(usize)) -> Result<Vec<f32>> {
         let history = History {
             stream: &self.events,
             store: self.store()?,
@@ -210,7 +206,7 @@ impl LinkPredictor {
         Ok(Evaluation {
             run: self.folder.as_ref().map(|folder| folder.display().to_string()).unwrap_or_default(),
             data: self.config.data.clone(),
-            model: self.config.model.name.as_str().to_owned(),
+            model: self.config.model.name().as_str().to_owned(),
             device: self.device().name().to_owned(),
             negatives,
             ranking: ranking.transpose()?,

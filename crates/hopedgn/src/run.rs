@@ -31,7 +31,7 @@ use crate::collate::FeatureWidths;
 use crate::config::Config;
 use crate::memory::MemoryState;
 use crate::metrics::{Classification, EpochRecord, Summary};
-use crate::model::{self, Model};
+use crate::model::{Model, ModelRegistry};
 use crate::{Error, Result};
 
 pub use manifest::{DataRecord, Manifest};
@@ -149,12 +149,13 @@ impl RunFolder {
     /// The settings.
     pub fn config(&self, registry: &ModelRegistry) -> Result<Config> {
         let path = self.path.join(CONFIG);
-        Config::from_toml(&read_text(&path)?, &path.display().to_string())
+        Config::from_toml_with(registry, &read_text(&path)?, &path.display().to_string())
     }
 
-    /// Replaces the settings, e.g. with more epochs.
-    fn write_config(&self, config: &Config) -> Result<()> {
-        self.write(CONFIG, config.to_toml()?)
+    /// Replaces the settings if they differ, e.g. by more epochs.
+    fn update_config(&self, config: &Config) -> Result<()> {
+        let text = config.to_toml()?;
+        if read_text(&self.path.join(CONFIG))? == text { Ok(()) } else { self.write(CONFIG, text) }
     }
 
     /// Program, machine, dataset and split.
@@ -168,8 +169,8 @@ impl RunFolder {
     }
 
     /// The model with its best weights, and its memory after validating them.
-    pub fn model(&self, config: &Config, widths: FeatureWidths) -> Result<TrainedModel> {
-        let (model, mut parameters) = model::build(&config.model, widths, config.seed)?;
+    pub fn model(&self, registry: &ModelRegistry, config: &Config, widths: FeatureWidths) -> Result<TrainedModel> {
+        let (model, mut parameters) = registry.build(&config.model, widths, config.seed)?;
         let memory = self.load_best(&mut parameters)?;
         Ok(TrainedModel { model, parameters, memory })
     }
@@ -225,7 +226,7 @@ impl RunFolder {
         memory: Option<&MemoryState>,
         state: Option<&[u8]>,
     ) -> Result<()> {
-        self.write(MODEL, weights_file(&weights.parameters()?, memory)?)?;
+        self.write(MODEL, weights_file(weights.parameters()?.as_ref(), memory)?)?;
         state.map_or(Ok(()), |state| self.write(STATE, state))
     }
 

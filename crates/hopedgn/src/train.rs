@@ -13,7 +13,7 @@ use hopedgn_tensor::{AdamConfig, Device, Parameters, TrainState, Weights};
 use serde::{Deserialize, Serialize};
 
 use crate::callbacks::{Callback, Stage};
-use crate::collate::Layout;
+use crate::collate::{Layout, PairBatch};
 use crate::config::Config;
 use crate::evaluate::{ModelScorer, Negatives, evaluate};
 use crate::memory::{Memory, MemoryState};
@@ -65,7 +65,7 @@ impl Progress {
             self.best = Some(Best { epoch, ap: val.ap, auc: val.auc });
             self.waited = 0;
         } else {
-            self.prefetch_wait += 1;
+            self.waited += 1;
         }
         better
     }
@@ -385,7 +385,9 @@ struct DrawnBatch<'a> {
 impl DrawnBatch<'_> {
     fn batch(&self) -> TrainBatch<'_> {
         let Self { events, queries, targets, dropout, .. } = self;
-        TrainBatch { queries, targets, events, group: queries.len() / 2, dropout }
+        // Positives and negatives are padded apart.
+        let pairs = PairBatch::new(queries).padded_in_groups_of(queries.len() / 2);
+        TrainBatch { pairs, targets, events, dropout }
     }
 }
 
@@ -395,7 +397,11 @@ impl<'a> TrainBatches<'a> {
     }
 
     /// Draws the negatives of every batch and calls `consume` with those whose index is `wanted`.
-    fn each(&self, wanted: impl Fn(usize) -> bool, consume: &mut dyn FnMut(DrawnBatch<'_>) -> Result<()>) -> Result<()> {
+    fn each(
+        &self,
+        wanted: impl Fn(usize) -> bool,
+        consume: &mut dyn FnMut(DrawnBatch<'_>) -> Result<()>,
+    ) -> Result<()> {
         let mut negatives = self.negatives.clone();
         let (size, train) = (self.config.train.batch, &self.task.split.train);
         for (index, batch) in (self.first..self.end).enumerate() {
@@ -448,13 +454,15 @@ mod tests {
     use ctdg::generate::TriadicSpec;
 
     use super::*;
-    use crate::config::ModelConfig;
 
     #[test]
     fn prefetched_batches_train_bit_identically() {
         let stream = TriadicSpec { n_episodes: 400, ..TriadicSpec::default() }.generate(1).unwrap().stream;
         let mut config = Config::default();
-        config.model = ModelConfig { length: 4, k: 2, d_channel: 4, d_time: 4, d_mite: 4, d_out: 4, ..config.model };
+        for (setting, value) in [("length", 4), ("k", 2), ("d-channel", 4), ("d-time", 4), ("d-mite", 4), ("d-out", 4)]
+        {
+            config.model = config.model.with(setting, value).unwrap();
+        }
         let task = Task::new(&stream, config.split).unwrap();
         let (model, parameters) = crate::model::build(&config.model, task.tables.widths(), 1).unwrap();
         let train = |workers: Option<usize>, stop: usize| {

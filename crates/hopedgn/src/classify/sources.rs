@@ -45,7 +45,7 @@ impl Sources {
         max_memory: Option<u64>,
         callback: &mut dyn Callback,
     ) -> Result<Self> {
-        let width = of.model.config().d_out;
+        let width = of.model.width();
         let n_events: usize = labels.events().iter().sum();
         let needed = Self::n_bytes(n_events, width);
         if let Some(free) = max_memory.filter(|&free| needed > free) {

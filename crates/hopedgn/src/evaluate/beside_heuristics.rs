@@ -90,7 +90,7 @@ impl Evaluator<'_> {
 
     fn scorers(&self, pass: Pass) -> Result<Named<'_>> {
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
-        let mut names = vec![self.model.config().name.as_str().to_owned()];
+        let mut names = vec![self.model.name().as_str().to_owned()];
         let mut scorers: Vec<Box<dyn Scorer + '_>> =
             vec![Box::new(ModelScorer::new(scorer, self.weights, self.memory()?))];
         let base = pass.base(&self.task.split);

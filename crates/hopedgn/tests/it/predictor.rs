@@ -68,7 +68,9 @@ fn a_saved_predictor_gives_the_same_scores_after_loading() {
         let pairs: Vec<(String, String, f64)> = (0..20).map(|i| (i.to_string(), "7".to_owned(), 290.5)).collect();
         assert_eq!(again.predict_many(&pairs).unwrap(), predictor.predict_many(&pairs).unwrap());
         assert_eq!(again.history(), predictor.history());
-        for file in ["config.toml", "manifest.json", "metrics.jsonl", "summary.json", "state.safetensors", "report.html"] {
+        for file in
+            ["config.toml", "manifest.json", "metrics.jsonl", "summary.json", "state.safetensors", "report.html"]
+        {
             assert!(folder.join(file).is_file(), "{file}");
         }
         let taken = predictor.save(&folder).unwrap_err();
