@@ -206,7 +206,7 @@ impl Bench<'_> {
                 }
             }
             let (loss, gradients) = scorer.differentiate(&mut learner, &lesson, memory.as_mut())?;
-            scorer.learn(&mut learner, &lesson, memory.as_mut())?;
+            scorer.train_step(&mut learner, &lesson, memory.as_mut())?;
             Ok((loss, gradients, learner.snapshot()?.0))
         };
         let (cpu, got) = (run(&Device::cpu())?, run(self.device)?);

@@ -74,7 +74,7 @@ impl<'a> Course<'a> {
     fn learn(&mut self, queries: &[PairQuery], targets: &[f32]) {
         let dropout = ctdg::random::Stream::named(0, "test");
         let batch = TrainBatch { pairs: PairBatch::new(queries), targets, events: &[], dropout: &dropout };
-        self.scorer.learn(&mut self.learner, &batch, self.memory.as_mut()).unwrap();
+        self.scorer.train_step(&mut self.learner, &batch, self.memory.as_mut()).unwrap();
     }
 
     fn logits(&mut self, queries: &[PairQuery]) -> Vec<f32> {

@@ -160,7 +160,7 @@ impl Past {
                 queries.push(PairQuery { dst, ..queries[at] });
             }
             let start = Instant::now();
-            past.n_tokens += encoder.encode_only(&queries, events.len())?;
+            past.n_tokens += encoder.collate_only(&queries, events.len())?;
             past.seconds += start.elapsed().as_secs_f64();
             past.n_pairs += queries.len();
         }
