@@ -329,7 +329,9 @@ pub fn rank<S: Scorer>(
             for (scorer, ranking) in scorers.iter_mut().zip(&mut rankings) {
                 let mut scores = Vec::with_capacity(queries.len());
                 for (index, block) in queries.chunks(RANKED_AT_ONCE).enumerate() {
-                    scores.extend(scorer.score(if index == 0 { asked } else { &[] }, PairBatch::new(block).padded_alone())?);
+                    scores.extend(
+                        scorer.score(if index == 0 { asked } else { &[] }, PairBatch::new(block).padded_alone())?,
+                    );
                 }
                 ranking.push(scores[0], &scores[1..])?;
             }

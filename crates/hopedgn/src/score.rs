@@ -259,13 +259,7 @@ enum Wanted {
 }
 
 impl Past<'_> {
-    fn score(
-        &self,
-        weights: &Weights,
-        tokens: &PairTokens,
-        pairs: PairBatch<'_>,
-        wanted: Wanted,
-    ) -> Result<Vec<f32>> {
+    fn score(&self, weights: &Weights, tokens: &PairTokens, pairs: PairBatch<'_>, wanted: Wanted) -> Result<Vec<f32>> {
         let (device, queries) = (weights.device(), pairs.queries);
         let plan = self.plan(device.rows_to_score(), tokens, pairs);
         let scores = if device.is_gpu() {

@@ -456,7 +456,8 @@ mod tests {
     fn batches_made_ready_ahead_teach_the_same() {
         let stream = TriadicSpec { n_episodes: 400, ..TriadicSpec::default() }.generate(1).unwrap().stream;
         let mut config = Config::default();
-        for (setting, value) in [("length", 4), ("k", 2), ("d-channel", 4), ("d-time", 4), ("d-mite", 4), ("d-out", 4)] {
+        for (setting, value) in [("length", 4), ("k", 2), ("d-channel", 4), ("d-time", 4), ("d-mite", 4), ("d-out", 4)]
+        {
             config.model = config.model.with(setting, value).unwrap();
         }
         let task = Task::new(&stream, config.split).unwrap();

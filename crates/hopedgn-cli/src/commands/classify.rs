@@ -50,15 +50,15 @@ pub(crate) fn run(args: &Classify, output: &Output) -> anyhow::Result<Outcome> {
         epochs: args.epochs,
         patience: args.patience,
         seed: args.seed.unwrap_or(config.seed),
-        dropout: config.model.dropout,
+        dropout: config.model.common.dropout,
         ..LabelConfig::default()
     };
     let n_events = manifest.split.n_events;
     output.remark(format_args!(
         "the sources of {} events as {} sees them: {} MB",
         grouped(n_events),
-        config.model.name.title(),
-        grouped(Sources::n_bytes(n_events, config.model.d_out) / 1_000_000)
+        config.model.name().title(),
+        grouped(Sources::n_bytes(n_events, config.model.common.d_out) / 1_000_000)
     ));
     let mut watch = ProgressCallback::new(output)?;
     match session.classify(&settings, &mut watch) {

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
     let answer = Evaluation {
         run: args.of.run.display().to_string(),
         data: config.data,
-        model: config.model.name.as_str().to_owned(),
+        model: config.model.name().as_str().to_owned(),
         device: device.name().to_owned(),
         negatives,
         ranking: ranking.transpose()?,

@@ -8,7 +8,7 @@ use hopedgn::config::ModelName;
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
     /// The model
-    #[arg(long, value_name = "M", default_value = ModelName::Hopedgn.as_str(),
+    #[arg(long, value_name = "M", default_value = ModelName::HopeDgn.as_str(),
           value_parser = PossibleValuesParser::new(ModelName::ALL.map(ModelName::as_str)))]
     model: String,
     /// Let the model see when each neighbour met both nodes; HopeDGN does anyway

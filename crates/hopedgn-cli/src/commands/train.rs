@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
     let path = folder.path().to_owned();
     output.remark(format_args!(
         "training {} on {} ({} events to learn from), seed {}; run folder {}",
-        config.model.name.title(),
+        config.model.name().title(),
         config.data,
         grouped(task.split.train.len()),
         config.seed,
@@ -150,14 +150,14 @@ fn train(session: &Session<'_>, args: &Train, output: &Output) -> anyhow::Result
 
 impl Train {
     fn config(&self, output: &Output) -> anyhow::Result<Config> {
-        let own = || self.data.as_ref().map_or(Preset::named("quick").ok(), |data| Preset::for_data(data));
-        let presets: Vec<&Preset> = match self.preset.as_deref().map(Preset::named).transpose()? {
-            Some(preset) if preset.on_top => own().into_iter().chain([preset]).collect(),
+        let own = || self.data.as_ref().map_or(Some(Preset::Quick), |data| Preset::for_data(data));
+        let presets: Vec<Preset> = match self.preset.as_deref().map(Preset::named).transpose()? {
+            Some(preset) if preset.is_on_top() => own().into_iter().chain([preset]).collect(),
             Some(preset) => vec![preset],
             None => own().into_iter().collect(),
         };
         for preset in &presets {
-            output.remark(format_args!("settings: {} ({})", preset.name, preset.about));
+            output.remark(format_args!("settings: {} ({})", preset.name(), preset.about()));
         }
         let mut settings = Vec::new();
         settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
@@ -175,7 +175,7 @@ impl Train {
 /// A new folder `runs/DATA-MODEL-SEED`, with a number behind it where that is taken.
 fn new_folder(config: &Config, manifest: &Manifest) -> Result<RunFolder, Error> {
     let data = data_stem(&config.data);
-    let base = format!("{data}-{}-{}", config.model.name.as_str(), config.seed);
+    let base = format!("{data}-{}-{}", config.model.name().as_str(), config.seed);
     let runs = Path::new("runs");
     let numbered = (2..).map(|number| runs.join(format!("{base}-{number}")));
     let mut free = std::iter::once(runs.join(&base)).chain(numbered).filter(|path| !path.exists());

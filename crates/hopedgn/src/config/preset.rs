@@ -74,7 +74,8 @@ pub fn data_stem(data: &str) -> &str {
 /// Never: the file is part of the program, and a test reads it.
 fn entries() -> &'static [Entry] {
     static FILE: OnceLock<File> = OnceLock::new();
-    let file = FILE.get_or_init(|| toml::from_str(include_str!("presets.toml")).expect("the bundled presets are valid"));
+    let file =
+        FILE.get_or_init(|| toml::from_str(include_str!("presets.toml")).expect("the bundled presets are valid"));
     &file.preset
 }
 

@@ -48,7 +48,8 @@ fn config_file_with_settings_of_all_models_still_loads() {
                 message-order = \"newest\"\nbeta = 0.00001\nreplacing = \"all\"\npair-start = \"features\"\nf32-times = false\n\
                 [train]\nepochs = 5\npatience = 10\nbatch = 200\nlr = 0.0001\nsave-every = 60.0\n";
     let config = Config::from_toml(text, "config.toml").unwrap();
-    let expected = resolve_for(ModelName::Tgn, &[], &["model.neighbors=7", "seed=3", "data=events.csv", "train.epochs=5"]);
+    let expected =
+        resolve_for(ModelName::Tgn, &[], &["model.neighbors=7", "seed=3", "data=events.csv", "train.epochs=5"]);
     assert_eq!(config, expected.unwrap());
     let message = Config::from_toml(&text.replace("beta =", "alpha ="), "config.toml").unwrap_err().to_string();
     assert!(message.starts_with("config.toml: model.alpha: TGN has no setting `alpha`; TGN has: "), "{message}");

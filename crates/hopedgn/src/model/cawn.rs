@@ -304,11 +304,7 @@ impl Model for Cawn {
     }
 
     fn layout(&self) -> Layout {
-        Layout::Hops(HopLayout {
-            with_landing: true,
-            mite: self.settings.mite.normaliser(),
-            ..HopLayout::default()
-        })
+        Layout::Hops(HopLayout { with_landing: true, mite: self.settings.mite.normaliser(), ..HopLayout::default() })
     }
 
     fn dropout(&self) -> f32 {

@@ -219,13 +219,7 @@ impl Layer {
     /// hˡ, `[Sₗ, d]`.
     ///
     /// Products are taken before rows are gathered where they can be: W (gather x) = gather (W x).
-    fn forward(
-        &self,
-        tape: &mut Tape<'_>,
-        input: LayerInput,
-        indices: &PairLayer,
-        dropout: Dropout,
-    ) -> Result<Var> {
+    fn forward(&self, tape: &mut Tape<'_>, input: LayerInput, indices: &PairLayer, dropout: Dropout) -> Result<Var> {
         let LayerInput { pairs, views } = input;
         let own = tape.gather(pairs, &indices.own)?; // [Sₗ, d]
         // f₁

@@ -38,9 +38,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounds::{check_hops, check_size, refuse, within};
 use super::{CommonSettings, Model, ModelName};
-use crate::collate::{
-    Entries, FeatureWidths, Hop, HopInput, HopLayout, Input, Layout, MiteSettings, NeighborSettings,
-};
+use crate::collate::{Entries, FeatureWidths, Hop, HopInput, HopLayout, Input, Layout, MiteSettings, NeighborSettings};
 use crate::memory::{MemoryForm, MemoryRead, MessageOrder};
 use crate::nn::{
     HopFeatures, InputColumns, Linear, Memories, MemoryCell, MemoryUpdater, MemoryWidths, MiteEmbedding,

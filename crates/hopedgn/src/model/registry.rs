@@ -1,9 +1,9 @@
 //! The models a program knows: the built-in ones, and those that users register.
 
 use hopedgn_tensor::Parameters;
+use serde::Deserialize;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::Deserialize;
 
 use super::{
     Cawn, CommonSettings, DyGFormer, GlobalHopeDgn, GraphMixer, HopeDgn, Jodie, Model, ModelConfig, ModelName,

@@ -32,9 +32,7 @@ use serde::{Deserialize, Serialize};
 use super::bounds::{check_heads, check_hops, check_size, within};
 use super::{CommonSettings, Model, ModelName};
 use crate::Result;
-use crate::collate::{
-    Entries, FeatureWidths, Hop, HopLayout, Input, Layout, MiteSettings, NeighborSettings, Padding,
-};
+use crate::collate::{Entries, FeatureWidths, Hop, HopLayout, Input, Layout, MiteSettings, NeighborSettings, Padding};
 use crate::nn::{
     HopFeatures, MiteEmbedding, PADDED_FEATURES, PaddingKeys, PairHead, ParamBuilder, TemporalAttention,
     TemporalAttentionInput, TemporalAttentionWidths, TimeEncoding, zeros,

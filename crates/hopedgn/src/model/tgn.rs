@@ -169,13 +169,7 @@ impl Tgn {
     }
 
     /// g of each root, `[2B, d]`.
-    fn attend(
-        &self,
-        tape: &mut Tape<'_>,
-        input: &HopInput,
-        memories: &Memories<'_>,
-        dropout: Dropout,
-    ) -> Result<Var> {
+    fn attend(&self, tape: &mut Tape<'_>, input: &HopInput, memories: &Memories<'_>, dropout: Dropout) -> Result<Var> {
         let Memories { read, nodes, .. } = *memories;
         let (roots, first) = (&input.roots, &input.first);
         let features = HopFeatures::new(tape, input, self.mite)?;

@@ -120,12 +120,7 @@ impl ParamBuilder<'_> {
 
 impl TemporalAttention {
     /// `[M, d]`. A node without keys attends to nothing: its attention is zero. Takes dropout sites 0 and 1.
-    pub fn forward(
-        &self,
-        tape: &mut Tape<'_>,
-        input: TemporalAttentionInput<'_>,
-        dropout: Dropout,
-    ) -> Result<Var> {
+    pub fn forward(&self, tape: &mut Tape<'_>, input: TemporalAttentionInput<'_>, dropout: Dropout) -> Result<Var> {
         let TemporalAttentionInput { queries, keys, groups, raw, padding } = input;
         let n_heads = self.query.len();
         // Wkᵀ Wq q of each head.
