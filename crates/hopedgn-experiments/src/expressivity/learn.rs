@@ -74,7 +74,7 @@ impl School {
     /// `subject` with weights drawn from `seed`, [larger](spread) than learning would start with.
     pub fn drawn(&self, subject: &Subject, seed: u64) -> Result<Ready> {
         let (model, mut parameters) = model::build(&subject.config, FeatureWidths::default(), seed)?;
-        spread(subject.config.name, &mut parameters);
+        spread(subject.config.name(), &mut parameters);
         self.ready(model, parameters)
     }
 
@@ -116,7 +116,7 @@ impl School {
 ///
 /// They are doubled; those of global HopeDGN, which are larger to begin with, grow by a quarter.
 pub fn spread(model: ModelName, parameters: &mut Parameters) {
-    let factor = if model == ModelName::HopedgnGlobal { 1.25 } else { 2.0 };
+    let factor = if model == ModelName::HopeDgnGlobal { 1.25 } else { 2.0 };
     let ids: Vec<_> = parameters.iter().map(|(id, ..)| id).collect();
     for id in ids {
         parameters.get_mut(id).values_mut().iter_mut().for_each(|weight| *weight *= factor);
