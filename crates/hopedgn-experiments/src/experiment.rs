@@ -22,6 +22,7 @@ mod markdown;
 mod measure;
 mod outcome;
 mod page;
+mod paper;
 mod state;
 mod table;
 #[cfg(test)]
@@ -31,7 +32,7 @@ use std::path::{Path, PathBuf};
 
 use hopedgn::Result;
 
-pub use archived_runs::ArchivedRun;
+pub use archived_runs::{Archived, RunArchive, archive};
 pub use check::{Verdict, check};
 pub use figure::{Figure, Picture};
 pub use file::{Evaluate, Kind, Wanted};
@@ -39,7 +40,7 @@ pub use grid::Cell;
 pub use index::{Listed, index};
 pub use markdown::markdown;
 pub use measure::{Heuristic, Measure, Metric, Setting};
-pub use outcome::{Outcome, Pace};
+pub use outcome::{Outcome, Pace, Provenance};
 pub use page::html;
 pub use state::{Found, State, Step, reason};
 pub use table::{Entry, Reference, Table};
@@ -127,18 +128,7 @@ impl Experiment {
 
     /// Refuses values of the paper and expectations that no cell will ever be compared with.
     fn check_references(&self) -> Result<()> {
-        for paper in &self.file.paper {
-            let value = &paper.item;
-            if !self.cells.iter().any(|cell| value.is_of(cell)) {
-                let detail = format!(
-                    "found a value of the paper for {} on {}, expected one for a cell of the grid; add its model and data to \
-                     [grid], or take it out",
-                    value.model.as_str(),
-                    value.data
-                );
-                return Err(paper.at.wrong(detail));
-            }
-        }
+        self.file.check_published(&self.cells)?;
         for expect in &self.file.expect {
             let value = &expect.item;
             if value.at_least.is_some() == value.below_paper_at_most.is_some() {

@@ -7,7 +7,8 @@ use toml::Spanned;
 
 use super::Cell;
 use super::inherit::{At, Located};
-use super::measure::{Heuristic, Measure, Metric, Setting};
+use super::measure::{Heuristic, Metric, Setting};
+use super::paper::{Paper, PaperFile, PaperFrom};
 use hopedgn::config::ModelName;
 use hopedgn::evaluate::Negatives;
 use hopedgn::{Error, Result};
@@ -28,6 +29,7 @@ pub(super) struct File {
     pub(super) excludes: Vec<Located<Exclude>>,
     pub(super) overrides: Vec<Located<Override>>,
     pub(super) paper: Vec<Located<Paper>>,
+    pub(super) paper_files: Vec<Located<PaperFile>>,
     pub(super) expect: Vec<Located<Expect>>,
     pub(super) figures: Vec<Located<Figure>>,
 }
@@ -53,6 +55,8 @@ pub(super) struct Layer {
     #[serde(rename = "override")]
     pub(super) overrides: Vec<Spanned<Override>>,
     pub(super) paper: Vec<Spanned<Paper>>,
+    #[serde(rename = "paper-from")]
+    pub(super) paper_from: Vec<Spanned<PaperFrom>>,
     pub(super) expect: Vec<Spanned<Expect>>,
     #[serde(rename = "figure")]
     pub(super) figures: Vec<Spanned<Figure>>,
@@ -242,55 +246,6 @@ impl When {
             && self.seed.as_ref().is_none_or(|some| some.has(&cell.seed))
             && self.variant.as_ref().is_none_or(|some| cell.variant.as_ref().is_some_and(|name| some.has(name)))
             && self.mite.is_none_or(|mite| cell.has_mite() == mite)
-    }
-}
-
-/// What the paper states of one cell, in percent: the mean over its runs and their deviation.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Paper {
-    pub(super) model: ModelName,
-    pub(super) data: String,
-    mite: Option<bool>,
-    variant: Option<String>,
-    #[serde(default)]
-    transductive: Values,
-    #[serde(default)]
-    inductive: Values,
-    /// Of a classifier of nodes.
-    auc: Option<[f64; 2]>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-struct Values {
-    ap: Option<[f64; 2]>,
-    auc: Option<[f64; 2]>,
-}
-
-impl Paper {
-    pub(super) fn is_of(&self, cell: &Cell) -> bool {
-        self.model == cell.model
-            && self.data == cell.data
-            && self.mite.is_none_or(|mite| mite == cell.has_mite())
-            && (self.variant.is_none() || self.variant == cell.variant)
-    }
-
-    pub(super) fn value(&self, measure: Measure) -> Option<[f64; 2]> {
-        let Measure { metric, setting, negatives } = measure;
-        if negatives.is_some_and(|negatives| negatives != Negatives::Random) {
-            return None;
-        }
-        let values = match setting {
-            Some(Setting::Transductive) => &self.transductive,
-            Some(Setting::Inductive) => &self.inductive,
-            None => return self.auc.filter(|_| metric == Metric::Auc),
-        };
-        match metric {
-            Metric::Ap => values.ap,
-            Metric::Auc => values.auc,
-            _ => None,
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use super::file::{File, Grid, Layer, line};
 use super::measure::Metric;
+use super::paper::PaperFile;
 use hopedgn::evaluate::Negatives;
 use hopedgn::{Error, Result};
 
@@ -104,6 +105,7 @@ impl File {
             excludes: Vec::new(),
             overrides: Vec::new(),
             paper: Vec::new(),
+            paper_files: Vec::new(),
             expect: Vec::new(),
             figures: Vec::new(),
         };
@@ -125,6 +127,9 @@ impl File {
             file.excludes.extend(source.locate(layer.excludes));
             file.overrides.extend(source.locate(layer.overrides));
             file.paper.extend(source.locate(layer.paper));
+            for from in source.locate(layer.paper_from) {
+                file.paper_files.push(PaperFile::read(from, &source.path)?);
+            }
             file.expect.extend(source.locate(layer.expect));
             file.figures.extend(source.locate(layer.figures));
         }

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::measure::Metric;
 use super::table::{Entry, Table};
-use super::{Experiment, Figure, Found, Measure, Outcome, State, reason};
+use super::{Archived, Experiment, Figure, Found, Measure, Outcome, Provenance, State, reason};
 use hopedgn::fmt::seconds;
 
 /// The page; links are relative to `folder`, where it will lie.
@@ -81,7 +81,7 @@ pub(super) fn explanation(experiment: &Experiment) -> String {
         let which = if metrics.iter().any(|metric| metric.is_cost()) { "Fractions are" } else { "All are" };
         parts.insert(0, format!("{which} in percent."));
     }
-    if !experiment.file.paper.is_empty() {
+    if experiment.file.has_published() {
         parts.push("Below it the paper's value, and how far ours lies above it.".to_owned());
     }
     let low: Vec<&str> = metrics.iter().filter(|metric| metric.is_better_low()).map(|metric| metric.title()).collect();
@@ -114,11 +114,13 @@ fn runs(out: &mut String, experiment: &Experiment, found: &[Found], folder: &Pat
     let _ = writeln!(out, "|---|{}", "---|".repeat(names.len() + 3));
     for one in found {
         let Some(outcome) = &one.outcome else { continue };
-        let link = relative(folder, &one.folder);
+        let name = match &one.archived {
+            Some(archived) => format!("{} ({})", one.cell.name, entry_of(archived)),
+            None => format!("[{}]({})", one.cell.name, relative(folder, &one.folder)),
+        };
         let _ = writeln!(
             out,
-            "| [{}]({link}) | {} | {} of {} | {} | {} |",
-            one.cell.name,
+            "| {name} | {} | {} of {} | {} | {} |",
             values(outcome, &measures).join(" | "),
             outcome.summary.best_epoch,
             outcome.summary.epochs,
@@ -127,6 +129,12 @@ fn runs(out: &mut String, experiment: &Experiment, found: &[Found], folder: &Pat
         );
     }
     out.push('\n');
+}
+
+/// Where in an archive a run is, e.g. `models.jsonl:12`.
+pub(super) fn entry_of(archived: &Archived) -> String {
+    let file = archived.file.file_name().unwrap_or_default().to_string_lossy();
+    format!("{file}:{}", archived.line)
 }
 
 /// The numbers of one run.
@@ -189,13 +197,10 @@ pub(super) fn machines(found: &[Found]) -> Vec<String> {
     let mut machines: Vec<(String, usize)> = Vec::new();
     for one in found.iter().filter(|one| one.summary().is_some()) {
         let mut machine = device(one);
-        if let Some(manifest) = one.manifest() {
-            let commit = manifest.commit.map(|commit| format!(", commit {commit}")).unwrap_or_default();
-            let _ = write!(
-                machine,
-                "; {}, {} threads, version {}{commit}",
-                manifest.machine, manifest.threads, manifest.version
-            );
+        let provenance = one.outcome.as_ref().and_then(|outcome| outcome.provenance.as_ref());
+        if let Some(Provenance { version, commit, machine: system, threads }) = provenance {
+            let commit = commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
+            let _ = write!(machine, "; {system}, {threads} threads, version {version}{commit}");
         }
         match machines.iter_mut().find(|(known, _)| *known == machine) {
             Some((_, n)) => *n += 1,

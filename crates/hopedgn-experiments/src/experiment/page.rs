@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use super::figure;
-use super::markdown::{device, explanation, lacking, machines, missing, notes, page_of, relative, values};
+use super::markdown::{device, entry_of, explanation, lacking, machines, missing, notes, page_of, relative, values};
 use super::measure::Metric;
 use super::table::{Entry, Table};
 use super::{Experiment, Figure, Found};
@@ -115,12 +115,15 @@ fn runs(experiment: &Experiment, found: &[Found], folder: &Path) -> String {
     );
     for one in found {
         let Some(outcome) = &one.outcome else { continue };
-        let link = escaped(&relative(folder, &page_of(one)));
+        let name = escaped(&one.cell.name);
+        let name = match &one.archived {
+            Some(archived) => format!("{name} <small class=\"quiet\">{}</small>", escaped(&entry_of(archived))),
+            None => format!("<a href=\"{}\">{name}</a>", escaped(&relative(folder, &page_of(one)))),
+        };
         let values = values(outcome, &measures).join("</td><td>");
         let _ = writeln!(
             out,
-            "<tr><td><a href=\"{link}\">{}</a></td><td>{values}</td><td>{} of {}</td><td>{}</td><td>{}</td></tr>",
-            escaped(&one.cell.name),
+            "<tr><td>{name}</td><td>{values}</td><td>{} of {}</td><td>{}</td><td>{}</td></tr>",
             outcome.summary.best_epoch,
             outcome.summary.epochs,
             seconds(outcome.summary.seconds_per_epoch),

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use ctdg::dataset::write_file;
 use serde::{Deserialize, Serialize};
 
+use super::archived_runs::Archived;
 use super::Cell;
 use super::outcome::{Outcome, fits};
 use hopedgn::evaluate::Evaluation;
 use hopedgn::metrics::Summary;
-use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, Manifest, RunFolder};
+use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, RunFolder};
 use hopedgn::{Error, Result};
 
 const CELL: &str = "cell.json";
@@ -57,8 +58,10 @@ pub struct Found {
     pub folder: PathBuf,
     /// How far it is.
     pub state: State,
-    /// What its run wrote down, once it is trained.
+    /// Results of the run, once it is trained.
     pub outcome: Option<Box<Outcome>>,
+    /// Where its results come from, if not from a run folder.
+    pub archived: Option<Archived>,
 }
 
 /// Written beside the summary of a finished cell.
@@ -99,7 +102,8 @@ impl Found {
     /// What lies in the folder of `cell` below `out`.
     pub fn of(cell: &Cell, out: &Path) -> Result<Self> {
         let folder = out.join(&cell.name);
-        let nothing = |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None };
+        let nothing =
+            |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None, archived: None };
         let error = fs::read_to_string(folder.join(ERROR)).ok().map(State::Failed);
         let Ok(run) = RunFolder::open(&folder) else { return Ok(nothing(error.unwrap_or(State::Waiting))) };
         if run.config().and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
@@ -121,6 +125,9 @@ impl Found {
 
     /// The same cell as its folder is now.
     pub fn again(&self) -> Result<Self> {
+        if self.archived.is_some() {
+            return Ok(self.clone());
+        }
         let is_own = self.folder.file_name().is_some_and(|name| *name == *self.cell.name);
         match (is_own, self.folder.parent()) {
             (true, Some(out)) => Self::of(&self.cell, out),
@@ -130,19 +137,23 @@ impl Found {
 
     /// The run in `folder` as that of `cell`, whatever its settings, if it has ended.
     pub(super) fn finished(cell: &Cell, folder: &Path) -> Option<Self> {
-        let mut outcome = Outcome::read(folder)?;
-        // What was asked in another way is no answer.
+        Some(Self::with_outcome(cell, folder, Outcome::read(folder)?))
+    }
+
+    /// The run in `folder` with these results, of which those stay that were asked for as `cell` asks.
+    pub(super) fn with_outcome(cell: &Cell, folder: &Path, mut outcome: Outcome) -> Self {
         let Cell { evaluate, model, .. } = cell;
         outcome.evaluation =
             outcome.evaluation.filter(|found| evaluate.is_none_or(|wanted| fits(found, &wanted, model.as_str())));
         outcome.classification = outcome.classification.filter(|found| cell.is_usual(found));
         let outcome = Some(Box::new(outcome));
-        let mut found = Self { cell: cell.clone(), folder: folder.to_owned(), state: State::Done, outcome };
+        let (cell, folder) = (cell.clone(), folder.to_owned());
+        let mut found = Self { cell, folder, state: State::Done, outcome, archived: None };
         if found.next_step().is_some() {
-            let error = fs::read_to_string(folder.join(ERROR)).ok();
+            let error = fs::read_to_string(found.folder.join(ERROR)).ok();
             found.state = error.map_or(State::Trained, State::Failed);
         }
-        Some(found)
+        found
     }
 
     /// What is to be done next; nothing when all is.
@@ -220,12 +231,6 @@ impl Found {
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
         self.outcome.as_ref().map(|outcome| &outcome.summary)
-    }
-
-    /// With what it was made, where that was kept.
-    #[must_use]
-    pub fn manifest(&self) -> Option<Manifest> {
-        RunFolder::open(&self.folder).ok()?.manifest().ok()
     }
 }
 

@@ -89,8 +89,7 @@ impl Entry {
         let first = cells.first()?;
         let outcomes = cells.iter().filter_map(|one| one.outcome.as_ref());
         let values: Vec<f64> = outcomes.filter_map(|outcome| outcome.value(measure, None)).collect();
-        let papers = experiment.file.paper.iter().filter(|paper| paper.item.is_of(&first.cell));
-        let paper = papers.filter_map(|paper| paper.item.value(measure)).next_back();
+        let paper = experiment.file.published(&first.cell, measure);
         Some(Self {
             ours: Reference::of(&values),
             paper: paper.map(|[mean, deviation]| Reference { mean, deviation: Some(deviation) }),

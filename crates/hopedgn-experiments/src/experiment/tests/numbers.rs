@@ -224,7 +224,7 @@ fn a_run_that_was_trained_further_is_another() {
     );
     home.run("uci-tgat-0", 0.9, &[1.0]);
     assert_eq!(home.state("uci-tgat-0").state, State::Done);
-    let find = || ArchivedRun::of_experiments(&[home.folder.path().to_owned()]).find(home.cell("uci-tgat-0")).unwrap();
+    let find = || RunArchive::of_experiments(&[home.folder.path().to_owned()]).find(home.cell("uci-tgat-0")).unwrap();
     assert!(find().is_some());
     let mut config = home.cell("uci-tgat-0").config.clone();
     config.train.epochs += 50;
@@ -370,7 +370,7 @@ fn runs_are_shared_by_their_settings() {
     home.run("uci-tgat-0", 0.9, &[1.0]);
     // Looked at once, it is known by its hash.
     assert_eq!(home.state("uci-tgat-0").state, State::Trained);
-    let others = ArchivedRun::of_experiments(&[home.folder.path().to_owned()]);
+    let others = RunArchive::of_experiments(&[home.folder.path().to_owned()]);
     let shared = others.find(home.cell("uci-tgat-0")).unwrap().unwrap();
     assert_eq!((shared.state, shared.folder), (State::Trained, home.folder.path().join("uci-tgat-0")));
     assert!(others.find(home.cell("uci-tcl-0")).unwrap().is_none());
@@ -381,7 +381,7 @@ fn runs_are_shared_by_their_settings() {
         fs::copy(home.folder.path().join("uci-tgat-0").join(file), copy.path().join(file)).unwrap();
     }
     let names = [vec![copy.path().to_owned()], vec![home.folder.path().to_owned()]];
-    let find = |names: &[Vec<std::path::PathBuf>]| ArchivedRun::read(names).unwrap().find(home.cell("uci-tgat-0"));
+    let find = |names: &[Vec<std::path::PathBuf>]| RunArchive::read(names).unwrap().find(home.cell("uci-tgat-0"));
     assert_eq!(find(&names).unwrap().unwrap().folder, copy.path());
     home.write("uci-tgat-0", EVALUATION, &evaluation("tgat", 0.6, 100));
     assert_eq!(find(&names).unwrap().unwrap().folder, home.folder.path().join("uci-tgat-0"));
