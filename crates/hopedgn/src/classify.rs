@@ -21,6 +21,7 @@ use std::time::Instant;
 use crate::callbacks::Callback;
 use crate::evaluate::Evaluator;
 use crate::metrics::{LabelMetrics, Parts};
+use crate::system;
 use crate::{Error, Result};
 
 pub use classifier::Classifier;
@@ -40,11 +41,13 @@ pub struct LabelConfig {
     pub dropout: f32,
     /// Decides initial weights and dropout.
     pub seed: u64,
+    /// Bytes that embeddings may take; `None`: what the system reports as free.
+    pub max_memory: Option<u64>,
 }
 
 impl Default for LabelConfig {
     fn default() -> Self {
-        Self { epochs: 100, patience: 20, lr: 1e-4, dropout: 0.1, seed: 0 }
+        Self { epochs: 100, patience: 20, lr: 1e-4, dropout: 0.1, seed: 0, max_memory: None }
     }
 }
 
@@ -90,7 +93,7 @@ pub fn classify(of: &Evaluator<'_>, config: &LabelConfig, callback: &mut dyn Cal
     config.check()?;
     let labels = Labels::of(of.task)?;
     let start = Instant::now();
-    let sources = Sources::embed(of, &labels, callback)?;
+    let sources = Sources::embed(of, &labels, config.max_memory.or_else(system::free_memory), callback)?;
     let embed_seconds = start.elapsed().as_secs_f64();
     let learned = learn::learn(of.weights.device(), &sources, config, callback)?;
     Ok(Classified {

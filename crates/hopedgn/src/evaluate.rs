@@ -241,8 +241,8 @@ pub fn evaluate<S: Scorer>(
     let at_once = scorers.iter().map(|scorer| scorer.at_once(2 * batch_size)).max().unwrap_or(1);
     let mut done = 0;
     while done < total {
-        callback.progress(Stage::Evaluate, done, total);
-        if callback.wants_to_stop() {
+        callback.on_progress(Stage::Evaluate, done, total);
+        if callback.should_stop() {
             return Err(Error::Interrupted);
         }
         // Only the last batch may be smaller, and is by itself.
@@ -271,7 +271,7 @@ pub fn evaluate<S: Scorer>(
         }
         done += window.len();
     }
-    callback.progress(Stage::Evaluate, total, total);
+    callback.on_progress(Stage::Evaluate, total, total);
     let metrics = |(mean, mut whole): (BatchMean, WholeSplit)| {
         let (mean, whole) = (mean.mean()?, whole.scores()?);
         Ok(LinkMetrics { ap: mean.ap, auc: mean.auc, ap_global: whole.ap, auc_global: whole.auc })
@@ -314,8 +314,8 @@ pub fn rank<S: Scorer>(
     for batch in events.chunks(batch_size) {
         let mut asked = batch;
         for &event in batch {
-            callback.progress(Stage::Rank, done, events.len());
-            if callback.wants_to_stop() {
+            callback.on_progress(Stage::Rank, done, events.len());
+            if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
             let positive = task.queries(&[event])[0];
@@ -332,7 +332,7 @@ pub fn rank<S: Scorer>(
             done += 1;
         }
     }
-    callback.progress(Stage::Rank, done, events.len());
+    callback.on_progress(Stage::Rank, done, events.len());
     let metrics = |ranking: Ranking| Ok(RankingMetrics { mrr: ranking.mrr()?, hits_at_10: ranking.hits_at(10)? });
     rankings.into_iter().map(metrics).collect::<Result<_>>().map(Some)
 }

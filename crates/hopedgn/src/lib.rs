@@ -34,6 +34,7 @@ pub mod predict;
 mod prefetch;
 pub mod run;
 pub mod score;
+mod system;
 pub mod task;
 pub mod train;
 

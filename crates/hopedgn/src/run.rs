@@ -35,7 +35,8 @@ use crate::model::{self, Model};
 use crate::{Error, Result};
 
 pub use manifest::{DataRecord, Manifest};
-pub use session::Session;
+pub(crate) use session::weights_file;
+pub use session::{Session, Trained};
 
 const CONFIG: &str = "config.toml";
 const MANIFEST: &str = "manifest.json";
@@ -48,8 +49,6 @@ const SUMMARY: &str = "summary.json";
 pub const CLASSIFICATION: &str = "classification.json";
 /// What `hopedgn evaluate --json` said, where an experiment keeps it.
 pub const EVALUATION: &str = "evaluation.json";
-const REPORT: &str = "report.html";
-const EVENTS: &str = "events.out.tfevents";
 const LOCK: &str = ".lock";
 
 /// A folder of one run.
@@ -69,8 +68,7 @@ impl RunFolder {
     pub fn create(path: &Path, config: &Config, manifest: &Manifest) -> Result<Self> {
         let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if taken || (path.exists() && !path.is_dir()) {
-            let detail = "there is something already; continue a run with --resume, or name another folder with --out";
-            return Err(Error::Run { folder: path.to_owned(), detail: detail.into() });
+            return Err(Error::RunFolderTaken { folder: path.to_owned() });
         }
         let failed = |action| move |source| Error::from(ctdg::Error::io(path, action, source));
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -91,8 +89,7 @@ impl RunFolder {
     /// A folder that is there.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.join(CONFIG).is_file() {
-            let detail = format!("found no {CONFIG} in it, expected the folder of a run; `hopedgn train` makes one");
-            return Err(Error::Run { folder: path.to_owned(), detail });
+            return Err(Error::NotARunFolder { folder: path.to_owned() });
         }
         Ok(Self { path: path.to_owned() })
     }
@@ -109,8 +106,7 @@ impl RunFolder {
         let file = File::create(&path).map_err(|source| ctdg::Error::io(&path, "create", source))?;
         // Some file systems cannot lock: then nobody is protected, and nobody hindered.
         if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
-            let detail = "another program is at work in it; wait for it, or stop it";
-            return Err(Error::Run { folder: self.path.clone(), detail: detail.into() });
+            return Err(Error::RunFolderBusy { folder: self.path.clone() });
         }
         Ok(RunLock { _file: file })
     }
@@ -181,8 +177,7 @@ impl RunFolder {
     fn load_best(&self, parameters: &mut Parameters) -> Result<Option<MemoryState>> {
         let file = self.path.join(MODEL);
         if !file.is_file() {
-            let detail = format!("found no {MODEL} in it: no epoch is over yet, or the file was removed; train first");
-            return Err(Error::Run { folder: self.path.clone(), detail });
+            return Err(Error::NoWeights { folder: self.path.clone() });
         }
         let bytes = read(&file)?;
         let load = |parameters: &mut Parameters| {

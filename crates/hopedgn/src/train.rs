@@ -212,12 +212,12 @@ impl<'a> Trainer<'a> {
         let (mut mark, mut saved) = (Instant::now(), Instant::now());
         let n_batches = self.n_batches();
         let save_every = self.config.train.save_every;
-        callback.progress(Stage::Train, self.progress.batch, n_batches);
+        callback.on_progress(Stage::Train, self.progress.batch, n_batches);
         let trained = self.train_until(n_batches, &mut |trainer| {
             trainer.progress.seconds += mark.elapsed().as_secs_f64();
             mark = Instant::now();
-            callback.progress(Stage::Train, trainer.progress.batch, n_batches);
-            if callback.wants_to_stop() {
+            callback.on_progress(Stage::Train, trainer.progress.batch, n_batches);
+            if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
             if saved.elapsed().as_secs_f64() > save_every {

@@ -39,7 +39,7 @@ pub(super) fn learn(
     let mut course = Course { classifier, learner, config, n_asked: 0, n_over: 0 };
     let (mut epochs, mut seconds) = (0, 0.0);
     while epochs < config.epochs && epochs - best.epoch < config.patience {
-        callback.progress(Stage::Classify, epochs, config.epochs);
+        callback.on_progress(Stage::Classify, epochs, config.epochs);
         let start = Instant::now();
         epochs += 1;
         let loss = course.epoch(epochs, &sources.batches.train, callback)?;
@@ -50,9 +50,9 @@ pub(super) fn learn(
             best = Best { weights: course.learner.weights().parameters()?.into_owned(), epoch: epochs, auc };
         }
         seconds += start.elapsed().as_secs_f64();
-        callback.label_epoch(&LabelEpoch { epoch: epochs, loss, auc, better });
+        callback.on_label_epoch_end(&LabelEpoch { epoch: epochs, loss, auc, better });
     }
-    callback.progress(Stage::Classify, config.epochs, config.epochs);
+    callback.on_progress(Stage::Classify, config.epochs, config.epochs);
     let weights = Weights::new(device, best.weights)?;
     let of = |batches: &Vec<Batch>| metrics(&classifier, &weights, batches);
     let Parts { train, val, test } = &sources.batches;
@@ -83,7 +83,7 @@ impl Course<'_> {
         let (classifier, before) = (self.classifier, self.n_over);
         let mut sum = 0.0;
         for batch in batches {
-            if callback.wants_to_stop() {
+            if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
             let seed = Stream::named(self.config.seed, "dropout/classifier").fork(self.n_asked).next_u64();

@@ -38,11 +38,17 @@ impl Sources {
     }
 
     /// Embeds the source of every event of `labels`, part after part; a memory is empty before the first.
-    pub fn embed(of: &Evaluator<'_>, labels: &Labels, callback: &mut dyn Callback) -> Result<Self> {
+    /// More than `max_memory` bytes are refused beforehand.
+    pub fn embed(
+        of: &Evaluator<'_>,
+        labels: &Labels,
+        max_memory: Option<u64>,
+        callback: &mut dyn Callback,
+    ) -> Result<Self> {
         let width = of.model.config().d_out;
         let n_events: usize = labels.events().iter().sum();
         let needed = Self::n_bytes(n_events, width);
-        if let Some(free) = callback.free_memory().filter(|&free| needed > free) {
+        if let Some(free) = max_memory.filter(|&free| needed > free) {
             return Err(Error::TooManySources { n_events, needed: needed >> 20, free: free >> 20 });
         }
         let mut scorer = of.scorer_from_the_beginning()?;
@@ -52,8 +58,8 @@ impl Sources {
             let batches: Vec<&[EventId]> = events.chunks(of.batch).collect();
             let mut embedded = Vec::with_capacity(batches.len());
             while let Some(window) = next(&batches[embedded.len()..], of.batch, &scorer) {
-                callback.progress(Stage::Embed, done, total);
-                if callback.wants_to_stop() {
+                callback.on_progress(Stage::Embed, done, total);
+                if callback.should_stop() {
                     return Err(Error::Interrupted);
                 }
                 let values = scorer.sources(window, &of.task.queries(&window.concat()))?;
@@ -77,7 +83,7 @@ impl Sources {
             val: embed((&events.val, &targets.val))?,
             test: embed((&events.test, &targets.test))?,
         };
-        callback.progress(Stage::Embed, total, total);
+        callback.on_progress(Stage::Embed, total, total);
         Ok(Self { batches, width })
     }
 }

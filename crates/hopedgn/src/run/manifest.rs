@@ -72,13 +72,13 @@ impl DataRecord {
         if has_all && fingerprint(stream, self.events, self.nodes) == self.sha256 {
             return Ok(());
         }
-        let expected = format!(
-            "the {} events of {} nodes that the run was trained on ({}), features included; name that file with --data, \
-             and read it with the same flags",
-            self.events, self.nodes, self.name
-        );
-        let found = format!("{} other events of {} nodes", stream.len(), stream.n_nodes());
-        Err(Error::Setting { name: "data", found, expected })
+        Err(Error::DataMismatch {
+            name: self.name.clone(),
+            events: self.events,
+            nodes: self.nodes,
+            found_events: stream.len(),
+            found_nodes: stream.n_nodes(),
+        })
     }
 }
 

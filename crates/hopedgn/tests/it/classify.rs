@@ -253,11 +253,11 @@ struct Impatient {
 }
 
 impl Callback for Impatient {
-    fn progress(&mut self, stage: Stage, _: usize, _: usize) {
+    fn on_progress(&mut self, stage: Stage, _: usize, _: usize) {
         self.left -= usize::from(stage == self.stage && self.left > 0);
     }
 
-    fn wants_to_stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.left == 0
     }
 

@@ -43,7 +43,7 @@ struct StopAt {
 }
 
 impl Callback for StopAt {
-    fn wants_to_stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.after.set(self.after.get().saturating_sub(1));
         self.after.get() == 0
     }
