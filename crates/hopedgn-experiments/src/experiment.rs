@@ -1,15 +1,15 @@
-//! Experiments as data: a file declares a grid of runs, and every table is made from what the runs wrote down.
+//! Experiments as data: a TOML file declares a grid of runs; tables, figures and checks are made from the results of the runs.
 //!
 //! | step | where |
 //! |---|---|
-//! | read a file and what it extends, refuse what is not known | `file`, `extend` |
-//! | multiply the grid out, resolve and check every cell, name it by a hash of its settings | `grid` |
-//! | look at what lies in the folders of the cells, or among runs that were kept | `state`, `kept`, `outcome` |
-//! | means over seeds, beside the paper's values | `measure`, `table` |
-//! | the same for people | `page`, `markdown`, `figure`, `index` |
-//! | the same against what was expected | `check` |
+//! | read a file and the files it extends, refuse unknown keys | `file`, `inherit`, `paper` |
+//! | expand the grid, resolve and validate the settings of every cell, hash them | `grid` |
+//! | find results of the cells, in their folders or in archives | `state`, `archived_runs`, `outcome` |
+//! | means over seeds, beside published values | `measure`, `table` |
+//! | pages with tables and figures | `page`, `markdown`, `figure`, `index` |
+//! | comparison with expected values | `check` |
 //!
-//! Running the cells is the command line's affair: each is a `hopedgn train` of its own, and what follows it.
+//! The command line runs the cells, each as a training process of its own.
 
 mod archived_runs;
 mod check;
@@ -45,7 +45,7 @@ pub use page::html;
 pub use state::{Found, State, Step, reason};
 pub use table::{Entry, Reference, Table};
 
-/// A file of an experiment with its cells, resolved and checked.
+/// An experiment file with its cells, resolved and validated.
 #[derive(Debug)]
 pub struct Experiment {
     path: PathBuf,
@@ -60,7 +60,7 @@ impl Experiment {
         Self::open(path, false)
     }
 
-    /// The same grid with one seed and so small that each cell takes a second.
+    /// The same grid with one seed and tiny settings: about a second a cell.
     pub fn read_small(path: &Path) -> Result<Self> {
         Self::open(path, true)
     }
@@ -78,37 +78,37 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// What it is called.
+    /// Its title.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.file.title
     }
 
-    /// What it is for.
+    /// Its purpose.
     #[must_use]
     pub fn about(&self) -> &str {
         &self.file.about
     }
 
-    /// What a reader must know of its numbers.
+    /// A note on its numbers.
     #[must_use]
     pub fn note(&self) -> &str {
         &self.file.note
     }
 
-    /// Whether it says what is expected of its numbers.
+    /// Whether it states expected values.
     #[must_use]
     pub fn has_expectations(&self) -> bool {
         !self.file.expect.is_empty()
     }
 
-    /// Where it was read.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The name of its file without the ending.
+    /// The name of the file without its extension.
     #[must_use]
     pub fn stem(&self) -> String {
         self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
@@ -120,13 +120,13 @@ impl Experiment {
         &self.cells
     }
 
-    /// The data sets, in order.
+    /// The datasets, in order.
     #[must_use]
     pub fn data(&self) -> &[String] {
         &self.file.grid.data
     }
 
-    /// Refuses values of the paper and expectations that no cell will ever be compared with.
+    /// Refuses published values, expectations and figures that fit no cell.
     fn check_references(&self) -> Result<()> {
         self.file.check_published(&self.cells)?;
         for expect in &self.file.expect {
@@ -136,7 +136,7 @@ impl Experiment {
                 return Err(expect.at.wrong(detail.to_owned()));
             }
             if !self.cells.iter().any(|cell| value.when.fits(cell)) {
-                return Err(expect.at.wrong(file::matches_nothing("expectation")));
+                return Err(expect.at.wrong(file::matches_nothing("an expectation")));
             }
         }
         self.check_figures()

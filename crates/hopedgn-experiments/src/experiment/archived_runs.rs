@@ -142,8 +142,7 @@ impl RunArchive {
     /// Two under one argument are an error: whose number is shown would be arbitrary.
     pub fn find(&self, cell: &Cell) -> Result<Option<Found>> {
         let fitting = self.runs.iter().filter(|run| run.hash == cell.hash);
-        let mut found: Vec<(usize, Found)> =
-            fitting.filter_map(|run| Some((run.source, run.found(cell)?))).collect();
+        let mut found: Vec<(usize, Found)> = fitting.filter_map(|run| Some((run.source, run.found(cell)?))).collect();
         found.sort_by_key(|(source, found)| (!found.is_done(), *source));
         if let [(a, first), (b, second), ..] = found.as_slice()
             && a == b

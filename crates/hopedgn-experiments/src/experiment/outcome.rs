@@ -119,7 +119,7 @@ fn of<M: Copy>(settings: &PerSetting<M>, setting: Setting) -> Option<M> {
     }
 }
 
-/// Whether `evaluation` has all metrics of `model` that `wanted` asks for.
+/// Whether `evaluation` has all metrics of `model` that `wanted` requests.
 pub(super) fn fits(evaluation: &Evaluation, wanted: &Evaluate, model: &str) -> bool {
     let has_negatives =
         Wanted::kinds(wanted.negatives).iter().all(|kind| evaluation.negatives.contains_key(kind.as_str()));

@@ -144,7 +144,7 @@ impl file::File {
             }
         }
         match self.paper_files.iter().find(|file| !file.item.fits_any(cells)) {
-            Some(file) => Err(file.at.wrong(file::matches_nothing("reference to published values"))),
+            Some(file) => Err(file.at.wrong(file::matches_nothing("a reference to published values"))),
             None => Ok(()),
         }
     }

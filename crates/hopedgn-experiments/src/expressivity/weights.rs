@@ -1,4 +1,4 @@
-//! How the models get their weights: drawn, or learned from a small stream.
+//! Weights of the models: random, or trained on a small stream.
 
 use ctdg::event::EventStream;
 use ctdg::random::Stream;
@@ -6,7 +6,7 @@ use ctdg::split::Mode;
 use hopedgn_tensor::{Device, Parameters, Weights};
 use serde::Serialize;
 
-use super::Subject;
+use super::TestedModel;
 use hopedgn::Result;
 use hopedgn::callbacks::NoCallback;
 use hopedgn::collate::FeatureWidths;
@@ -16,31 +16,32 @@ use hopedgn::model::{self, Model};
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
 
-/// What training is, for people.
+/// The training in words.
 pub const TRAINING: &str = "ten epochs of Adam at a rate of 0.003, batches of 20 events with one random negative each, on 200 \
-                            events of eight nodes, two circles of four in which everybody meets the next";
+                            events between eight nodes: two rings of four, each node linked to the next";
 
 const N_NODES: u32 = 8;
 const N_EVENTS: u32 = 200;
-/// Global HopeDGN looks at all pairs of nodes for every question, so that the stream has few.
-const LESSONS: TrainConfig = TrainConfig { epochs: 10, patience: 10, batch: 20, lr: 3e-3, save_every: 3600.0 };
+/// The stream has few nodes, since global HopeDGN computes all pairs of nodes for every query.
+const TRAIN: TrainConfig = TrainConfig { epochs: 10, patience: 10, batch: 20, lr: 3e-3, save_every: 3600.0 };
 
 /// A model with weights.
 #[derive(Debug)]
-pub struct Ready {
+pub struct WeightedModel {
     pub(super) model: Box<dyn Model>,
     pub(super) weights: Weights,
-    /// What was usual in the stream that it learned from: a constant of the model, whichever graph it looks at.
-    pub(super) usual: Option<MemoryState>,
+    /// Memory with the time scale of the training stream, a constant of the model for every graph.
+    pub(super) time_scale: Option<MemoryState>,
 }
 
-/// How one training went.
+/// Losses and metrics of one training.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Training {
     /// The model.
-    pub subject: String,
-    /// Of weights and negatives.
+    #[serde(rename = "subject")]
+    pub model: String,
+    /// Seed of weights and negatives.
     pub seed: u64,
     /// Steps of Adam.
     pub n_steps: u64,
@@ -52,14 +53,14 @@ pub struct Training {
     pub val_ap: f64,
 }
 
-/// Where models are taught.
+/// Makes models with weights, on one training stream.
 #[derive(Debug)]
-pub struct School {
+pub struct WeightSource {
     stream: EventStream,
 }
 
-impl School {
-    /// With a stream drawn from `seed`.
+impl WeightSource {
+    /// With a training stream generated from `seed`.
     pub fn new(seed: u64) -> Result<Self> {
         let mut random = Stream::named(seed, "lab/school");
         let mut time = 0.0;
@@ -71,16 +72,16 @@ impl School {
         Ok(Self { stream: EventStream::from_events(events)? })
     }
 
-    /// `subject` with weights drawn from `seed`, [larger](spread) than learning would start with.
-    pub fn drawn(&self, subject: &Subject, seed: u64) -> Result<Ready> {
-        let (model, mut parameters) = model::build(&subject.config, FeatureWidths::default(), seed)?;
-        spread(subject.config.name, &mut parameters);
-        self.ready(model, parameters)
+    /// `tested` with random weights of `seed`, [larger](enlarge) than the initial ones of training.
+    pub fn random(&self, tested: &TestedModel, seed: u64) -> Result<WeightedModel> {
+        let (model, mut parameters) = model::build(&tested.config, FeatureWidths::default(), seed)?;
+        enlarge(tested.config.name, &mut parameters);
+        self.with_weights(model, parameters)
     }
 
-    /// `subject` after some training from `seed`, by the same code as `hopedgn train`.
-    pub fn taught(&self, subject: &Subject, seed: u64) -> Result<(Ready, Training)> {
-        let config = Config { seed, model: subject.config.clone(), train: LESSONS, ..Config::default() };
+    /// `tested` after a short training with `seed`, by the library's trainer.
+    pub fn trained(&self, tested: &TestedModel, seed: u64) -> Result<(WeightedModel, Training)> {
+        let config = Config { seed, model: tested.config.clone(), train: TRAIN, ..Config::default() };
         let task = Task::new(&self.stream, Mode::Dyglib)?;
         let (model, parameters) = model::build(&config.model, task.tables.widths(), seed)?;
         let mut trainer = Trainer::new(&config, &task, &*model, parameters, &Device::cpu())?;
@@ -91,7 +92,7 @@ impl School {
         let history = &trainer.progress().history;
         let (first, last) = (history.first(), history.last());
         let training = Training {
-            subject: subject.name.clone(),
+            model: tested.name.clone(),
             seed,
             n_steps: trainer.progress().steps,
             first_loss: first.map_or(f64::NAN, |epoch| epoch.loss),
@@ -99,23 +100,21 @@ impl School {
             val_ap: last.and_then(|epoch| epoch.val.transductive).map_or(f64::NAN, |metrics| metrics.ap),
         };
         drop(trainer);
-        Ok((self.ready(model, parameters)?, training))
+        Ok((self.with_weights(model, parameters)?, training))
     }
 
-    fn ready(&self, model: Box<dyn Model>, parameters: Parameters) -> Result<Ready> {
+    fn with_weights(&self, model: Box<dyn Model>, parameters: Parameters) -> Result<WeightedModel> {
         let task = Task::new(&self.stream, Mode::Dyglib)?;
         let device = Device::cpu();
         let memory = model.memory().map(|form| Memory::new(&device, form, &self.stream, &task.split.train));
-        let usual = memory.transpose()?.map(|memory| memory.snapshot()).transpose()?;
-        Ok(Ready { model, weights: Weights::new(&device, parameters)?, usual })
+        let time_scale = memory.transpose()?.map(|memory| memory.snapshot()).transpose()?;
+        Ok(WeightedModel { model, weights: Weights::new(&device, parameters)?, time_scale })
     }
 }
 
-/// Makes weights larger: as they are drawn for learning, each layer brings values closer together, and differences that
-/// come from far are lost in roundings.
-///
-/// They are doubled; those of global HopeDGN, which are larger to begin with, grow by a quarter.
-pub fn spread(model: ModelName, parameters: &mut Parameters) {
+/// Multiplies all weights by 2, those of global HopeDGN by 1.25. With initial weights each layer brings values closer
+/// together, and small differences are lost to rounding.
+pub fn enlarge(model: ModelName, parameters: &mut Parameters) {
     let factor = if model == ModelName::HopedgnGlobal { 1.25 } else { 2.0 };
     let ids: Vec<_> = parameters.iter().map(|(id, ..)| id).collect();
     for id in ids {

@@ -1,4 +1,4 @@
-//! The models in small.
+//! The tested models, with small widths.
 
 use serde::Serialize;
 
@@ -6,10 +6,10 @@ use super::{Case, TOLERANCE};
 use hopedgn::Result;
 use hopedgn::config::{Config, ModelConfig, ModelName, Replacing};
 
-/// A test of colours that a model cannot surpass.
+/// The k-DWL test that bounds a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Bound {
-    /// Proposition 2: it represents nodes one by one and knows nothing of what they have in common.
+    /// Proposition 2: models that embed nodes independently.
     #[serde(rename = "1-DWL")]
     One,
     /// Proposition 4: HopeDGN.
@@ -18,7 +18,7 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// Of the test.
+    /// Order of the test.
     #[must_use]
     pub fn k(self) -> usize {
         match self {
@@ -27,7 +27,7 @@ impl Bound {
         }
     }
 
-    /// As people write it.
+    /// Its name.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -37,30 +37,30 @@ impl Bound {
     }
 }
 
-/// A model in small.
+/// A model with small widths.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Subject {
-    /// Its name, with what is changed.
+pub struct TestedModel {
+    /// Name of the model, and of what is changed in it.
     pub name: String,
     /// Its settings.
     pub config: ModelConfig,
-    /// What bounds it, if a proposition says so.
+    /// Its bound, where a proposition states one.
     pub bound: Option<Bound>,
 }
 
-impl Subject {
-    /// Whether it is global HopeDGN as it stands, of which Proposition 5 speaks.
+impl TestedModel {
+    /// Whether it is global HopeDGN without changes: the model of Proposition 5.
     #[must_use]
     pub fn is_global(&self) -> bool {
         self.config.name == ModelName::HopedgnGlobal && self.config.replacing == Replacing::All
     }
 
-    /// Logits that differ by less count as equal, where 2-DWL separates in this round or never.
+    /// Logits that differ by less count as equal; `two` is the round in which 2-DWL separates, if it does.
     pub(super) fn tolerance(&self, two: Option<usize>) -> f32 {
         if self.config.name == ModelName::HopedgnGlobal && two.is_none() { 0.0 } else { TOLERANCE }
     }
 
-    /// About how long it takes over `case`, in milliseconds.
+    /// Estimated milliseconds for `case`.
     pub(super) fn cost(&self, case: &Case) -> f64 {
         let n = case.a.n_nodes() as f64;
         let n_pairs = if case.pairs.is_some() { 1.0 } else { n * n };
@@ -72,40 +72,40 @@ impl Subject {
         }
     }
 
-    /// About how long one training takes, in milliseconds.
+    /// Estimated milliseconds of one training.
     pub(super) fn cost_of_training(&self) -> f64 {
         if self.config.name == ModelName::HopedgnGlobal { 5_000.0 } else { 500.0 }
     }
 }
 
-/// Every model in small, some also with MITE, and global HopeDGN also with its local equation.
-pub fn all() -> Result<Vec<Subject>> {
+/// All models, four of them also with MITE, and global HopeDGN also with its local equation.
+pub fn all() -> Result<Vec<TestedModel>> {
     use ModelName::{Dyrep, Graphmixer, Hopedgn, HopedgnGlobal, Jodie, Tcl, Tgat, Tgn};
-    let mut subjects = Vec::new();
+    let mut models = Vec::new();
     for name in ModelName::ALL {
         let bound = match name {
             Tgat | Tcl | Graphmixer | Jodie | Dyrep | Tgn => Some(Bound::One),
             Hopedgn | HopedgnGlobal => Some(Bound::Two),
             _ => None,
         };
-        subjects.push(Subject { name: name.as_str().to_owned(), config: small(name, &[])?, bound });
+        models.push(TestedModel { name: name.as_str().to_owned(), config: small(name, &[])?, bound });
         if name == HopedgnGlobal {
             let config = small(name, &["replacing=met"])?;
-            subjects.push(Subject { name: "hopedgn-global, met".to_owned(), config, bound });
+            models.push(TestedModel { name: "hopedgn-global, met".to_owned(), config, bound });
         }
         if [Tgat, Tcl, Graphmixer, Tgn].contains(&name) {
             let config = small(name, &["mite=true"])?;
-            subjects.push(Subject { name: format!("{} + MITE", name.as_str()), config, bound: None });
+            models.push(TestedModel { name: format!("{} + MITE", name.as_str()), config, bound: None });
         }
     }
-    Ok(subjects)
+    Ok(models)
 }
 
-/// `name` with lists long enough for every event of every family but `long-ago`, and nothing drawn at random.
+/// `name` with histories long enough for all events of every family but `long-ago`, and without random sampling.
 fn small(name: ModelName, more: &[&str]) -> Result<ModelConfig> {
     let sizes = ["length=25", "neighbors=24", "k=8", "d-channel=6", "d-time=8", "d-mite=8", "d-cooccurrence=6"];
     let others = ["n-heads=2", "dropout=0", "beta=0.1", "sampling=recent"];
-    // What is lost by a narrow width is not the equation's fault.
+    // Wide enough that width does not limit what the equation separates.
     let own: &[&str] =
         if name == ModelName::HopedgnGlobal { &["d-out=32", "n-blocks=3", "d-mite=16"] } else { &["d-out=16"] };
     let settings = sizes.iter().chain(&others).chain(own).chain(more);
