@@ -152,10 +152,10 @@ fn regular(random: &mut Stream, n_nodes: u32) -> Result<Case> {
         let mut events: Vec<(u32, u32, f64)> = Vec::new();
         for time in [1.0, 2.0, 3.0] {
             let mut nodes: Vec<u32> = (0..n_nodes).collect();
-            let met = |u: u32, v: u32| events.iter().any(|&(s, t, _)| [(u, v), (v, u)].contains(&(s, t)));
+            let are_linked = |u: u32, v: u32| events.iter().any(|&(s, t, _)| [(u, v), (v, u)].contains(&(s, t)));
             loop {
                 random.shuffle(&mut nodes);
-                if !nodes.chunks_exact(2).any(|pair| met(pair[0], pair[1])) {
+                if !nodes.chunks_exact(2).any(|pair| are_linked(pair[0], pair[1])) {
                     break;
                 }
             }

@@ -66,7 +66,7 @@ fn doubled(seed: u64) -> Events {
 }
 
 /// The disjoint union of streams.
-fn side_by_side(streams: impl Iterator<Item = Events>) -> EventStream {
+fn disjoint_union(streams: impl Iterator<Item = Events>) -> EventStream {
     let (mut events, mut n_nodes) = (Events::new(), 0);
     for stream in streams {
         let most = stream.iter().map(|&(u, v, _)| u.max(v)).max().unwrap_or(0);
@@ -195,13 +195,13 @@ fn nodes_of_one_colour_have_equal_logits_in_models_of_nodes() {
         .into_par_iter()
         .map(|part| {
             let seeds = || 25 * part..25 * (part + 1);
-            let streams = [side_by_side(seeds().map(doubled)), side_by_side(seeds().map(|seed| tied(seed, false)))];
+            let streams = [disjoint_union(seeds().map(doubled)), disjoint_union(seeds().map(|seed| tied(seed, false)))];
             let mut n_equal = 0;
             for tested in &models {
-                let ready = weights.random(tested, part).unwrap();
+                let weighted = weights.random(tested, part).unwrap();
                 let has_memory = [ModelName::Jodie, ModelName::Dyrep, ModelName::Tgn].contains(&tested.config.name);
                 for stream in &streams[..if has_memory { 1 } else { 2 }] {
-                    n_equal += nodes_of_one_colour(stream, tested, &ready);
+                    n_equal += nodes_of_one_colour(stream, tested, &weighted);
                 }
             }
             n_equal
@@ -211,18 +211,18 @@ fn nodes_of_one_colour_have_equal_logits_in_models_of_nodes() {
 }
 
 /// Compares all nodes of one colour, as source and as destination; returns how many.
-fn nodes_of_one_colour(stream: &EventStream, tested: &TestedModel, ready: &expressivity::WeightedModel) -> usize {
+fn nodes_of_one_colour(stream: &EventStream, tested: &TestedModel, weighted: &expressivity::WeightedModel) -> usize {
     let graph = Graph::new(stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
     let colours = Dwl::new(1).unwrap().color(&graph).unwrap().node_classes(0);
     let nodes = nodes(stream);
     let both =
         |&node: &NodeId| [(node, nodes[0]), (nodes[0], node)].map(|(src, dst)| PairQuery { src, dst, time: NOW });
-    let logits = expressivity::logits(stream, ready, &nodes.iter().flat_map(both).collect::<Vec<_>>()).unwrap();
+    let logits = expressivity::logits(stream, weighted, &nodes.iter().flat_map(both).collect::<Vec<_>>()).unwrap();
     let mut first = HashMap::new();
     for (colour, logits) in colours.iter().zip(logits.chunks_exact(2)) {
         let other: &mut &[f32] = first.entry(*colour).or_insert(logits);
-        let off = expressivity::max_difference(other, logits);
-        assert!(off < EQUAL, "{}: {other:?} {logits:?}", tested.name);
+        let difference = expressivity::max_difference(other, logits);
+        assert!(difference < EQUAL, "{}: {other:?} {logits:?}", tested.name);
     }
     nodes.len() - first.len()
 }
@@ -236,8 +236,8 @@ fn jodie_exceeds_1_dwl_only_with_the_time_scale_of_each_graph() {
     let models = expressivity::models().unwrap();
     let jodie = models.iter().find(|tested| tested.config.name == ModelName::Jodie).unwrap();
     assert_eq!(expressivity::dwl(case).unwrap()[0], None);
-    let ready = WeightSource::new(0).unwrap().random(jodie, 0).unwrap();
-    assert!(!expressivity::separates(case, [&ready].into_iter(), expressivity::TOLERANCE).unwrap());
+    let weighted = WeightSource::new(0).unwrap().random(jodie, 0).unwrap();
+    assert!(!expressivity::separates(case, [&weighted].into_iter(), expressivity::TOLERANCE).unwrap());
 
     let (model, parameters) = model::build(&jodie.config, FeatureWidths::default(), 0).unwrap();
     let weights = Weights::new(&Device::cpu(), parameters).unwrap();
@@ -283,9 +283,9 @@ fn separation_of_the_examples_is_as_in_the_paper() {
     let separates = |family: &str, tested: &str| {
         let family = families.iter().find(|one| one.name == family).unwrap();
         let tested = models.iter().find(|one| one.name == tested).unwrap();
-        let ready: Vec<expressivity::WeightedModel> =
+        let weighted: Vec<expressivity::WeightedModel> =
             (0..3).map(|seed| weights.random(tested, seed).unwrap()).collect();
-        expressivity::separates(&family.cases[0], ready.iter(), expressivity::TOLERANCE).unwrap()
+        expressivity::separates(&family.cases[0], weighted.iter(), expressivity::TOLERANCE).unwrap()
     };
     for figure in ["figure-1", "proof-figure", "triadic"] {
         for tested in ["hopedgn", "hopedgn-global", "hopedgn-global, met", "tgat + MITE", "graphmixer + MITE"] {
@@ -310,7 +310,7 @@ fn trained_models_stay_within_their_bounds() {
     let weights = WeightSource::new(0).unwrap();
     for name in ["tgat", "tgn", "hopedgn"] {
         let tested = models.iter().find(|one| one.name == name).unwrap();
-        let (ready, training) = weights.trained(tested, 0).unwrap();
+        let (weighted, training) = weights.trained(tested, 0).unwrap();
         assert!(training.last_loss < training.first_loss, "{training:?}");
         for family in families.iter().filter(|family| family.cases[0].a.len() <= 48) {
             let case = &family.cases[0];
@@ -319,7 +319,7 @@ fn trained_models_stay_within_their_bounds() {
             let is_excused = case.has_ties() && name == "tgn";
             if !is_separated && !is_excused {
                 assert!(
-                    !expressivity::separates(case, [&ready].into_iter(), expressivity::TOLERANCE).unwrap(),
+                    !expressivity::separates(case, [&weighted].into_iter(), expressivity::TOLERANCE).unwrap(),
                     "{name} on {}",
                     family.name
                 );
