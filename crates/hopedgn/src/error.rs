@@ -100,10 +100,10 @@ pub enum Error {
         /// Which, and where.
         found: String,
     },
-    /// More sources than memory can hold.
+    /// Embeddings that do not fit in memory.
     #[error(
-        "the sources of {n_events} events would take {needed} MiB, of which {free} MiB are free; end other programs, or use a \
-         machine with more memory"
+        "the embeddings of {n_events} source nodes would take {needed} MiB, of which {free} MiB are free; end other programs, or \
+         use a machine with more memory"
     )]
     TooManySources {
         /// Events.
@@ -123,6 +123,12 @@ pub enum Error {
         model: &'static str,
         /// What is in the way.
         why: &'static str,
+    },
+    /// Node embeddings of a model that has none.
+    #[error("{model} has no node embeddings, expected a model whose `nodes` returns them; use a built-in model")]
+    NoNodeEmbeddings {
+        /// Its name.
+        model: &'static str,
     },
     /// A checkpoint without the memory that its model keeps.
     #[error(

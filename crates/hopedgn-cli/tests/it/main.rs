@@ -5,6 +5,7 @@ mod data;
 mod experiment;
 mod fetch;
 mod lab;
+mod own_models;
 mod tidy;
 mod train;
 mod wl;

@@ -44,7 +44,7 @@ impl Callback for HtmlReport {
     fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
         let config = start.config;
         self.run = Some(RunFacts {
-            title: format!("{} on {}, seed {}", config.model.name.title(), config.data, config.seed),
+            title: format!("{} on {}, seed {}", config.model.name().title(), config.data, config.seed),
             config_toml: config.to_toml()?,
             data: DataSummary::of(start.task.stream),
         });

@@ -14,7 +14,7 @@ impl Classification {
         let Parts { train, val, test } = metrics;
         Self {
             data: config.data.clone(),
-            model: config.model.name.as_str().to_owned(),
+            model: config.model.name().as_str().to_owned(),
             seed: labels.seed,
             epochs,
             best_epoch,

@@ -68,9 +68,7 @@ impl Session<'_> {
             return Err(Error::Setting { name: "train.epochs", found, expected });
         }
         if let Some(folder) = self.folder {
-            if folder.config()? != *self.config {
-                folder.write_config(self.config)?;
-            }
+            folder.update_config(self.config)?;
             folder.write_metrics(&trainer.progress().history)?;
             if !trainer.is_done() {
                 // Test results belong to weights that are about to be replaced.
@@ -113,8 +111,8 @@ impl Session<'_> {
         if record.better {
             let weights = trainer.weights().parameters()?;
             match self.folder {
-                Some(folder) => folder.write(MODEL, weights_file(&weights, trainer.remembered())?)?,
-                None => *best = Some((weights.into_owned(), trainer.remembered().cloned())),
+                Some(folder) => folder.write(MODEL, weights_file(&weights, trainer.validated_memory())?)?,
+                None => *best = Some((weights.into_owned(), trainer.validated_memory().cloned())),
             }
         }
         let Some(folder) = self.folder else { return Ok(()) };
@@ -132,7 +130,7 @@ impl Session<'_> {
                 memory
             }
             // No epoch had validation events.
-            (None, None) => trainer.remembered().cloned(),
+            (None, None) => trainer.validated_memory().cloned(),
         };
         let weights = Weights::new(self.device, parameters)?;
         let history = trainer.progress().history.clone();
@@ -161,13 +159,13 @@ impl Session<'_> {
         let evaluator =
             Evaluator { task: self.task, model: self.model, weights, memory, batch: self.config.train.batch };
         let mut heuristics = evaluator.links(Negatives::Random, callback)?;
-        let test = heuristics.remove(self.config.model.name.as_str()).unwrap_or_default();
+        let test = heuristics.remove(self.config.model.name().as_str()).unwrap_or_default();
         let history = &trainer.progress().history;
         let best_epoch = trainer.progress().best.map_or(0, |best| best.epoch);
         let seconds: f64 = history.iter().map(|record| record.train_seconds + record.eval_seconds).sum();
         Ok(Summary {
             data: self.config.data.clone(),
-            model: self.config.model.name.as_str().to_owned(),
+            model: self.config.model.name().as_str().to_owned(),
             seed: self.config.seed,
             epochs: history.len(),
             best_epoch,
