@@ -3,11 +3,11 @@
 //!
 //! ```
 //! use ctdg::event::NodeId;
-//! use ctdg::split::{MASK_SEED, Mode, SplitRule};
+//! use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 //! use ctdg::store::Store;
 //!
 //! let stream = ctdg::dataset::collegemsg()?;
-//! let split = SplitRule::of(&stream, Mode::Dyglib, MASK_SEED)?.apply(&stream)?;
+//! let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED)?.apply(&stream)?;
 //! let store = Store::of_events(&stream, &split.train)?;
 //!
 //! // All that node 0 did before the validation period, and nothing later.

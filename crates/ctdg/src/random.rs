@@ -1,7 +1,7 @@
 //! Named, independent random streams of one seed.
 //!
-//! Everything random in this project is drawn from a [`Stream`] that has a name (`"sample"`, `"negative-eval"`, …), so
-//! that drawing more in one place never moves another. A stream can be [forked](Stream::fork) by an index, so that
+//! Everything random in this project is drawn from a [`RandomStream`] that has a name (`"sample"`, `"negative-eval"`, …), so
+//! that drawing more in one place never moves another. A stream can be [forked](RandomStream::fork) by an index, so that
 //! each query, batch or event has its own generator and results depend neither on the number of threads nor on the
 //! order of work.
 //!
@@ -27,21 +27,21 @@ const FORK: u64 = 0xD1B5_4A32_D192_ED03;
 /// A generator of random numbers, known by its seed, its name and its forks.
 ///
 /// ```
-/// use ctdg::random::Stream;
+/// use ctdg::random::RandomStream;
 ///
-/// let parent = Stream::named(7, "negative-eval");
+/// let parent = RandomStream::named(7, "negative-eval");
 /// let mut a = parent.fork(3);
-/// let mut b = Stream::named(7, "negative-eval").fork(3);
+/// let mut b = RandomStream::named(7, "negative-eval").fork(3);
 /// assert_eq!(a.next_u64(), b.next_u64());
 /// assert!(a.below(10) < 10);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stream {
+pub struct RandomStream {
     key: u64,
     state: [u64; 4],
 }
 
-impl Stream {
+impl RandomStream {
     /// The stream called `name` of `seed`.
     #[must_use]
     pub fn named(seed: u64, name: &str) -> Self {
@@ -192,7 +192,7 @@ mod tests {
         // SplitMix64 started at 1234567, and xoshiro256++ started at the words 1, 2, 3, 4.
         assert_eq!(mix(1_234_567_u64.wrapping_add(GAMMA)), 6_457_827_717_110_365_317);
         assert_eq!(mix(1_234_567_u64.wrapping_add(GAMMA.wrapping_mul(2))), 3_203_168_211_198_807_973);
-        let mut stream = Stream { key: 0, state: [1, 2, 3, 4] };
+        let mut stream = RandomStream { key: 0, state: [1, 2, 3, 4] };
         let first: Vec<u64> = (0..4).map(|_| stream.next_u64()).collect();
         assert_eq!(first, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
     }
@@ -200,24 +200,24 @@ mod tests {
     #[test]
     fn the_definition_never_moves() {
         // From a second implementation of the definition above, in Python's whole numbers.
-        let mut stream = Stream::named(0, "sample");
+        let mut stream = RandomStream::named(0, "sample");
         assert_eq!([stream.next_u64(), stream.next_u64()], [0xFB10_72E0_1C92_0103, 0xAEA0_F444_748D_2044]);
-        let mut fork = Stream::named(2024, "negative-eval").fork(5);
+        let mut fork = RandomStream::named(2024, "negative-eval").fork(5);
         assert_eq!([fork.next_u64(), fork.next_u64()], [0x9856_E20A_95AF_14F6, 0xCDD4_FAF4_5946_8A7D]);
     }
 
     #[test]
     fn names_seeds_and_forks_all_differ() {
         let firsts = [
-            Stream::named(0, ""),
-            Stream::named(1, ""),
-            Stream::named(0, "a"),
-            Stream::named(0, "b"),
-            Stream::named(0, "ab"),
-            Stream::named(0, "ba"),
-            Stream::named(0, "a").fork(0),
-            Stream::named(0, "a").fork(1),
-            Stream::named(0, "a").fork(0).fork(0),
+            RandomStream::named(0, ""),
+            RandomStream::named(1, ""),
+            RandomStream::named(0, "a"),
+            RandomStream::named(0, "b"),
+            RandomStream::named(0, "ab"),
+            RandomStream::named(0, "ba"),
+            RandomStream::named(0, "a").fork(0),
+            RandomStream::named(0, "a").fork(1),
+            RandomStream::named(0, "a").fork(0).fork(0),
         ]
         .map(|mut stream| stream.next_u64());
         for (i, first) in firsts.iter().enumerate() {
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn drawing_does_not_move_a_fork() {
-        let mut parent = Stream::named(3, "events");
+        let mut parent = RandomStream::named(3, "events");
         let before = parent.fork(9);
         parent.next_u64();
         assert_eq!(parent.fork(9), before);
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn numbers_below_a_bound_are_equally_likely() {
         // Six cells of 10 000 expected each: the standard deviation of one is 91.
-        let mut stream = Stream::named(0, "dice");
+        let mut stream = RandomStream::named(0, "dice");
         let (mut narrow, mut wide) = ([0_u32; 6], [0_u32; 6]);
         for _ in 0..60_000 {
             narrow[stream.below(6) as usize] += 1;
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_bound_of_three_quarters_of_the_range_is_fair() {
         // A plain remainder of 32 bits would put half of the draws, not a third, below 2³⁰.
-        let mut stream = Stream::named(1, "dice");
+        let mut stream = RandomStream::named(1, "dice");
         let n = 3 << 30;
         let low_third = (0..30_000).filter(|_| stream.below(n) < 1 << 30).count();
         assert!(low_third.abs_diff(10_000) < 500, "{low_third}");
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn continuous_draws_have_their_moments() {
-        let mut stream = Stream::named(0, "moments");
+        let mut stream = RandomStream::named(0, "moments");
         let n = 200_000;
         let mean = |draw: &mut dyn FnMut() -> f64| (0..n).map(|_| draw()).sum::<f64>() / f64::from(n);
         assert!((mean(&mut || stream.unit()) - 0.5).abs() < 0.005);
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_logarithm_agrees_with_the_platform() {
-        let mut stream = Stream::named(0, "ln");
+        let mut stream = RandomStream::named(0, "ln");
         for _ in 0..10_000 {
             let x = 1.0 - stream.unit();
             assert!((ln(x) - x.ln()).abs() <= 4.0 * f64::EPSILON * x.ln().abs().max(0.5), "ln({x})");
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn every_order_comes_up_when_shuffling() {
-        let mut stream = Stream::named(0, "shuffle");
+        let mut stream = RandomStream::named(0, "shuffle");
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..6_000 {
             let mut items = [0, 1, 2];

@@ -6,7 +6,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | read a stream until `t` | [`Graph`], [`Reading`] |
+//! | read a stream until `t` | [`Graph`], [`GraphOptions`] |
 //! | compare two graphs or two tuples | [`Dwl::compare`], [`Dwl::compare_tuples`] |
 //! | colour one graph | [`Dwl::color`] |
 //! | know why | [`Witness`] |
@@ -45,7 +45,7 @@ mod witness;
 
 pub use budget::{Bytes, DEFAULT_MAX_MEMORY, Estimate};
 pub use dwl::{Dimension, Dwl, Round, Variant};
-pub use graph::{Direction, Graph, Labels, Reading, Sequence, Times};
+pub use graph::{Direction, Graph, GraphOptions, Labels, Sequence, Times};
 pub use initial::Initial;
 pub use isomorphism::{MAX_NODES, Mapping, isomorphism, tuple_isomorphism};
 pub use refine::Interning;

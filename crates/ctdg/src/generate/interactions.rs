@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::error::{Problem, Result};
 use crate::event::{Columns, EventStream, Features, NodeId, NodeNames};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// The counts of a bipartite stream of users who interact with items.
 #[derive(Debug, Clone, PartialEq)]
@@ -150,12 +150,14 @@ impl InteractionSpec {
     /// Draws a stream. Time and memory are linear in the number of events and feature values.
     pub fn generate(&self, seed: u64) -> Result<EventStream> {
         self.check()?;
-        let pairs = process::pairs(self, &mut Stream::named(seed, "interactions/pairs"));
-        let time = times::times(self, &mut Stream::named(seed, "interactions/times"));
-        let label = self.labels(&pairs, &mut Stream::named(seed, "interactions/labels"));
+        let pairs = process::pairs(self, &mut RandomStream::named(seed, "interactions/pairs"));
+        let time = times::times(self, &mut RandomStream::named(seed, "interactions/times"));
+        let label = self.labels(&pairs, &mut RandomStream::named(seed, "interactions/labels"));
         let edge_features = match self.d_edge {
             0 => None,
-            width => Some(Features::new(width, self.features(&pairs, &Stream::named(seed, "interactions/features")))?),
+            width => {
+                Some(Features::new(width, self.features(&pairs, &RandomStream::named(seed, "interactions/features")))?)
+            }
         };
         EventStream::new(Columns {
             src: pairs.iter().map(|pair| NodeId(pair.user)).collect::<Vec<_>>().into(),
@@ -168,7 +170,7 @@ impl InteractionSpec {
         })
     }
 
-    fn labels(&self, pairs: &[process::Pair], random: &mut Stream) -> Vec<f32> {
+    fn labels(&self, pairs: &[process::Pair], random: &mut RandomStream) -> Vec<f32> {
         let mut last_event = vec![0; self.n_users as usize];
         for (event, pair) in pairs.iter().enumerate() {
             last_event[pair.user as usize] = event;
@@ -182,7 +184,7 @@ impl InteractionSpec {
     }
 
     /// One row per event: the item's own row, plus noise. Each row has its own random stream, so threads do not matter.
-    fn features(&self, pairs: &[process::Pair], random: &Stream) -> Vec<f32> {
+    fn features(&self, pairs: &[process::Pair], random: &RandomStream) -> Vec<f32> {
         let (items, noise) = (random.fork(0), random.fork(1));
         let mut profiles = vec![0.0; self.n_items as usize * self.d_edge];
         for (item, profile) in (0_u64..).zip(profiles.chunks_exact_mut(self.d_edge)) {
@@ -224,7 +226,7 @@ impl InteractionSpec {
 }
 
 /// Adds numbers spread evenly over [−½, ½) to `row`, four from each draw.
-fn add_noise(row: &mut [f32], random: &mut Stream) {
+fn add_noise(row: &mut [f32], random: &mut RandomStream) {
     for four in row.chunks_mut(4) {
         let bytes = random.next_u64().to_le_bytes();
         for (value, bits) in four.iter_mut().zip(bytes.chunks_exact(2)) {

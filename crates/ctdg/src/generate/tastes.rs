@@ -14,7 +14,7 @@
 
 use crate::error::{Problem, Result};
 use crate::event::EventStream;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// What the stream looks like. Times have no unit; the mean between two events is 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,37 +22,37 @@ pub struct TasteSpec {
     /// Groups of one taste.
     pub n_groups: u32,
     /// People in each of them.
-    pub n_people: u32,
+    pub n_users: u32,
     /// Things in each of them.
-    pub n_things: u32,
+    pub n_items: u32,
 }
 
 impl Default for TasteSpec {
     fn default() -> Self {
-        Self { n_groups: 3, n_people: 10, n_things: 10 }
+        Self { n_groups: 3, n_users: 10, n_items: 10 }
     }
 }
 
 impl TasteSpec {
-    /// Draws a stream of `n_groups · n_people · n_things` events. People come before things in the order of ids; within either,
+    /// Draws a stream of `n_groups · n_users · n_items` events. People come before things in the order of ids; within either,
     /// ids say nothing of groups.
     pub fn generate(&self, seed: u64) -> Result<EventStream> {
-        let Self { n_groups, n_people, n_things } = *self;
-        for (name, n) in [("n_groups", n_groups), ("n_people", n_people), ("n_things", n_things)] {
+        let Self { n_groups, n_users, n_items } = *self;
+        for (name, n) in [("n_groups", n_groups), ("n_users", n_users), ("n_items", n_items)] {
             if n == 0 {
                 return Err(Problem::Setting { name, found: "0".into(), expected: "at least 1".into() }.into());
             }
         }
         let too_many = || Problem::TooMany { what: "events", max: u64::from(u32::MAX) };
-        let product = n_groups.checked_mul(n_people).and_then(|n| n.checked_mul(n_things));
+        let product = n_groups.checked_mul(n_users).and_then(|n| n.checked_mul(n_items));
         let n_events = product.ok_or_else(too_many)?;
-        let mut random = Stream::named(seed, "tastes");
-        let mut people: Vec<u32> = (0..n_groups * n_people).collect();
-        let mut things: Vec<u32> = (0..n_groups * n_things).map(|thing| thing + n_groups * n_people).collect();
+        let mut random = RandomStream::named(seed, "tastes");
+        let mut people: Vec<u32> = (0..n_groups * n_users).collect();
+        let mut things: Vec<u32> = (0..n_groups * n_items).map(|thing| thing + n_groups * n_users).collect();
         random.shuffle(&mut people);
         random.shuffle(&mut things);
         let mut pairs = Vec::with_capacity(n_events as usize);
-        for (people, things) in people.chunks_exact(n_people as usize).zip(things.chunks_exact(n_things as usize)) {
+        for (people, things) in people.chunks_exact(n_users as usize).zip(things.chunks_exact(n_items as usize)) {
             pairs.extend(people.iter().flat_map(|&person| things.iter().map(move |&thing| (person, thing))));
         }
         random.shuffle(&mut pairs);

@@ -19,7 +19,7 @@
 use crate::error::{Problem, Result};
 use crate::event::{EventStream, NodeId};
 use crate::metric::{roc_auc, shuffled_average_precision};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// What [`Triadic`] streams look like. Times have no unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,8 +121,9 @@ impl TriadicSpec {
         let n_nodes =
             self.n_episodes.checked_mul(6).ok_or(Problem::TooMany { what: "nodes", max: u64::from(u32::MAX) })?;
         let mut ids: Vec<u32> = (0..n_nodes).collect();
-        Stream::named(seed, "triadic/ids").shuffle(&mut ids);
-        let (mut starts, episodes) = (Stream::named(seed, "triadic/starts"), Stream::named(seed, "triadic/episodes"));
+        RandomStream::named(seed, "triadic/ids").shuffle(&mut ids);
+        let (mut starts, episodes) =
+            (RandomStream::named(seed, "triadic/starts"), RandomStream::named(seed, "triadic/episodes"));
 
         let mut events = Vec::with_capacity(ids.len());
         let mut queries = Vec::with_capacity(4 * ids.len() / 6);
@@ -143,7 +144,7 @@ impl TriadicSpec {
         &self,
         Roles { a, b, c }: &Roles,
         t1: f64,
-        random: &mut Stream,
+        random: &mut RandomStream,
         events: &mut Vec<(u32, u32, f64)>,
         queries: &mut Vec<Query>,
     ) {
@@ -221,7 +222,7 @@ impl TriadicSpec {
     }
 }
 
-fn within((low, high): (f64, f64), random: &mut Stream) -> f64 {
+fn within((low, high): (f64, f64), random: &mut RandomStream) -> f64 {
     low + (high - low) * random.unit()
 }
 

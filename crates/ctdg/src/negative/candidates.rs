@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::event::{EventId, EventStream, NodeId, strictly_before, up_to};
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::split::{Split, distinct};
 
 /// How many destinations stand against a true one.
@@ -29,14 +29,14 @@ pub struct CandidateLists<'s> {
     past: Vec<NodeId>,
     starts: Vec<usize>,
     count: CandidateCount,
-    random: Stream,
+    random: RandomStream,
 }
 
 impl<'s> CandidateLists<'s> {
     /// Destinations of all events of `split`; those before validation count as past, masked nodes or not, since TGB has
     /// no masking. Event `e` draws from `random.fork(e)`, so a list does not depend on the other events.
     #[must_use]
-    pub fn new(stream: &'s EventStream, split: &Split, count: CandidateCount, random: Stream) -> Self {
+    pub fn new(stream: &'s EventStream, split: &Split, count: CandidateCount, random: RandomStream) -> Self {
         let n_events = split.rule.n_events;
         let destinations = distinct(stream.dst()[..n_events].iter().copied());
         let train = split.for_nodes().train.into_iter().map(|id| stream.event(id));
@@ -76,7 +76,7 @@ impl<'s> CandidateLists<'s> {
 }
 
 /// At most `n` of `nodes` that pass `allowed`, without repeats.
-fn choose(nodes: &[NodeId], allowed: impl Fn(&NodeId) -> bool, n: usize, random: &mut Stream) -> Vec<NodeId> {
+fn choose(nodes: &[NodeId], allowed: impl Fn(&NodeId) -> bool, n: usize, random: &mut RandomStream) -> Vec<NodeId> {
     // Floyd's way would need the number allowed; a few rejections are cheaper than counting, while most are allowed.
     let mut taken = FxHashSet::default();
     let mut list = Vec::with_capacity(n.min(nodes.len()));

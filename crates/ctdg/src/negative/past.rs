@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::{Problem, Result};
 use crate::event::{Cut, EventId, EventStream, NodeId, strictly_before, up_to};
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::split::distinct;
 
 /// Which past pairs may be drawn.
@@ -36,13 +36,13 @@ pub struct PastNegatives<'s> {
     sources: Vec<NodeId>,
     destinations: Vec<NodeId>,
     kind: PastKind,
-    random: Stream,
+    random: RandomStream,
 }
 
 impl<'s> PastNegatives<'s> {
     /// Pairs of `pool`, ascending events of `stream`; batch `i` draws from `random.fork(i)`.
     #[must_use]
-    pub fn new(stream: &'s EventStream, pool: Vec<EventId>, kind: PastKind, random: Stream) -> Self {
+    pub fn new(stream: &'s EventStream, pool: Vec<EventId>, kind: PastKind, random: RandomStream) -> Self {
         let (mut pairs, mut first_met, mut place) = (Vec::new(), Vec::new(), FxHashMap::default());
         for &id in &pool {
             let event = stream.event(id);
@@ -95,7 +95,7 @@ impl<'s> PastNegatives<'s> {
     }
 
     /// Random pairs of the pool's sources and destinations that are not in the batch.
-    fn draw_random(&self, batch: &[EventId], n: usize, random: &mut Stream) -> Result<Vec<(NodeId, NodeId)>> {
+    fn draw_random(&self, batch: &[EventId], n: usize, random: &mut RandomStream) -> Result<Vec<(NodeId, NodeId)>> {
         if n == 0 {
             return Ok(Vec::new());
         }
@@ -125,7 +125,7 @@ fn draw_distinct(
     range: std::ops::Range<usize>,
     excluded: &FxHashSet<usize>,
     n: usize,
-    random: &mut Stream,
+    random: &mut RandomStream,
 ) -> Vec<usize> {
     let available = range.len() - excluded.len();
     // Rejection while a draw succeeds at least every fourth time; otherwise the range is small enough to write out.

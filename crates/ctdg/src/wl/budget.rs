@@ -104,11 +104,11 @@ impl fmt::Display for Bytes {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::graph::Reading;
+    use crate::wl::graph::GraphOptions;
 
     fn ring(n: u32) -> Graph {
         let stream = EventStream::from_events((0..n).map(|node| (node, (node + 1) % n, f64::from(node)))).unwrap();
-        Graph::new(&stream, &Reading::default()).unwrap()
+        Graph::new(&stream, &GraphOptions::default()).unwrap()
     }
 
     #[test]

@@ -48,10 +48,10 @@ impl Dimension {
 ///
 /// ```
 /// use ctdg::event::EventStream;
-/// use ctdg::wl::{Dwl, Graph, Reading};
+/// use ctdg::wl::{Dwl, Graph, GraphOptions};
 ///
 /// let read = |events: &[(u32, u32, f64)]| {
-///     Graph::new(&EventStream::from_events(events.iter().copied())?, &Reading::default())
+///     Graph::new(&EventStream::from_events(events.iter().copied())?, &GraphOptions::default())
 /// };
 /// // Two rings of four meetings at times 1, 2, 1, 2 and one ring of eight: no node sees a difference, pairs do.
 /// let a = read(&[(0, 1, 1.), (2, 3, 1.), (4, 5, 1.), (6, 7, 1.), (1, 2, 2.), (3, 0, 2.), (5, 6, 2.), (7, 4, 2.)])?;
@@ -103,7 +103,7 @@ impl Dwl {
 
     /// The static test of the paper's appendix: 1-WL for `k = 1`, otherwise k-FWL or k-OWL as `variant` says. The
     /// graphs must be read with [`Times::Dropped`](crate::wl::Times::Dropped).
-    pub fn from_types(k: usize, variant: Variant) -> Result<Self> {
+    pub fn static_test(k: usize, variant: Variant) -> Result<Self> {
         let initial = if k == 1 { Initial::Labels } else { Initial::Types };
         Ok(Self { variant, initial, ..Self::new(k)? })
     }
@@ -137,11 +137,11 @@ impl Dwl {
     /// with its last node, of a longer one every choice of `k` places is compared. So `k = 1` compares node by node,
     /// which is what a model that joins two node embeddings can see.
     pub fn compare_tuples(&self, (a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId])) -> Result<Comparison> {
-        self.compare_observed((a, b), Some((s, t)), &mut |_| {})
+        self.compare_with_progress((a, b), Some((s, t)), &mut |_| {})
     }
 
     /// The same, or [`Dwl::compare`] without tuples, telling `observe` of every round.
-    pub fn compare_observed(
+    pub fn compare_with_progress(
         &self,
         (a, b): (&Graph, &Graph),
         tuples: Option<(&[NodeId], &[NodeId])>,

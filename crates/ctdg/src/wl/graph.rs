@@ -48,7 +48,7 @@ pub enum Labels {
 
 /// How a stream is turned into a [`Graph`].
 #[derive(Debug, Clone, Default)]
-pub struct Reading {
+pub struct GraphOptions {
     /// Only events strictly before this time are seen; all of them when there is none. Nodes that have not met
     /// anybody by then are still nodes.
     pub until: Option<f64>,
@@ -91,7 +91,7 @@ impl Graph {
     /// Reads `stream`. Time O(events · log events), memory O(events + nodes).
     ///
     /// A time before the first event is no error: the graph then has its nodes and no meeting.
-    pub fn new(stream: &EventStream, reading: &Reading) -> Result<Self> {
+    pub fn new(stream: &EventStream, reading: &GraphOptions) -> Result<Self> {
         if let Some(until) = reading.until.filter(|until| until.is_nan()) {
             return Err(Problem::NonFiniteTime { found: until.to_string() }.into());
         }
@@ -232,7 +232,7 @@ impl fmt::Display for Sequence {
 fn half_links(
     stream: &EventStream,
     n_events: usize,
-    reading: &Reading,
+    reading: &GraphOptions,
     links: &mut Table,
 ) -> Vec<(NodeId, NodeId, LinkId)> {
     let (src, dst) = (&stream.src()[..n_events], &stream.dst()[..n_events]);
@@ -321,7 +321,7 @@ fn labels(stream: &EventStream, labels: &Labels) -> Result<(Vec<u32>, Table)> {
 mod tests {
     use super::*;
 
-    fn graph(events: &[(u32, u32, f64)], reading: &Reading) -> Graph {
+    fn graph(events: &[(u32, u32, f64)], reading: &GraphOptions) -> Graph {
         Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), reading).unwrap()
     }
 
@@ -333,18 +333,18 @@ mod tests {
 
     #[test]
     fn sequences_are_whole_and_mutual_unless_directed() {
-        let undirected = graph(&EVENTS, &Reading::default());
+        let undirected = graph(&EVENTS, &GraphOptions::default());
         assert_eq!(pair_events(&undirected, 0), [(1, "1, 2, 3".to_owned())]);
         assert_eq!(pair_events(&undirected, 1), [(0, "1, 2, 3".to_owned()), (2, "3".to_owned())]);
         assert_eq!(pair_events(&undirected, 2), [(1, "3".to_owned()), (2, "2".to_owned())], "a self-loop stands once");
-        let directed = graph(&EVENTS, &Reading { direction: Direction::Directed, ..Reading::default() });
+        let directed = graph(&EVENTS, &GraphOptions { direction: Direction::Directed, ..GraphOptions::default() });
         assert_eq!(pair_events(&directed, 0), [(1, "→1, 3 ←2".to_owned())]);
         assert_eq!(pair_events(&directed, 1), [(0, "→2 ←1, 3".to_owned()), (2, "3".to_owned())]);
     }
 
     #[test]
     fn only_events_strictly_before_the_time_are_seen() {
-        let until = |t| graph(&EVENTS, &Reading { until: Some(t), ..Reading::default() });
+        let until = |t| graph(&EVENTS, &GraphOptions { until: Some(t), ..GraphOptions::default() });
         assert_eq!(until(3.0).n_events(), 3);
         assert_eq!(pair_events(&until(2.0), 1), [(0, "1".to_owned())]);
         assert_eq!((until(0.0).n_events(), until(0.0).n_nodes()), (0, 3), "no meeting, all nodes");
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn without_times_repeats_do_not_count() {
-        let reading = Reading { times: Times::Dropped, ..Reading::default() };
+        let reading = GraphOptions { times: Times::Dropped, ..GraphOptions::default() };
         let graph = graph(&EVENTS, &reading);
         assert_eq!(graph.n_sequences(), 2, "met or never met");
         assert_eq!(pair_events(&graph, 0), [(1, "met".to_owned())]);
@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn equal_times_are_kept_as_often_as_they_occur() {
-        let twice = graph(&[(0, 1, -0.0), (0, 1, 0.0)], &Reading::default());
+        let twice = graph(&[(0, 1, -0.0), (0, 1, 0.0)], &GraphOptions::default());
         assert_eq!(pair_events(&twice, 0), [(1, "0, 0".to_owned())]);
     }
 
@@ -368,8 +368,8 @@ mod tests {
     fn labels_must_exist_and_fit() {
         let stream = EventStream::from_events(EVENTS).unwrap();
         for labels in [Labels::Features, Labels::Sides, Labels::Given(vec![1, 2])] {
-            assert!(Graph::new(&stream, &Reading { labels, ..Reading::default() }).is_err());
+            assert!(Graph::new(&stream, &GraphOptions { labels, ..GraphOptions::default() }).is_err());
         }
-        assert!(Graph::new(&stream, &Reading { until: Some(f64::NAN), ..Reading::default() }).is_err());
+        assert!(Graph::new(&stream, &GraphOptions { until: Some(f64::NAN), ..GraphOptions::default() }).is_err());
     }
 }

@@ -93,12 +93,12 @@ impl Rule<1> for Facts<'_> {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::graph::{Graph, Labels, Reading};
+    use crate::wl::graph::{Graph, GraphOptions, Labels};
     use crate::wl::refine::refine_colliding;
 
     fn classes(k: usize, start: Initial, labels: Labels) -> Vec<u32> {
         let stream = EventStream::from_events([(0, 1, 1.0), (2, 2, 1.0)]).unwrap();
-        let graph = Graph::new(&stream, &Reading { labels, ..Reading::default() }).unwrap();
+        let graph = Graph::new(&stream, &GraphOptions { labels, ..GraphOptions::default() }).unwrap();
         let joint = Joint::new(&[&graph]).unwrap();
         initial(&joint, &Numbering::new(k, [3]), start, Interning::Exact).colours
     }
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn colliding_fingerprints_never_merge_initial_classes() {
         let stream = EventStream::from_events([(0, 1, 1.0), (2, 2, 1.0), (0, 3, 2.0)]).unwrap();
-        let reading = Reading { labels: Labels::Given(vec![5, 5, 6, 7]), ..Reading::default() };
+        let reading = GraphOptions { labels: Labels::Given(vec![5, 5, 6, 7]), ..GraphOptions::default() };
         let graph = Graph::new(&stream, &reading).unwrap();
         let joint = Joint::new(&[&graph]).unwrap();
         for (k, start) in [(1, Initial::Labels), (2, Initial::Labels), (2, Initial::Types), (3, Initial::Types)] {

@@ -29,9 +29,9 @@ pub type Mapping = Vec<NodeId>;
 ///
 /// ```
 /// use ctdg::event::{EventStream, NodeId};
-/// use ctdg::wl::{Graph, Reading, isomorphism};
+/// use ctdg::wl::{Graph, GraphOptions, isomorphism};
 ///
-/// let read = |events: [(u32, u32, f64); 2]| Graph::new(&EventStream::from_events(events)?, &Reading::default());
+/// let read = |events: [(u32, u32, f64); 2]| Graph::new(&EventStream::from_events(events)?, &GraphOptions::default());
 /// let (a, b) = (read([(0, 1, 1.0), (1, 2, 2.0)])?, read([(2, 0, 1.0), (0, 1, 2.0)])?);
 /// assert_eq!(isomorphism(&a, &b)?, Some(vec![NodeId(2), NodeId(0), NodeId(1)]));
 /// # Ok::<(), ctdg::Error>(())
@@ -159,9 +159,9 @@ fn without_gaps(colours: Vec<u32>) -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::graph::{Direction, Labels, Reading};
+    use crate::wl::graph::{Direction, GraphOptions, Labels};
 
-    fn graph(events: &[(u32, u32, f64)], reading: &Reading) -> Graph {
+    fn graph(events: &[(u32, u32, f64)], reading: &GraphOptions) -> Graph {
         Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), reading).unwrap()
     }
 
@@ -169,7 +169,7 @@ mod tests {
     fn a_ring_can_be_turned_and_a_pair_in_it_only_as_a_pair() {
         // Times 1, 2 alternate around 0 - 1 - 2 - 3 - 0.
         let events = [(0, 1, 1.0), (2, 3, 1.0), (1, 2, 2.0), (3, 0, 2.0)];
-        let ring = graph(&events, &Reading::default());
+        let ring = graph(&events, &GraphOptions::default());
         let nodes = |nodes: [u32; 2]| nodes.map(NodeId);
         let isomorphic = |s, t| tuple_isomorphism((&ring, &nodes(s)), (&ring, &nodes(t))).unwrap().is_some();
         assert!(isomorphic([0, 1], [3, 2]), "both met at 1");
@@ -181,11 +181,11 @@ mod tests {
     #[test]
     fn direction_and_labels_are_kept() {
         let (out, back) = ([(0, 1, 1.0), (0, 2, 1.0)], [(1, 0, 1.0), (2, 0, 1.0)]);
-        let reading = |direction| Reading { direction, ..Reading::default() };
-        let isomorphic = |reading: &Reading| isomorphism(&graph(&out, reading), &graph(&back, reading)).unwrap();
+        let reading = |direction| GraphOptions { direction, ..GraphOptions::default() };
+        let isomorphic = |reading: &GraphOptions| isomorphism(&graph(&out, reading), &graph(&back, reading)).unwrap();
         assert!(isomorphic(&reading(Direction::Undirected)).is_some());
         assert!(isomorphic(&reading(Direction::Directed)).is_none());
-        let labelled = |labels| graph(&out, &Reading { labels: Labels::Given(labels), ..Reading::default() });
+        let labelled = |labels| graph(&out, &GraphOptions { labels: Labels::Given(labels), ..GraphOptions::default() });
         let found = isomorphism(&labelled(vec![0, 1, 2]), &labelled(vec![0, 2, 1])).unwrap();
         assert_eq!(found, Some([0, 2, 1].map(NodeId).to_vec()));
         assert_eq!(isomorphism(&labelled(vec![0, 1, 1]), &labelled(vec![0, 2, 1])).unwrap(), None);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn large_graphs_are_refused() {
-        let large = graph(&[(0, 64, 1.0)], &Reading::default());
+        let large = graph(&[(0, 64, 1.0)], &GraphOptions::default());
         assert!(isomorphism(&large, &large).unwrap_err().to_string().contains("at most 64"));
     }
 }

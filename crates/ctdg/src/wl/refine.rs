@@ -223,7 +223,7 @@ fn hash<const N: usize>(key: [u64; N]) -> [u64; 2] {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::graph::{Graph, Reading};
+    use crate::wl::graph::{Graph, GraphOptions};
     use crate::wl::joint::Joint;
     use crate::wl::rule::{Folklore, Neighbours};
 
@@ -231,7 +231,7 @@ mod tests {
         let events = (1..n).map(|node| (node - 1, node, f64::from(node % 3)));
         let mut events: Vec<_> = events.collect();
         events.sort_by(|a, b| a.2.total_cmp(&b.2));
-        Graph::new(&EventStream::from_events(events).unwrap(), &Reading::default()).unwrap()
+        Graph::new(&EventStream::from_events(events).unwrap(), &GraphOptions::default()).unwrap()
     }
 
     fn stable<const N: usize>(rule: &impl Rule<N>, n_tuples: usize, mask: [u64; 2]) -> Partition {

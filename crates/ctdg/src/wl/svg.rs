@@ -240,11 +240,11 @@ fn fill(class: usize) -> String {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::{Dwl, Reading};
+    use crate::wl::{Dwl, GraphOptions};
 
     fn picture(events: &[(u32, u32, f64)]) -> String {
         let graph =
-            Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), &Reading::default()).unwrap();
+            Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), &GraphOptions::default()).unwrap();
         let run = Dwl::new(1).unwrap().compare(&graph, &graph).unwrap();
         let panel = |side| Panel {
             title: "a < b & c",
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn one_node_and_none_at_all_can_be_drawn() {
         assert!(picture(&[(0, 0, 1.0)]).contains("1 nodes"));
-        let empty = Graph::new(&EventStream::from_events([]).unwrap(), &Reading::default()).unwrap();
+        let empty = Graph::new(&EventStream::from_events([]).unwrap(), &GraphOptions::default()).unwrap();
         let svg = draw(&[Panel { title: "", graph: &empty, classes: Vec::new(), marked: &[] }]);
         assert!(svg.ends_with("</svg>\n"));
     }

@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ctdg::fetch::{Counts, Fetched, Format, Options, Present, Progress, Route, Source, Unpacked, fetch};
+use ctdg::fetch::{Counts, Fetched, Format, IfPresent, Options, Progress, Route, Source, Unpacked, fetch};
 use ctdg::{Error, Problem, Result};
 use server::{Answer, Server};
 use tempfile::TempDir;
@@ -47,7 +47,7 @@ impl Bench {
         convert: &dyn Fn(&Unpacked, &Path) -> Result<Counts>,
     ) -> Result<Fetched> {
         fetch(source, self.folder.path(), options, convert, &mut |progress| match progress {
-            Progress::Remark(remark) => self.remarks.push(remark.to_owned()),
+            Progress::Warning(remark) => self.remarks.push(remark.to_owned()),
             Progress::Downloading { done, .. } => self.downloaded.push(done),
             _ => {}
         })
@@ -83,11 +83,11 @@ fn join(unpacked: &Unpacked, to: &Path) -> Result<Counts> {
     Ok(COUNTS)
 }
 
-/// A source whose homes have these addresses and these further keys, in TOML.
-fn source(homes: &[(String, &str)]) -> Source {
+/// A source whose mirrors have these addresses and these further keys, in TOML.
+fn source(mirrors: &[(String, &str)]) -> Source {
     let mut toml = "[[source]]\nname = \"toy\"\nnodes = 3\nevents = 2\n".to_owned();
-    for (url, more) in homes {
-        write!(toml, "[[source.home]]\nurl = \"{url}\"\nat-most-mib = 1\n{more}\n").unwrap();
+    for (url, more) in mirrors {
+        write!(toml, "[[source.mirror]]\nurl = \"{url}\"\nat-most-mib = 1\n{more}\n").unwrap();
     }
     Source::parse(&toml).unwrap().remove(0)
 }
@@ -153,7 +153,7 @@ fn what_is_there_is_replaced_on_demand() {
     let server = Server::start(|_| Answer::whole(b"after"));
     let mut bench = Bench::new();
     fs::write(bench.path("toy.ctdg"), "before").unwrap();
-    let again = Options { present: Present::Replace, ..options() };
+    let again = Options { present: IfPresent::Replace, ..options() };
     bench.fetch_with(&plain(&server), &again, &join).unwrap();
     bench.assert_holds(b"after");
 }
@@ -213,17 +213,17 @@ fn the_second_home_helps_where_the_first_fails() {
         "/second/toy.csv" => Answer::whole(b"second"),
         _ => Answer::status(404),
     });
-    let homes = |second: &str| {
+    let mirrors = |second: &str| {
         source(&[(server.url("/toy.csv"), "format = \"jodie\""), (server.url(second), "format = \"konect\"")])
     };
     let mut bench = Bench::new();
-    let fetched = bench.fetch(&homes("/second/toy.csv")).unwrap();
+    let fetched = bench.fetch(&mirrors("/second/toy.csv")).unwrap();
     assert_eq!(fetched.origin.unwrap().url, server.url("/second/toy.csv"));
     assert!(bench.remarks[0].contains(&server.url("/toy.csv")), "{:?}", bench.remarks);
     bench.assert_holds(b"second");
 
-    let error = Bench::new().fetch(&homes("/third/toy.csv")).unwrap_err();
-    assert!(matches!(error.problem(), Problem::NoHome { failures, .. } if failures.len() == 2), "{error}");
+    let error = Bench::new().fetch(&mirrors("/third/toy.csv")).unwrap_err();
+    assert!(matches!(error.problem(), Problem::NoMirror { failures, .. } if failures.len() == 2), "{error}");
     assert!(error.to_string().contains(&server.url("/third/toy.csv")), "{error}");
 }
 

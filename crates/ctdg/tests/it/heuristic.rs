@@ -6,7 +6,7 @@ use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::heuristic::{self, EdgeBank, EdgeBankMode, Heuristic, RecencyPopularity};
 use ctdg::mite::PairQuery;
 use ctdg::negative::Pass;
-use ctdg::split::{MASK_SEED, Mode, SplitRule};
+use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use ctdg::store::Store;
 use proptest::prelude::*;
 
@@ -198,7 +198,7 @@ fn edge_banks_equal_numpys() {
 #[test]
 fn the_five_are_made_for_any_pass() {
     let stream = EventStream::from_events((0..200u32).map(|i| (i % 7, 7 + i * i % 13, f64::from(i / 3)))).unwrap();
-    let split = SplitRule::of(&stream, Mode::Dyglib, MASK_SEED).unwrap().apply(&stream).unwrap();
+    let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED).unwrap().apply(&stream).unwrap();
     let store = Store::build(&stream).unwrap();
     for pass in Pass::ALL {
         let mut names = BTreeSet::new();

@@ -2,8 +2,8 @@
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::{
-    LeaveOneOut, NO_ROW, PairEncoder, PairEncoding, PairQuery, PairTokens, Scope, Second, SecondTime, Side,
-    TimePrecision,
+    LeaveOneOut, MiteScope, NO_ROW, PairEncoder, PairEncoderConfig, PairQuery, PairTokens, SecondHop, SecondHopTime,
+    Side, TimePrecision,
 };
 use ctdg::sample::Sampling;
 use ctdg::store::Store;
@@ -18,17 +18,14 @@ fn samplings() -> impl Strategy<Value = Sampling> {
     prop_oneof![Just(Sampling::Recent), Just(Sampling::Uniform), Just(Sampling::TimeIntervalAware { a: 0.4 })]
 }
 
-fn encodings() -> impl Strategy<Value = PairEncoding> {
-    let second = (0usize..5, prop::bool::ANY)
-        .prop_map(|(length, query)| Second { length, time: if query { SecondTime::Query } else { SecondTime::Event } });
-    let scope = prop::bool::ANY.prop_map(|full| if full { Scope::Full } else { Scope::Truncated });
-    (1usize..7, 0usize..4, scope, samplings(), second).prop_map(|(length, k, scope, sampling, second)| PairEncoding {
+fn encodings() -> impl Strategy<Value = PairEncoderConfig> {
+    let second = (0usize..5, prop::bool::ANY).prop_map(|(length, query)| SecondHop {
         length,
-        k,
-        scope,
-        precision: TimePrecision::F64,
-        sampling,
-        second: Some(second),
+        time: if query { SecondHopTime::Query } else { SecondHopTime::Event },
+    });
+    let scope = prop::bool::ANY.prop_map(|full| if full { MiteScope::Full } else { MiteScope::Truncated });
+    (1usize..7, 0usize..4, scope, samplings(), second).prop_map(|(length, k, scope, sampling, second)| {
+        PairEncoderConfig { length, k, scope, precision: TimePrecision::F64, sampling, second: Some(second) }
     })
 }
 
@@ -38,7 +35,7 @@ fn queries() -> impl Strategy<Value = Vec<PairQuery>> {
     prop::collection::vec(query, 1..150)
 }
 
-fn encode(store: &Store, encoding: PairEncoding, queries: &[PairQuery]) -> PairTokens {
+fn encode(store: &Store, encoding: PairEncoderConfig, queries: &[PairQuery]) -> PairTokens {
     let mut tokens = PairTokens::default();
     PairEncoder::new(store, encoding).encode(queries, &mut tokens);
     tokens
@@ -87,8 +84,8 @@ proptest! {
                 let events = tokens.events(pair, side);
                 let found: Vec<Entry> = range.clone().zip(events).map(|(at, &event)| (tokens.nodes()[at], event, tokens.ages()[at])).collect();
                 check_draw(&found, &brute_past(&stream, root, query.time), encoding.length - 1, encoding.sampling)?;
-                for (token, (node, event, _)) in tokens.drawn(pair, side).zip(found) {
-                    let t = if hop.time == SecondTime::Query { query.time } else { stream.event(event).time };
+                for (token, (node, event, _)) in tokens.event_tokens(pair, side).zip(found) {
+                    let t = if hop.time == SecondHopTime::Query { query.time } else { stream.event(event).time };
                     let found = second(&tokens, token);
                     check_draw(&found, &brute_past(&stream, node, t), hop.length, encoding.sampling)?;
                     prop_assert!(found.iter().all(|entry| stream.event(entry.1).time < t));
@@ -96,7 +93,7 @@ proptest! {
                         let met = [query.src, query.dst].iter().any(|&root| {
                             past(&stream, root, query.time).iter().any(|entry| entry.0 == node)
                         });
-                        if encoding.scope == Scope::Full && met {
+                        if encoding.scope == MiteScope::Full && met {
                             with_row.insert(node);
                         }
                         match tokens.second_rows()[at] {
@@ -106,8 +103,8 @@ proptest! {
                                 // The row is the one that the pair (root, node) would show if the node were a token.
                                 for (side, root) in SIDES.into_iter().zip([query.src, query.dst]) {
                                     let meetings = match encoding.scope {
-                                        Scope::Full => past(&stream, root, query.time).iter().filter(|entry| entry.0 == node).count(),
-                                        Scope::Truncated => tokens.tokens(pair, side).skip(1).filter(|&at| tokens.nodes()[at] == node).count(),
+                                        MiteScope::Full => past(&stream, root, query.time).iter().filter(|entry| entry.0 == node).count(),
+                                        MiteScope::Truncated => tokens.tokens(pair, side).skip(1).filter(|&at| tokens.nodes()[at] == node).count(),
                                     };
                                     prop_assert_eq!(tokens.intervals(row as usize, side).len(), meetings.min(encoding.k));
                                     prop_assert_eq!(tokens.counts(row as usize)[side as usize] as usize, meetings + usize::from(node == root));
@@ -137,7 +134,7 @@ proptest! {
             prop_assert_eq!(&alone.nodes()[one.clone()], &all.nodes()[of_many.clone()]);
             prop_assert_eq!(&alone.ages()[one], &all.ages()[of_many]);
             prop_assert_eq!(alone.events(0, side), all.events(at, side));
-            for (one, of_many) in alone.drawn(0, side).zip(all.drawn(at, side)) {
+            for (one, of_many) in alone.event_tokens(0, side).zip(all.event_tokens(at, side)) {
                 prop_assert_eq!(second(&alone, one), second(&all, of_many));
                 let first = u32::try_from(all.rows_of_pair(at).start).unwrap();
                 let rows = all.second_rows()[all.second(of_many)].iter().map(|&row| if row == NO_ROW { row } else { row - first });
@@ -172,9 +169,9 @@ proptest! {
         let LeaveOneOut { left_out, tokens: variants } = tokens.leave_one_out(0, encoding);
         prop_assert_eq!(left_out.len() + 2, tokens.n_tokens());
         for (variant, &token) in left_out.iter().enumerate() {
-            let kept = SIDES.into_iter().flat_map(|side| tokens.tokens(0, side).skip(1).zip(tokens.drawn(0, side)));
+            let kept = SIDES.into_iter().flat_map(|side| tokens.tokens(0, side).skip(1).zip(tokens.event_tokens(0, side)));
             let kept: Vec<usize> = kept.filter(|(at, _)| *at != token).map(|(_, token)| token).collect();
-            let found: Vec<usize> = SIDES.into_iter().flat_map(|side| variants.drawn(variant, side)).collect();
+            let found: Vec<usize> = SIDES.into_iter().flat_map(|side| variants.event_tokens(variant, side)).collect();
             prop_assert_eq!(found.len(), kept.len());
             for (found, kept) in found.into_iter().zip(kept) {
                 prop_assert_eq!(second(&variants, found), second(&tokens, kept));
@@ -183,7 +180,7 @@ proptest! {
                     let node = variants.second_nodes()[at];
                     let both = SIDES.into_iter().flat_map(|side| variants.tokens(variant, side));
                     let of_token = both.clone().find(|&at| variants.nodes()[at] == node).map(|at| variants.rows()[at]);
-                    if encoding.scope == Scope::Truncated {
+                    if encoding.scope == MiteScope::Truncated {
                         prop_assert_eq!(row, of_token.unwrap_or(NO_ROW));
                     } else if row != NO_ROW {
                         prop_assert!(variants.rows_of_pair(variant).contains(&(row as usize)));
@@ -205,12 +202,12 @@ fn any_number_of_threads_draws_the_same() {
         .map(|event| PairQuery { src: event.src, dst: event.dst, time: event.time })
         .collect();
     for (sampling, time, scope) in [
-        (Sampling::Recent, SecondTime::Query, Scope::Full),
-        (Sampling::Uniform, SecondTime::Event, Scope::Truncated),
-        (Sampling::TimeIntervalAware { a: 1e-6 }, SecondTime::Event, Scope::Full),
+        (Sampling::Recent, SecondHopTime::Query, MiteScope::Full),
+        (Sampling::Uniform, SecondHopTime::Event, MiteScope::Truncated),
+        (Sampling::TimeIntervalAware { a: 1e-6 }, SecondHopTime::Event, MiteScope::Full),
     ] {
-        let second = Some(Second { length: 4, time });
-        let encoding = PairEncoding { length: 6, k: 3, scope, sampling, second, ..PairEncoding::default() };
+        let second = Some(SecondHop { length: 4, time });
+        let encoding = PairEncoderConfig { length: 6, k: 3, scope, sampling, second, ..PairEncoderConfig::default() };
         let with = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| encode(&store, encoding, &queries))
@@ -231,7 +228,7 @@ fn assert_uniform(counts: [f64; 9], what: &str) {
 fn other_pairs_and_other_seeds_draw_anew() {
     let stream = EventStream::from_events((1..10).map(|node| (0, node, f64::from(node)))).unwrap();
     let store = Store::build(&stream).unwrap();
-    let encoding = PairEncoding { length: 2, sampling: Sampling::Uniform, ..PairEncoding::default() };
+    let encoding = PairEncoderConfig { length: 2, sampling: Sampling::Uniform, ..PairEncoderConfig::default() };
     let with = |other: u32| PairQuery { src: NodeId(0), dst: NodeId(other), time: 10.0 };
     let n = 4_000;
     let pairs: Vec<_> = (0..n).map(|i| with(10 + i)).collect();
@@ -264,15 +261,15 @@ fn uniform_draws_are_uniform_in_both_hops() {
     let stream = EventStream::from_events(events.chain([(9, 0, 9.0)])).unwrap();
     let store = Store::build(&stream).unwrap();
     let n = 4_000;
-    let second = Some(Second { length: 1, time: SecondTime::Query });
-    let encoding = PairEncoding { length: 2, sampling: Sampling::Uniform, second, ..PairEncoding::default() };
+    let second = Some(SecondHop { length: 1, time: SecondHopTime::Query });
+    let encoding = PairEncoderConfig { length: 2, sampling: Sampling::Uniform, second, ..PairEncoderConfig::default() };
     let queries: Vec<_> =
         (0..n).map(|i| PairQuery { src: NodeId(0), dst: NodeId(9), time: 10.0 + f64::from(i) }).collect();
     let tokens = encode(&store, encoding, &queries);
     let (mut first, mut second, mut both) = ([0.0f64; 9], [0.0f64; 9], [0.0f64; 81]);
     for pair in 0..queries.len() {
         let event = tokens.events(pair, Side::Src)[0].index();
-        let further = tokens.second_events()[tokens.second(tokens.drawn(pair, Side::Dst).start)][0].index();
+        let further = tokens.second_events()[tokens.second(tokens.event_tokens(pair, Side::Dst).start)][0].index();
         first[event] += 1.0;
         second[further] += 1.0;
         both[9 * event + further] += 1.0;
@@ -292,13 +289,16 @@ fn rounded_times_change_ages_but_not_what_is_seen() {
     let stream = EventStream::from_events([(1, 2, times[0]), (1, 3, times[1]), (0, 1, times[2])]).unwrap();
     let store = Store::build(&stream).unwrap();
     let query = [PairQuery { src: NodeId(0), dst: NodeId(4), time: 1_085_843_500.0 }];
-    let second = Some(Second { length: 5, time: SecondTime::Event });
-    let tokens =
-        encode(&store, PairEncoding { precision: TimePrecision::F32, second, ..PairEncoding::default() }, &query);
+    let second = Some(SecondHop { length: 5, time: SecondHopTime::Event });
+    let tokens = encode(
+        &store,
+        PairEncoderConfig { precision: TimePrecision::F32, second, ..PairEncoderConfig::default() },
+        &query,
+    );
     assert_eq!(tokens.second_events(), [0, 1].map(EventId), "never the token's own event");
     assert_eq!(tokens.second_ages(), [128.0, 128.0], "both ends are rounded");
-    let tokens = encode(&store, PairEncoding { second, ..PairEncoding::default() }, &query);
+    let tokens = encode(&store, PairEncoderConfig { second, ..PairEncoderConfig::default() }, &query);
     assert_eq!(tokens.second_ages(), [79.0, 70.0]);
-    let tokens = encode(&store, PairEncoding::default(), &query);
+    let tokens = encode(&store, PairEncoderConfig::default(), &query);
     assert_eq!((tokens.second_starts(), tokens.second_nodes().len()), (&[0][..], 0), "nothing without a second hop");
 }

@@ -2,11 +2,11 @@
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::heuristic;
-use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope, Second, SecondTime};
+use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens, SecondHop, SecondHopTime};
 use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
-use ctdg::split::{MASK_SEED, Mode, Split, SplitRule};
+use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule};
 use ctdg::store::Store;
 use proptest::prelude::*;
 
@@ -24,18 +24,18 @@ fn sampled(stream: &EventStream, t: f64, sampling: Sampling) -> Histories {
     let store = Store::build(stream).unwrap();
     let queries: Vec<_> = (0..8).map(|node| NodeQuery { node: NodeId(node), cut: store.cut(t) }).collect();
     let mut out = Histories::default();
-    NeighborSampler::new(&store, sampling, 4).sample(&queries, &Stream::named(0, "leak"), &mut out);
+    NeighborSampler::new(&store, sampling, 4).sample(&queries, &RandomStream::named(0, "leak"), &mut out);
     out
 }
 
-fn encoded(stream: &EventStream, t: f64, scope: Scope, sampling: Sampling) -> PairTokens {
+fn encoded(stream: &EventStream, t: f64, scope: MiteScope, sampling: Sampling) -> PairTokens {
     let store = Store::build(stream).unwrap();
     let pairs = (0..8).flat_map(|src| (0..8).map(move |dst| (NodeId(src), NodeId(dst))));
     let queries: Vec<_> = pairs.map(|(src, dst)| PairQuery { src, dst, time: t }).collect();
     let mut out = PairTokens::default();
-    let time = if scope == Scope::Full { SecondTime::Query } else { SecondTime::Event };
-    let second = Some(Second { length: 3, time });
-    let encoding = PairEncoding { length: 5, k: 3, scope, sampling, second, ..PairEncoding::default() };
+    let time = if scope == MiteScope::Full { SecondHopTime::Query } else { SecondHopTime::Event };
+    let second = Some(SecondHop { length: 3, time });
+    let encoding = PairEncoderConfig { length: 5, k: 3, scope, sampling, second, ..PairEncoderConfig::default() };
     PairEncoder::new(&store, encoding).encode(&queries, &mut out);
     out
 }
@@ -52,11 +52,11 @@ fn negatives(stream: &EventStream, split: &Split) -> (Vec<Vec<NodeId>>, Pairs, V
         let mut sampler = RandomNegatives::new(stream, &pool, pass.seed());
         random.extend(pass.events(split).chunks(3).map(|batch| sampler.draw(batch.len())));
         for kind in [PastKind::Historical, PastKind::Inductive { observed: pass.observed(stream, split) }] {
-            let sampler = PastNegatives::new(stream, pool.clone(), kind, Stream::named(1, "leak"));
+            let sampler = PastNegatives::new(stream, pool.clone(), kind, RandomStream::named(1, "leak"));
             let batches = (0..).zip(pass.events(split).chunks(3));
             past.extend(batches.map(|(index, batch)| sampler.draw(batch, index).ok()));
         }
-        let lists = CandidateLists::new(stream, split, CandidateCount::Some(3), Stream::named(2, "leak"));
+        let lists = CandidateLists::new(stream, split, CandidateCount::Some(3), RandomStream::named(2, "leak"));
         ranked.extend(pass.events(split).iter().map(|&event| lists.of(event)));
     }
     (random, past, ranked)
@@ -80,7 +80,7 @@ proptest! {
     #[test]
     fn later_events_change_no_score_of_a_heuristic(rows in nasty::rows(60), later in nasty::rows(20)) {
         let (before, after) = (nasty::with_lone_nodes(&rows), appended(&rows, &later));
-        let split = SplitRule::of(&before, Mode::Portable, MASK_SEED).unwrap().apply(&before).unwrap();
+        let split = SplitRule::of(&before, SplitMode::Portable, MASK_SEED).unwrap().apply(&before).unwrap();
         let scores = scored(&before, &split);
         prop_assert_eq!(&scores, &scored(&after, &split));
         // Nor does what comes at a batch's own moment, in earlier batches or in later ones: it scores alike in a stream
@@ -110,7 +110,7 @@ proptest! {
             prop_assert_eq!(before.cut(t), after.cut(t));
             for sampling in [Sampling::Recent, Sampling::Uniform, Sampling::TimeIntervalAware { a: 0.3 }] {
                 prop_assert_eq!(sampled(&before, t, sampling), sampled(&after, t, sampling));
-                for scope in [Scope::Truncated, Scope::Full] {
+                for scope in [MiteScope::Truncated, MiteScope::Full] {
                     prop_assert_eq!(encoded(&before, t, scope, sampling), encoded(&after, t, scope, sampling));
                 }
             }
@@ -120,7 +120,7 @@ proptest! {
     #[test]
     fn later_events_change_no_split_and_no_negative(rows in nasty::rows(60), later in nasty::rows(20), portable: bool) {
         let (before, after) = (nasty::with_lone_nodes(&rows), appended(&rows, &later));
-        let mode = if portable { Mode::Portable } else { Mode::Dyglib };
+        let mode = if portable { SplitMode::Portable } else { SplitMode::Dyglib };
         let rule = SplitRule::of(&before, mode, MASK_SEED).unwrap();
         let (split, split_after) = (rule.apply(&before).unwrap(), rule.apply(&after).unwrap());
         prop_assert_eq!(&split, &split_after);

@@ -1,7 +1,7 @@
 //! Tokens and MITE intervals against brute force.
 
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope, Side, TimePrecision};
+use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens, Side, TimePrecision};
 use ctdg::store::Store;
 use proptest::prelude::*;
 
@@ -42,11 +42,11 @@ fn brute_intervals(
     root: NodeId,
     side: &[Token],
     t: f64,
-    encoding: &PairEncoding,
+    encoding: &PairEncoderConfig,
 ) -> Vec<f32> {
     let mut all: Vec<f32> = match encoding.scope {
-        Scope::Truncated => side[1..].iter().filter(|token| token.0 == w).map(|token| token.2).collect(),
-        Scope::Full => {
+        MiteScope::Truncated => side[1..].iter().filter(|token| token.0 == w).map(|token| token.2).collect(),
+        MiteScope::Full => {
             past(stream, root, t).into_iter().filter(|entry| entry.0 == w).map(|entry| age(t, entry.2)).collect()
         }
     };
@@ -65,8 +65,8 @@ proptest! {
         full: bool,
     ) {
         let store = Store::build(&stream).unwrap();
-        let scope = if full { Scope::Full } else { Scope::Truncated };
-        let encoding = PairEncoding { length, k, scope, ..PairEncoding::default() };
+        let scope = if full { MiteScope::Full } else { MiteScope::Truncated };
+        let encoding = PairEncoderConfig { length, k, scope, ..PairEncoderConfig::default() };
         let queries: Vec<_> =
             pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
         let mut tokens = PairTokens::default();
@@ -92,7 +92,7 @@ proptest! {
                         let side = &sides[with as usize];
                         let expected = brute_intervals(&stream, w, root, side, query.time, &encoding);
                         prop_assert_eq!(tokens.intervals(row, with), &expected[..]);
-                        let unbounded = PairEncoding { k: usize::MAX, ..encoding };
+                        let unbounded = PairEncoderConfig { k: usize::MAX, ..encoding };
                         let count = brute_intervals(&stream, w, root, side, query.time, &unbounded).len() + usize::from(w == root);
                         prop_assert_eq!(tokens.counts(row)[with as usize] as usize, count);
                     }
@@ -100,7 +100,7 @@ proptest! {
             }
             let distinct: std::collections::BTreeSet<NodeId> = sides.iter().flatten().map(|token| token.0).collect();
             prop_assert_eq!(tokens.rows_of_pair(pair).len(), distinct.len(), "each node has one row");
-            let (starts, lists) = tokens.lists(tokens.rows_of_pair(pair));
+            let (starts, lists) = tokens.interval_lists(tokens.rows_of_pair(pair));
             let mut ends = starts.iter().map(|start| (start - starts[0]) as usize);
             let mut start = ends.next().unwrap();
             for row in tokens.rows_of_pair(pair) {
@@ -112,7 +112,7 @@ proptest! {
             }
             prop_assert_eq!((start, ends.next()), (lists.len(), None));
         }
-        prop_assert_eq!(tokens.lists(0..0), (&[0_u32][..], &[][..]));
+        prop_assert_eq!(tokens.interval_lists(0..0), (&[0_u32][..], &[][..]));
     }
 
     /// Section 4.2: an interval that says no more than "there" makes MITE the neighbour co-occurrence encoding, which counts
@@ -124,7 +124,7 @@ proptest! {
         length in 1usize..9,
     ) {
         let store = Store::build(&stream).unwrap();
-        let encoding = PairEncoding { length, k: length, ..PairEncoding::default() };
+        let encoding = PairEncoderConfig { length, k: length, ..PairEncoderConfig::default() };
         let queries: Vec<_> =
             pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
         let mut tokens = PairTokens::default();
@@ -148,12 +148,12 @@ proptest! {
         let store = Store::build(&stream).unwrap();
         let query = [PairQuery { src: NodeId(src), dst: NodeId(dst), time }];
         let encode = |scope| {
-            let encoding = PairEncoding { length: 200, k: 50, scope, ..PairEncoding::default() };
+            let encoding = PairEncoderConfig { length: 200, k: 50, scope, ..PairEncoderConfig::default() };
             let mut tokens = PairTokens::default();
             PairEncoder::new(&store, encoding).encode(&query, &mut tokens);
             tokens
         };
-        prop_assert_eq!(encode(Scope::Truncated), encode(Scope::Full));
+        prop_assert_eq!(encode(MiteScope::Truncated), encode(MiteScope::Full));
     }
 }
 
@@ -167,7 +167,7 @@ fn neighbour_co_occurrence_is_the_papers_example() {
     let store = Store::build(&stream).unwrap();
     let mut tokens = PairTokens::default();
     let query = [PairQuery { src: NodeId(u), dst: NodeId(v), time: 100.0 }];
-    PairEncoder::new(&store, PairEncoding::default()).encode(&query, &mut tokens);
+    PairEncoder::new(&store, PairEncoderConfig::default()).encode(&query, &mut tokens);
     let counts = |node| {
         let at = tokens.nodes().iter().position(|&found| found == NodeId(node)).unwrap();
         tokens.counts(tokens.rows()[at] as usize)
@@ -184,7 +184,8 @@ fn rounding_times_first_reproduces_dyglibs_grid() {
     let query = [PairQuery { src: NodeId(0), dst: NodeId(1), time: 1_085_843_500.0 }];
     let age = |precision| {
         let mut tokens = PairTokens::default();
-        PairEncoder::new(&store, PairEncoding { precision, ..PairEncoding::default() }).encode(&query, &mut tokens);
+        PairEncoder::new(&store, PairEncoderConfig { precision, ..PairEncoderConfig::default() })
+            .encode(&query, &mut tokens);
         tokens.ages()[1]
     };
     assert_eq!(age(TimePrecision::F64).to_bits(), 139.0f32.to_bits());

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
-use ctdg::random::Stream;
-use ctdg::split::{MASK_SEED, Mode, SplitRule};
+use ctdg::random::RandomStream;
+use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use proptest::prelude::*;
 
 use crate::nasty;
@@ -26,12 +26,12 @@ proptest! {
     fn past_negatives_come_from_the_past_and_not_from_the_batch(
         stream in nasty::stream(80), size in 1usize..9, inductive: bool, val: bool,
     ) {
-        let split = SplitRule::of(&stream, Mode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
+        let split = SplitRule::of(&stream, SplitMode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
         // Validation has a future that must not be drawn from; test has the longer past.
         let (pass, learnt) = if val { (Pass::Val, &split.train) } else { (Pass::Test, &split.val) };
         let observed = pass.observed(&stream, &split);
         let kind = if inductive { PastKind::Inductive { observed } } else { PastKind::Historical };
-        let negatives = PastNegatives::new(&stream, pass.pool(&split), kind, Stream::named(0, "past"));
+        let negatives = PastNegatives::new(&stream, pass.pool(&split), kind, RandomStream::named(0, "past"));
         let everything = pairs(&stream, |_| true);
         let until = learnt.last().map_or(f64::NEG_INFINITY, |id| stream.times()[id.index()]);
         let seen = if inductive { pairs(&stream, |time| time <= until) } else { BTreeSet::new() };
@@ -83,9 +83,9 @@ proptest! {
 
     #[test]
     fn candidates_are_never_true_and_mix_past_with_others(stream in nasty::stream(80), k in 0usize..8) {
-        let split = SplitRule::of(&stream, Mode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
+        let split = SplitRule::of(&stream, SplitMode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
         let pool: Vec<EventId> = stream.ids().collect();
-        let random = Stream::named(0, "candidates");
+        let random = RandomStream::named(0, "candidates");
         let some = CandidateLists::new(&stream, &split, CandidateCount::Some(k), random.clone());
         let all = CandidateLists::new(&stream, &split, CandidateCount::All, random);
         let destinations: BTreeSet<NodeId> = stream.dst().iter().copied().collect();
@@ -116,7 +116,7 @@ fn historical_draws_are_uniform_over_distinct_pairs() {
     let rows = (0..).zip(early).map(|(t, (src, dst))| (src, dst, f64::from(t))).chain([(11, 12, 100.0)]);
     let stream = EventStream::from_events(rows).unwrap();
     let pool: Vec<EventId> = stream.ids().collect();
-    let negatives = PastNegatives::new(&stream, pool, PastKind::Historical, Stream::named(5, "uniform"));
+    let negatives = PastNegatives::new(&stream, pool, PastKind::Historical, RandomStream::named(5, "uniform"));
     let mut counts = [0; 12];
     for index in 0..5000 {
         let drawn = negatives.draw(&[EventId(59)], index).unwrap();

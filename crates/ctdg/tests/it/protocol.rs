@@ -8,7 +8,7 @@ use ctdg::heuristic::{EdgeBank, EdgeBankMode, Heuristic};
 use ctdg::metric::BatchMean;
 use ctdg::mite::PairQuery;
 use ctdg::negative::{Pass, RandomNegatives};
-use ctdg::split::{MASK_SEED, Mode, Split, SplitRule, dyglib_id, fingerprint, n_nodes_of};
+use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule, dyglib_id, fingerprint, n_nodes_of};
 
 /// The folder of real data sets beside the repository, if it is there.
 fn data_folder() -> Option<PathBuf> {
@@ -23,7 +23,7 @@ fn real(name: &str) -> Option<(EventStream, Split, Vec<u64>)> {
         return None;
     };
     let stream = read(&folder.join(format!("{name}/{name}.csv.gz")), &ReadOptions::default()).unwrap();
-    let split = SplitRule::of(&stream, Mode::Dyglib, MASK_SEED).unwrap().apply(&stream).unwrap();
+    let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED).unwrap().apply(&stream).unwrap();
     let masked = std::fs::read_to_string(folder.join(format!("{name}/{name}_inductive_nodes.txt"))).unwrap();
     let masked = masked.split_whitespace().map(|id| id.parse().unwrap()).collect();
     Some((stream, split, masked))
@@ -202,7 +202,7 @@ fn the_bundled_set_is_what_it_says() {
     assert_eq!((stream.len(), stream.n_nodes()), (59_835, 1_899));
     assert!(stream.times().iter().all(|time| time % 60.0 == 0.0), "to the minute");
     // The same messages as UCI, whose masked nodes are known, in the same order.
-    let split = SplitRule::of(&stream, Mode::Dyglib, MASK_SEED).unwrap();
+    let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED).unwrap();
     assert_eq!(fingerprint(&split.masked).sum, 224_768);
     if let Some((uci, ..)) = real("uci") {
         assert_eq!((stream.src(), stream.dst()), (uci.src(), uci.dst()));

@@ -1,7 +1,7 @@
 //! The store and the samplers against brute force.
 
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
 use ctdg::store::Store;
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ proptest! {
         let queries: Vec<_> = (0..9).map(|node| NodeQuery { node: NodeId(node), cut: store.cut(t) }).collect();
         for sampling in [Sampling::Recent, Sampling::Uniform, Sampling::TimeIntervalAware { a: 0.5 }] {
             let mut sampled = Histories::default();
-            NeighborSampler::new(&store, sampling, k).sample(&queries, &Stream::named(3, "test"), &mut sampled);
+            NeighborSampler::new(&store, sampling, k).sample(&queries, &RandomStream::named(3, "test"), &mut sampled);
             prop_assert_eq!(sampled.len(), queries.len());
             for (index, query) in queries.iter().enumerate() {
                 let (row, history) = (sampled.row(index), store.history(query.node, query.cut));
@@ -80,7 +80,7 @@ proptest! {
     fn a_query_draws_the_same_alone_and_in_company(stream in nasty::stream(40), t in nasty::time()) {
         let store = Store::build(&stream).unwrap();
         let sampler = NeighborSampler::new(&store, Sampling::Uniform, 3);
-        let random = Stream::named(0, "company");
+        let random = RandomStream::named(0, "company");
         let queries: Vec<_> = (0..700).map(|i| NodeQuery { node: NodeId(i % 8), cut: store.cut(t) }).collect();
         let (mut all, mut few) = (Histories::default(), Histories::default());
         sampler.sample(&queries, &random, &mut all);
@@ -113,7 +113,7 @@ fn time_aware_draws_follow_the_protocols_weights() {
     let queries = vec![NodeQuery { node: NodeId(0), cut: store.cut(9.0) }; n];
     let mut sampled = Histories::default();
     let sampler = NeighborSampler::new(&store, Sampling::TimeIntervalAware { a }, 1);
-    sampler.sample(&queries, &Stream::named(1, "weights"), &mut sampled);
+    sampler.sample(&queries, &RandomStream::named(1, "weights"), &mut sampled);
     let mut counts = [0.0; 5];
     for event in sampled.entries().events {
         counts[event.index()] += 1.0 / f64::from(u32::try_from(n).unwrap());
@@ -149,7 +149,11 @@ fn any_number_of_threads_gives_the_same_answer() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut out = Histories::default();
         pool.install(|| {
-            NeighborSampler::new(&store, Sampling::Uniform, 5).sample(&queries, &Stream::named(9, "threads"), &mut out);
+            NeighborSampler::new(&store, Sampling::Uniform, 5).sample(
+                &queries,
+                &RandomStream::named(9, "threads"),
+                &mut out,
+            );
         });
         out
     };

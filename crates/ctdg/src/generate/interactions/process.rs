@@ -8,7 +8,7 @@
 use rustc_hash::FxHashSet;
 
 use super::InteractionSpec;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// How much more likely than evenly new pairs, users and items are early on: of a kind with front-loading `b`, about
 /// the share (1 − x)ᵇ is still to come after the share `x` of its steps.
@@ -49,7 +49,7 @@ impl Urn {
     }
 
     /// Whether this step is a hit; it is one for sure when `forced` and a hit is left.
-    pub(super) fn draw(&mut self, forced: bool, random: &mut Stream) -> bool {
+    pub(super) fn draw(&mut self, forced: bool, random: &mut RandomStream) -> bool {
         let p = self.front * f64::from(self.left) / f64::from(self.steps);
         let hit = self.left > 0 && (forced || self.left == self.steps || random.chance(p));
         self.left -= u32::from(hit);
@@ -60,7 +60,7 @@ impl Urn {
 
 /// The pair of every event, in order. Expected time is linear in the number of events, with a logarithm on top only when
 /// nearly all possible pairs occur.
-pub(super) fn pairs(spec: &InteractionSpec, random: &mut Stream) -> Vec<Pair> {
+pub(super) fn pairs(spec: &InteractionSpec, random: &mut RandomStream) -> Vec<Pair> {
     let mut growth = Growth {
         users: Urn::new(spec.n_users, spec.n_pairs, FRONT_USERS),
         items: Urn::new(spec.n_items, spec.n_pairs, FRONT_ITEMS),
@@ -95,12 +95,12 @@ struct Growth {
 
 impl Growth {
     /// How far back in a past of `n` events to look, from 1 to `n`, the nearer the likelier.
-    fn back(&self, n: usize, random: &mut Stream) -> usize {
+    fn back(&self, n: usize, random: &mut RandomStream) -> usize {
         (0..self.recency).fold(n, |reach, _| random.position(reach) + 1)
     }
 
     /// Any known user, or one who was active lately.
-    fn user(&self, random: &mut Stream) -> u32 {
+    fn user(&self, random: &mut RandomStream) -> u32 {
         if random.chance(EVEN_USER) {
             return random.below(self.n_users);
         }
@@ -109,7 +109,7 @@ impl Growth {
     }
 
     /// An old item, or one that is popular.
-    fn item(&self, random: &mut Stream) -> u32 {
+    fn item(&self, random: &mut RandomStream) -> u32 {
         if random.chance(OLD_ITEM) {
             let youngest = random.below(self.n_items);
             return random.below(youngest + 1);
@@ -118,13 +118,13 @@ impl Growth {
     }
 
     /// A user comes back to an item, likely one of the latest.
-    fn repeat(&self, random: &mut Stream) -> Pair {
+    fn repeat(&self, random: &mut RandomStream) -> Pair {
         let user = self.user(random);
         let items = &self.of_user[user as usize];
         Pair { user, item: items[items.len() - self.back(items.len(), random)] }
     }
 
-    fn new_pair(&mut self, random: &mut Stream) -> Pair {
+    fn new_pair(&mut self, random: &mut RandomStream) -> Pair {
         // With at least a quarter of the pairs of known nodes free, drawing one evenly takes four tries on average.
         let possible = u64::from(self.n_users) * u64::from(self.n_items);
         let crowded = 4 * self.known.len() as u64 >= 3 * possible;
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_urn_hits_exactly_as_often_as_promised() {
-        let mut random = Stream::named(0, "urn");
+        let mut random = RandomStream::named(0, "urn");
         for (hits, front) in [(0, 1.0), (1, 1.0), (7, 1.0), (7, 4.0), (20, 1.5)] {
             let mut urn = Urn::new(hits, 20, front);
             let found = (0..20).filter(|_| urn.draw(false, &mut random)).count();
@@ -167,7 +167,7 @@ mod tests {
     fn a_complete_graph_is_reached() {
         let spec =
             InteractionSpec { n_users: 30, n_items: 20, n_events: 700, n_pairs: 600, ..InteractionSpec::like_mooc() };
-        let found: FxHashSet<Pair> = pairs(&spec, &mut Stream::named(0, "test")).into_iter().collect();
+        let found: FxHashSet<Pair> = pairs(&spec, &mut RandomStream::named(0, "test")).into_iter().collect();
         assert_eq!(found.len(), 600);
     }
 }

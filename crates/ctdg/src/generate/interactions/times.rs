@@ -2,7 +2,7 @@
 
 use super::InteractionSpec;
 use super::process::Urn;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// Mean gaps in a burst and in a lull, relative to each other, and how likely each gap is the last of its kind.
 const BURST: f64 = 0.25;
@@ -10,7 +10,7 @@ const LULL: f64 = 4.0;
 const SWITCH: f64 = 1.0 / 64.0;
 
 /// The time of every event, in order: the first 0, the last `spec.span`, except that a single time is 0.
-pub(super) fn times(spec: &InteractionSpec, random: &mut Stream) -> Vec<f64> {
+pub(super) fn times(spec: &InteractionSpec, random: &mut RandomStream) -> Vec<f64> {
     // First unscaled: how many distinct times lie before each event, and the sum of the gaps up to it.
     let mut moves = Urn::new(spec.n_times - 1, (spec.n_events - 1).max(1), 1.0);
     let (mut n_before, mut elapsed, mut is_burst) = (0.0, 0.0, true);

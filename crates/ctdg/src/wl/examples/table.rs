@@ -5,7 +5,7 @@ use std::fmt;
 use crate::error::Result;
 use crate::wl::dwl::{Dwl, Variant};
 use crate::wl::examples::{Example, all};
-use crate::wl::graph::{Graph, Reading, Times};
+use crate::wl::graph::{Graph, GraphOptions, Times};
 use crate::wl::isomorphism::tuple_isomorphism;
 
 /// Dimensions shown.
@@ -43,7 +43,7 @@ pub fn table(mut observe: impl FnMut(&Example)) -> Result<Table> {
 
 fn row(example: &Example) -> Result<Row> {
     let read = |times| {
-        let reading = Reading { until: example.until, times, ..Reading::default() };
+        let reading = GraphOptions { until: example.until, times, ..GraphOptions::default() };
         Ok::<_, crate::Error>((Graph::new(&example.a, &reading)?, Graph::new(&example.b, &reading)?))
     };
     let (a, b) = read(Times::Kept)?;
@@ -51,10 +51,10 @@ fn row(example: &Example) -> Result<Row> {
     let tuples = example.tuples.as_ref().map(|[s, t]| (s.as_slice(), t.as_slice()));
     let (mut dynamic, mut fixed) = ([None; 3], [None; 3]);
     for (place, k) in KS.into_iter().enumerate() {
-        let run = Dwl::new(k)?.compare_observed((&a, &b), tuples, &mut |_| {})?;
+        let run = Dwl::new(k)?.compare_with_progress((&a, &b), tuples, &mut |_| {})?;
         dynamic[place] = run.verdict().round;
-        let test = Dwl::from_types(k, Variant::Folklore)?;
-        fixed[place] = test.compare_observed((&static_a, &static_b), tuples, &mut |_| {})?.verdict().round;
+        let test = Dwl::static_test(k, Variant::Folklore)?;
+        fixed[place] = test.compare_with_progress((&static_a, &static_b), tuples, &mut |_| {})?.verdict().round;
     }
     let (s, t) = tuples.unwrap_or_default();
     let isomorphic = tuple_isomorphism((&a, s), (&b, t))?.is_some();

@@ -3,10 +3,10 @@
 #![expect(clippy::many_single_char_names, reason = "nodes are called as in the paper's figures")]
 
 use super::*;
-use crate::wl::{Dwl, Graph, Reading, isomorphism, tuple_isomorphism};
+use crate::wl::{Dwl, Graph, GraphOptions, isomorphism, tuple_isomorphism};
 
 fn graph(example: &Example) -> Graph {
-    Graph::new(&example.a, &Reading { until: example.until, ..Reading::default() }).unwrap()
+    Graph::new(&example.a, &GraphOptions { until: example.until, ..GraphOptions::default() }).unwrap()
 }
 
 fn met(graph: &Graph, u: u32) -> Vec<(u32, Vec<f64>)> {
@@ -42,7 +42,7 @@ fn the_proof_figure_is_as_its_proof_says() {
 
 #[test]
 fn ordered_examples_are_one_graph_without_times() {
-    let static_reading = Reading { times: crate::wl::Times::Dropped, ..Reading::default() };
+    let static_reading = GraphOptions { times: crate::wl::Times::Dropped, ..GraphOptions::default() };
     let names = ["square-order", "triangles-order", "rook-order", "cfi-k33-order"];
     for example in all().unwrap().iter().filter(|example| names.contains(&example.name)) {
         let mut times = [example.a.times().to_vec(), example.b.times().to_vec()];
@@ -61,6 +61,6 @@ fn random_streams_repeat_with_their_seed() {
     assert_eq!(stream, random(30, 200, 7).unwrap());
     assert_ne!(stream, random(30, 200, 8).unwrap());
     assert!(stream.n_nodes() <= 30 && stream.len() == 200);
-    let graph = Graph::new(&stream, &Reading::default()).unwrap();
+    let graph = Graph::new(&stream, &GraphOptions::default()).unwrap();
     assert!(!Dwl::new(2).unwrap().compare(&graph, &graph).unwrap().graphs.separated());
 }

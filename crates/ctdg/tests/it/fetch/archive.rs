@@ -50,7 +50,7 @@ fn md5_of(content: &[u8]) -> String {
     Md5::digest(content).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
-/// Serves `content` to whatever is asked, and fetches it from a home with these keys.
+/// Serves `content` to whatever is asked, and fetches it from a mirror with these keys.
 fn fetch_one(content: Vec<u8>, file: &str, keys: &str) -> (Bench, Result<()>) {
     let server = Server::start(move |_| Answer::whole(&content));
     let mut bench = Bench::new();
@@ -164,7 +164,7 @@ fn a_wrong_checksum_is_an_error_and_leaves_nothing() {
     assert_eq!(*expected, format!("md5:{}", md5_of(b"what was published")));
 }
 
-/// A server with the trio and a record that states `checksum` for it, and the home that names both.
+/// A server with the trio and a record that states `checksum` for it, and the mirror that names both.
 fn with_record(checksum: Option<String>) -> (Server, Source) {
     let archive = trio();
     let server = Server::start(move |request| match (request.path.as_str(), &checksum) {
@@ -232,8 +232,8 @@ fn every_published_form_becomes_the_same_stream() {
     ] {
         let server = Server::start(move |_| Answer::whole(&content));
         let mut bench = Bench::new();
-        let home = source(&[(server.url("/toy"), keys)]);
-        let fetched = bench.fetch_with(&home, &options(), &ctdg::fetch::to_binary).unwrap();
+        let mirror = source(&[(server.url("/toy"), keys)]);
+        let fetched = bench.fetch_with(&mirror, &options(), &ctdg::fetch::to_binary).unwrap();
         let stream = ctdg::dataset::read(&fetched.path, &ctdg::dataset::ReadOptions::default()).unwrap();
         let events: Vec<_> = stream.ids().map(|id| stream.event(id)).map(|e| (e.src.0, e.dst.0, e.time)).collect();
         assert_eq!(events, [(0, 2, 5.0), (1, 2, 7.0)], "{keys}");

@@ -141,9 +141,9 @@ fn a_part_that_turns_out_complete_is_not_downloaded_again() {
     let server = Server::start(|_| Answer::status(416).header("Content-Range", "bytes */400"));
     let mut bench = Bench::new();
     fs::write(bench.path("toy.toy.csv.part"), &content).unwrap();
-    let note =
+    let info =
         format!(r#"{{"url": "{}", "etag": "\"v1\"", "last_modified": null, "total": null}}"#, server.url("/toy.csv"));
-    fs::write(bench.path("toy.toy.csv.part.json"), note).unwrap();
+    fs::write(bench.path("toy.toy.csv.part.json"), info).unwrap();
     bench.fetch(&plain(&server)).unwrap();
     assert_eq!(server.requests().len(), 1);
     bench.assert_holds(&content);

@@ -8,7 +8,7 @@ use super::fingerprint;
 
 #[test]
 fn everybody_meets_every_thing_of_the_own_group_once() {
-    let spec = TasteSpec { n_groups: 3, n_people: 4, n_things: 5 };
+    let spec = TasteSpec { n_groups: 3, n_users: 4, n_items: 5 };
     let stream = spec.generate(7).unwrap();
     assert_eq!((stream.len(), stream.n_nodes()), (60, 27));
     let pairs: BTreeSet<(u32, u32)> = stream.src().iter().zip(stream.dst()).map(|(src, dst)| (src.0, dst.0)).collect();
@@ -33,8 +33,8 @@ fn the_same_seed_gives_the_same_stream_for_ever() {
 #[test]
 fn empty_groups_and_too_many_events_are_refused() {
     let message = |spec: TasteSpec| spec.generate(0).unwrap_err().to_string();
-    let empty = TasteSpec { n_people: 0, ..TasteSpec::default() };
-    assert!(message(empty).contains("n_people"));
-    let large = TasteSpec { n_groups: 1 << 12, n_people: 1 << 12, n_things: 1 << 12 };
+    let empty = TasteSpec { n_users: 0, ..TasteSpec::default() };
+    assert!(message(empty).contains("n_users"));
+    let large = TasteSpec { n_groups: 1 << 12, n_users: 1 << 12, n_items: 1 << 12 };
     assert!(message(large).contains("events"));
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Event, graph};
 use crate::wl::random::{Pair, pair};
-use ctdg::wl::{Dwl, Reading};
+use ctdg::wl::{Dwl, GraphOptions};
 
 /// Sequence of times between every two nodes, undirected.
 fn sequences(n: u32, events: &[Event]) -> BTreeMap<(u32, u32), Vec<u64>> {
@@ -83,7 +83,7 @@ fn classes_and_rounds_equal_those_of_the_definition() {
     for seed in 0..400 {
         let most_nodes = if seed % 4 == 0 { 6 } else { 5 };
         let pair = pair(seed, most_nodes);
-        let reading = Reading::default();
+        let reading = GraphOptions::default();
         let (a, b) = (graph(pair.n_nodes[0], &pair.a, &reading), graph(pair.n_nodes[1], &pair.b, &reading));
         for k in 1..=3 {
             let (colours, round) = stable(&pair, k);

@@ -1,6 +1,6 @@
 //! k = 1 against `NetworkX`; `fixtures/wl/make.py` made the numbers.
 
-use ctdg::wl::{Dwl, Graph, Reading, Times};
+use ctdg::wl::{Dwl, Graph, GraphOptions, Times};
 use serde::Deserialize;
 
 use super::{Event, compare, graph};
@@ -28,7 +28,7 @@ struct Equal {
 }
 
 fn read(entry: &Entry, times: Times) -> Graph {
-    graph(entry.n_nodes, &entry.events, &Reading { times, ..Reading::default() })
+    graph(entry.n_nodes, &entry.events, &GraphOptions { times, ..GraphOptions::default() })
 }
 
 #[test]

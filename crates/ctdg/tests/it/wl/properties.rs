@@ -1,12 +1,14 @@
 //! What must hold of every stream.
 
-use ctdg::wl::{Direction, Dwl, Graph, Initial, Interning, Reading, Times, Variant, isomorphism, tuple_isomorphism};
+use ctdg::wl::{
+    Direction, Dwl, Graph, GraphOptions, Initial, Interning, Times, Variant, isomorphism, tuple_isomorphism,
+};
 
 use super::random::{Draw, Pair, copy, events, pair, renamed};
 use super::{compare, graph, nodes, separated};
 
-fn readings() -> Vec<Reading> {
-    let with = |direction, times| Reading { direction, times, ..Reading::default() };
+fn readings() -> Vec<GraphOptions> {
+    let with = |direction, times| GraphOptions { direction, times, ..GraphOptions::default() };
     vec![
         with(Direction::Undirected, Times::Kept),
         with(Direction::Directed, Times::Kept),
@@ -26,7 +28,7 @@ fn tests(k: usize) -> Vec<Dwl> {
     ]
 }
 
-fn graphs(pair: &Pair, reading: &Reading) -> (Graph, Graph) {
+fn graphs(pair: &Pair, reading: &GraphOptions) -> (Graph, Graph) {
     (graph(pair.n_nodes[0], &pair.a, reading), graph(pair.n_nodes[1], &pair.b, reading))
 }
 
@@ -83,7 +85,7 @@ fn what_k_separates_k_plus_one_separates() {
 fn what_k_tells_apart_of_tuples_k_plus_one_tells_apart() {
     for seed in 0..400 {
         let pair = pair(seed, 5);
-        let (a, b) = graphs(&pair, &Reading::default());
+        let (a, b) = graphs(&pair, &GraphOptions::default());
         let mut draw = Draw::new(seed);
         if pair.n_nodes.contains(&0) {
             continue;
@@ -122,7 +124,7 @@ fn tuples_told_apart_within_one_graph_are_not_isomorphic() {
         let mut draw = Draw::new(seed);
         let n = 1 + draw.below(5);
         let events = events(&mut draw, n, 2 * n);
-        let graph = graph(n, &events, &Reading::default());
+        let graph = graph(n, &events, &GraphOptions::default());
         for test in tests(2) {
             let coloring = test.color(&graph).unwrap();
             let pairs: Vec<[u32; 2]> = (0..n).flat_map(|u| (0..n).map(move |v| [u, v])).collect();
@@ -148,7 +150,7 @@ fn separated_until_t_means_separated_until_every_later_time() {
         let pair = pair(seed, 6);
         for k in 1..=3 {
             let until = |t: f64| {
-                let (a, b) = graphs(&pair, &Reading { until: Some(t), ..Reading::default() });
+                let (a, b) = graphs(&pair, &GraphOptions { until: Some(t), ..GraphOptions::default() });
                 compare(k, &a, &b).graphs.separated()
             };
             let verdicts = [-1.0, 0.0, 1.0, 2.0, 3.0].map(until);
@@ -162,7 +164,7 @@ fn events_at_the_time_or_later_change_nothing() {
     for seed in 0..300 {
         let pair = pair(seed, 6);
         let mut draw = Draw::new(seed);
-        let reading = Reading { until: Some(2.0), ..Reading::default() };
+        let reading = GraphOptions { until: Some(2.0), ..GraphOptions::default() };
         let early = |events: &[super::Event]| events.iter().copied().filter(|event| event.2 < 2.0).collect::<Vec<_>>();
         let (mut a, b) = (early(&pair.a), early(&pair.b));
         let (n, m) = (pair.n_nodes[0], pair.n_nodes[1]);
@@ -179,9 +181,9 @@ fn events_at_the_time_or_later_change_nothing() {
 fn verdicts_do_not_depend_on_the_order_of_the_graphs_nor_on_names() {
     for seed in 0..300 {
         let pair = pair(seed, 6);
-        let (a, b) = graphs(&pair, &Reading::default());
+        let (a, b) = graphs(&pair, &GraphOptions::default());
         let names = Draw::new(seed).permutation(pair.n_nodes[0]);
-        let renamed = graph(pair.n_nodes[0], &renamed(&pair.a, &names), &Reading::default());
+        let renamed = graph(pair.n_nodes[0], &renamed(&pair.a, &names), &GraphOptions::default());
         for k in 1..=3 {
             let [forth, back, other] = [(&a, &b), (&b, &a), (&renamed, &b)].map(|(a, b)| compare(k, a, b));
             assert_eq!(forth.graphs.round, back.graphs.round);
@@ -194,14 +196,14 @@ fn verdicts_do_not_depend_on_the_order_of_the_graphs_nor_on_names() {
 #[test]
 fn oblivious_tests_are_one_dimension_behind() {
     // Known of simple static graphs: 1-OWL does what 2-OWL does, (k + 1)-OWL what k-FWL does.
-    let reading = Reading { times: Times::Dropped, ..Reading::default() };
+    let reading = GraphOptions { times: Times::Dropped, ..GraphOptions::default() };
     let mut separated_by_fwl = 0;
     for seed in 0..600 {
         let mut pair = pair(seed, 6);
         pair.a.retain(|event| event.0 != event.1);
         pair.b.retain(|event| event.0 != event.1);
         let (a, b) = graphs(&pair, &reading);
-        let verdict = |k, variant| separated(&Dwl::from_types(k, variant).unwrap(), &a, &b);
+        let verdict = |k, variant| separated(&Dwl::static_test(k, variant).unwrap(), &a, &b);
         assert_eq!(verdict(1, Variant::Oblivious), verdict(2, Variant::Oblivious), "{pair:?}");
         assert_eq!(verdict(2, Variant::Folklore), verdict(3, Variant::Oblivious), "{pair:?}");
         separated_by_fwl += usize::from(verdict(2, Variant::Folklore));
@@ -231,7 +233,7 @@ fn results_are_the_same_for_any_number_of_threads() {
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let reading = Reading::default();
+                let reading = GraphOptions::default();
                 let (a, b) = (Graph::new(&a, &reading).unwrap(), Graph::new(&b, &reading).unwrap());
                 [1, 2, 3].map(|k| compare(k, &a, &b))
             })
