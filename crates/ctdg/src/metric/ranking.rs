@@ -1,9 +1,9 @@
-//! The place of one true destination among wrong ones, and means over such places.
+//! Rank of a true destination among negatives; MRR and hits@k.
 
 use crate::error::{Error, Place, Problem, Result};
 
 /// The rank of a positive among negatives, from 1: `1 + ½(#{negative > positive} + #{negative ≥ positive})`, the mean of
-/// the places that the best and the worst way of breaking ties would give. Time O(n).
+/// the ranks under optimistic and pessimistic tie-breaking. Time O(n).
 ///
 /// ```
 /// assert_eq!(ctdg::metric::rank(0.5_f32, &[0.9, 0.5, 0.1])?, 2.5);

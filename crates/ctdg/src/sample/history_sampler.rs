@@ -80,7 +80,7 @@ impl<'s> HistorySampler<'s> {
                     let target = random.unit() * sums[n - 1];
                     sums.partition_point(|&sum| sum <= target).min(n - 1)
                 }
-                _ => random.position(n),
+                _ => random.index(n),
             };
             u32::try_from(at).expect("lists are shorter than u32::MAX")
         }));

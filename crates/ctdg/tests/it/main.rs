@@ -14,6 +14,7 @@ mod mite;
 mod nasty;
 mod negative;
 mod protocol;
+mod real_data;
 mod store;
 mod walk_counts;
 mod wl;
