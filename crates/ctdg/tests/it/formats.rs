@@ -7,7 +7,7 @@ use ctdg::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, WriteFormat,
 use ctdg::event::{EventStream, Features, IdKind, NodeId, StreamBuilder};
 use proptest::prelude::*;
 
-use crate::nasty;
+use crate::edge_cases;
 
 fn sample(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/formats").join(name)
@@ -156,7 +156,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn written_streams_are_read_back(
-        rows in nasty::rows(30), text: bool, bipartite: bool, width in 0u8..4, with_nodes: bool,
+        rows in edge_cases::rows(30), text: bool, bipartite: bool, width in 0u8..4, with_nodes: bool,
     ) {
         let ids = if text { IdKind::Text } else { IdKind::Integer };
         let stream = full_stream(&rows, ids, bipartite, width, with_nodes);

@@ -5,7 +5,7 @@ use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairToken
 use ctdg::store::Store;
 use proptest::prelude::*;
 
-use crate::nasty;
+use crate::edge_cases;
 
 /// A token from the definition: node, event (none for the root), age.
 type Token = (NodeId, Option<EventId>, f32);
@@ -35,7 +35,7 @@ fn brute_side(stream: &EventStream, root: NodeId, t: f64, length: usize) -> Vec<
     std::iter::once((root, None, 0.0)).chain(history).collect()
 }
 
-/// Intervals of `w` with a root, newest first: among the root's tokens, or in its whole past.
+/// Intervals of `w` with a root, newest first: among the root's tokens, or in its whole history.
 fn brute_intervals(
     stream: &EventStream,
     w: NodeId,
@@ -58,8 +58,8 @@ fn brute_intervals(
 proptest! {
     #[test]
     fn tokens_and_intervals_equal_brute_force(
-        stream in nasty::stream(60),
-        pairs in prop::collection::vec((0u32..9, 0u32..9, nasty::time()), 1..100),
+        stream in edge_cases::stream(60),
+        pairs in prop::collection::vec((0u32..9, 0u32..9, edge_cases::time()), 1..100),
         length in 1usize..9,
         k in 0usize..5,
         full: bool,
@@ -115,12 +115,12 @@ proptest! {
         prop_assert_eq!(tokens.interval_lists(0..0), (&[0_u32][..], &[][..]));
     }
 
-    /// Section 4.2: an interval that says no more than "there" makes MITE the neighbour co-occurrence encoding, which counts
-    /// the tokens of each side that stand for a node, its own root among them.
+    /// Section 4.2: with constant intervals MITE is the neighbor co-occurrence encoding, which counts the tokens of a node on
+    /// each side, root tokens included.
     #[test]
-    fn without_times_intervals_count_co_occurrences(
-        stream in nasty::stream(60),
-        pairs in prop::collection::vec((0u32..9, 0u32..9, nasty::time()), 1..100),
+    fn number_of_intervals_equals_co_occurrence_counts(
+        stream in edge_cases::stream(60),
+        pairs in prop::collection::vec((0u32..9, 0u32..9, edge_cases::time()), 1..100),
         length in 1usize..9,
     ) {
         let store = Store::build(&stream).unwrap();
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn truncation_to_a_long_history_is_no_truncation(stream in nasty::stream(40), src in 0u32..8, dst in 0u32..8, time in nasty::time()) {
+    fn truncated_scope_equals_full_scope_for_long_histories(stream in edge_cases::stream(40), src in 0u32..8, dst in 0u32..8, time in edge_cases::time()) {
         let store = Store::build(&stream).unwrap();
         let query = [PairQuery { src: NodeId(src), dst: NodeId(dst), time }];
         let encode = |scope| {
@@ -158,7 +158,7 @@ proptest! {
 }
 
 #[test]
-fn neighbour_co_occurrence_is_the_papers_example() {
+fn co_occurrence_counts_equal_the_example_of_the_paper() {
     // Section 4.2: histories {a, b, a} and {b, b, a, c} give a [2, 1], b [1, 2], c [0, 1].
     let (u, v) = (0, 1);
     let others = [2, 3, 4];
@@ -173,11 +173,11 @@ fn neighbour_co_occurrence_is_the_papers_example() {
         tokens.counts(tokens.rows()[at] as usize)
     };
     assert_eq!(others.map(counts), [[2, 1], [1, 2], [0, 1]]);
-    assert_eq!(counts(u), [1, 0], "the root stands among its own tokens");
+    assert_eq!(counts(u), [1, 0], "the root token is counted");
 }
 
 #[test]
-fn rounding_times_first_reproduces_dyglibs_grid() {
+fn f32_precision_rounds_times_before_subtracting() {
     // At Unix times an f32 is a multiple of 128 s.
     let stream = EventStream::from_events([(0, 1, 1_085_843_361.0)]).unwrap();
     let store = Store::build(&stream).unwrap();

@@ -8,7 +8,7 @@ use ctdg::random::RandomStream;
 use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use proptest::prelude::*;
 
-use crate::nasty;
+use crate::edge_cases;
 
 type Pair = (NodeId, NodeId);
 
@@ -24,16 +24,16 @@ fn pairs(stream: &EventStream, keep: impl Fn(f64) -> bool) -> BTreeSet<Pair> {
 proptest! {
     #[test]
     fn past_negatives_come_from_the_past_and_not_from_the_batch(
-        stream in nasty::stream(80), size in 1usize..9, inductive: bool, val: bool,
+        stream in edge_cases::stream(80), size in 1usize..9, inductive: bool, val: bool,
     ) {
         let split = SplitRule::of(&stream, SplitMode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
         // Validation has a future that must not be drawn from; test has the longer past.
-        let (pass, learnt) = if val { (Pass::Val, &split.train) } else { (Pass::Test, &split.val) };
+        let (pass, observed_events) = if val { (Pass::Val, &split.train) } else { (Pass::Test, &split.val) };
         let observed = pass.observed(&stream, &split);
         let kind = if inductive { PastKind::Inductive { observed } } else { PastKind::Historical };
         let negatives = PastNegatives::new(&stream, pass.pool(&split), kind, RandomStream::named(0, "past"));
         let everything = pairs(&stream, |_| true);
-        let until = learnt.last().map_or(f64::NEG_INFINITY, |id| stream.times()[id.index()]);
+        let until = observed_events.last().map_or(f64::NEG_INFINITY, |id| stream.times()[id.index()]);
         let seen = if inductive { pairs(&stream, |time| time <= until) } else { BTreeSet::new() };
         for (index, batch) in pass.events(&split).chunks(size).enumerate() {
             let drawn = negatives.draw(batch, index as u64);
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn random_negatives_go_on_from_where_they_stopped(stream in nasty::stream(60), sizes in prop::collection::vec(0usize..30, 1..20)) {
+    fn random_negatives_go_on_from_where_they_stopped(stream in edge_cases::stream(60), sizes in prop::collection::vec(0usize..30, 1..20)) {
         let pool: Vec<EventId> = stream.ids().collect();
         let mut whole = RandomNegatives::new(&stream, &pool, 3);
         let mut ahead = whole.clone();
@@ -82,7 +82,7 @@ proptest! {
     }
 
     #[test]
-    fn candidates_are_never_true_and_mix_past_with_others(stream in nasty::stream(80), k in 0usize..8) {
+    fn candidates_are_never_true_and_mix_past_with_others(stream in edge_cases::stream(80), k in 0usize..8) {
         let split = SplitRule::of(&stream, SplitMode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
         let pool: Vec<EventId> = stream.ids().collect();
         let random = RandomStream::named(0, "candidates");

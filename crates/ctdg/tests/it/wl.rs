@@ -15,8 +15,8 @@ use ctdg::wl::{Comparison, Dwl, Graph, GraphOptions};
 type Event = (u32, u32, f64);
 
 /// The graph of `events`, which need not be in order, on the nodes `0..n_nodes`.
-fn graph(n_nodes: u32, events: &[Event], reading: &GraphOptions) -> Graph {
-    Graph::new(&stream(n_nodes, events), reading).unwrap()
+fn graph(n_nodes: u32, events: &[Event], options: &GraphOptions) -> Graph {
+    Graph::new(&stream(n_nodes, events), options).unwrap()
 }
 
 fn stream(n_nodes: u32, events: &[Event]) -> EventStream {

@@ -1,4 +1,4 @@
-//! A local HTTP server that answers as a test tells it to, and remembers what it was asked.
+//! Local HTTP server with scripted responses; records the requests.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// What a client asked.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) path: String,
@@ -24,7 +24,7 @@ impl Request {
     }
 }
 
-/// What the server answers.
+/// A response.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Answer {
     status: u16,
@@ -39,11 +39,11 @@ enum Ending {
     /// The whole body was sent.
     #[default]
     Whole,
-    /// The same, but only the closed connection tells.
+    /// The same, without a content length.
     Unannounced,
     /// The connection closes after this many bytes of it.
     Cut(usize),
-    /// After this many bytes of it, silence until the client hangs up.
+    /// After this many bytes, nothing until the client disconnects.
     Silence(usize),
 }
 
@@ -52,12 +52,12 @@ impl Answer {
         Self { status, ..Self::default() }
     }
 
-    /// The whole file, to whatever was asked.
+    /// The whole file, for any request.
     pub(super) fn whole(body: &[u8]) -> Self {
         Self { status: 200, body: body.to_vec(), ..Self::default() }
     }
 
-    /// The file with the entity tag `etag`, or the part of it that was asked for, as a good server answers.
+    /// The file with the entity tag `etag`, or the requested range of it.
     pub(super) fn file(body: &[u8], etag: &str, request: &Request) -> Self {
         let same = request.if_range.as_deref().is_none_or(|version| version == etag);
         let answer = match request.from().filter(|_| same) {
@@ -111,7 +111,7 @@ impl Server {
                     if stopping.load(Ordering::SeqCst) {
                         break;
                     }
-                    // A client that hangs up early is part of the game.
+                    // Clients may disconnect early.
                     let _ = serve(&stream.unwrap(), &mut seen, &requests, &answer);
                 }
             })

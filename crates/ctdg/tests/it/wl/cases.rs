@@ -1,11 +1,11 @@
-//! Answers known beforehand, and the corners.
+//! Known verdicts and edge cases.
 
 use ctdg::event::{Columns, EventStream, Features, NodeNames};
 use ctdg::wl::{Cause, Direction, Dwl, Graph, GraphOptions, Initial, Labels, Times, examples};
 
 use super::{compare, graph, nodes, stream};
 
-/// The verdicts as `hopedgn wl examples` and docs/dwl.md print them.
+/// The verdicts as docs/dwl.md shows them.
 const TABLE: &str = "\
 | example         | compared | nodes | 1-DWL  | 2-DWL  | 3-DWL  | 1-WL | 2-FWL  | 3-FWL  | isomorphic |
 | --------------- | -------- | ----- | ------ | ------ | ------ | ---- | ------ | ------ | ---------- |
@@ -23,7 +23,7 @@ const TABLE: &str = "\
 ";
 
 #[test]
-fn verdicts_of_the_examples_are_pinned_and_documented() {
+fn verdicts_of_the_examples_are_fixed_and_documented() {
     let table = examples::table(|_| {}).unwrap().to_string();
     assert_eq!(table, TABLE);
     let documented = include_str!("../../../../../docs/dwl.md");
@@ -32,22 +32,22 @@ fn verdicts_of_the_examples_are_pinned_and_documented() {
 
 #[test]
 fn graphs_without_nodes_or_with_one() {
-    let reading = GraphOptions::default();
-    let [none, one, looped] = [(0, vec![]), (1, vec![]), (1, vec![(0, 0, 1.0)])].map(|(n, e)| graph(n, &e, &reading));
+    let options = GraphOptions::default();
+    let [none, one, looped] = [(0, vec![]), (1, vec![]), (1, vec![(0, 0, 1.0)])].map(|(n, e)| graph(n, &e, &options));
     for k in 1..=4 {
         for same in [&none, &one, &looped] {
             let run = compare(k, same, same);
             assert_eq!((run.graphs.round, run.coloring.is_stable()), (None, true));
         }
         assert_eq!(compare(k, &none, &one).graphs.round, Some(0), "one tuple more");
-        assert_eq!(compare(k, &one, &looped).graphs.round, Some(1), "a self-loop is a meeting");
+        assert_eq!(compare(k, &one, &looped).graphs.round, Some(1), "a self-loop is an interaction");
     }
 }
 
 #[test]
-fn graphs_of_different_size_are_separated_at_once() {
-    let reading = GraphOptions::default();
-    let (a, b) = (graph(3, &[(0, 1, 1.0)], &reading), graph(4, &[(0, 1, 1.0)], &reading));
+fn graphs_of_different_size_are_separated_in_round_0() {
+    let options = GraphOptions::default();
+    let (a, b) = (graph(3, &[(0, 1, 1.0)], &options), graph(4, &[(0, 1, 1.0)], &options));
     for k in 1..=4 {
         let run = compare(k, &a, &b);
         assert_eq!(run.graphs.round, Some(0));
@@ -60,8 +60,8 @@ fn graphs_of_different_size_are_separated_at_once() {
 
 #[test]
 fn repeats_and_equal_times_count() {
-    let reading = GraphOptions::default();
-    let read = |events| graph(2, events, &reading);
+    let options = GraphOptions::default();
+    let read = |events| graph(2, events, &options);
     let (once, twice) = (read(&[(0, 1, 1.0)]), read(&[(0, 1, 1.0), (1, 0, 1.0)]));
     let later = read(&[(0, 1, 2.0)]);
     for k in 1..=3 {
@@ -70,25 +70,25 @@ fn repeats_and_equal_times_count() {
     }
     let fixed = GraphOptions { times: Times::Dropped, ..GraphOptions::default() };
     let (once, twice) = (graph(2, &[(0, 1, 1.0)], &fixed), graph(2, &[(0, 1, 1.0), (0, 1, 5.0)], &fixed));
-    assert!((1..=3).all(|k| !compare(k, &once, &twice).graphs.separated()), "without times they met, no more");
+    assert!((1..=3).all(|k| !compare(k, &once, &twice).graphs.separated()), "without times both have one edge");
 }
 
 #[test]
-fn disconnected_parts_are_seen_from_two_nodes_on() {
+fn k_2_separates_disconnected_components() {
     // Two paths of two and one lone node, against a path of three nodes and a pair: node degrees differ.
-    let reading = GraphOptions::default();
-    let (a, b) = (graph(5, &[(0, 1, 1.0), (2, 3, 1.0)], &reading), graph(5, &[(0, 1, 1.0), (1, 2, 1.0)], &reading));
+    let options = GraphOptions::default();
+    let (a, b) = (graph(5, &[(0, 1, 1.0), (2, 3, 1.0)], &options), graph(5, &[(0, 1, 1.0), (1, 2, 1.0)], &options));
     assert_eq!(compare(1, &a, &b).graphs.round, Some(1));
-    // Where the first node is in the same part, only the rest of the graph differs: k = 1 does not see it, k = 2 does.
-    let (c, d) = (graph(4, &[(0, 1, 1.0), (2, 3, 2.0)], &reading), graph(4, &[(0, 1, 1.0), (2, 3, 3.0)], &reading));
+    // Seen from a node of an equal component only the rest of the graph differs: k = 2 sees it, k = 1 does not.
+    let (c, d) = (graph(4, &[(0, 1, 1.0), (2, 3, 2.0)], &options), graph(4, &[(0, 1, 1.0), (2, 3, 3.0)], &options));
     let told = |k| Dwl::new(k).unwrap().compare_tuples((&c, &nodes(&[0])), (&d, &nodes(&[0]))).unwrap();
     assert_eq!((told(1).tuples.unwrap().round, told(1).graphs.round), (None, Some(1)));
     assert!(told(2).tuples.unwrap().separated());
 }
 
 #[test]
-fn constant_colours_do_not_know_equal_nodes_and_types_do() {
-    // 0 and 1 met the same node at the same time: twins.
+fn initial_types_distinguish_equal_nodes_and_labels_do_not() {
+    // 0 and 1 interact with the same node at the same time: twins.
     let twins = graph(3, &[(0, 2, 1.0), (1, 2, 1.0)], &GraphOptions::default());
     for k in 2..=4 {
         let constant = Dwl::new(k).unwrap();
@@ -102,10 +102,10 @@ fn constant_colours_do_not_know_equal_nodes_and_types_do() {
 }
 
 #[test]
-fn a_node_that_met_itself_looks_to_one_node_like_one_that_met_its_like() {
-    let reading = GraphOptions::default();
+fn k_1_does_not_distinguish_self_loops_from_equivalent_neighbors() {
+    let options = GraphOptions::default();
     let (each_other, themselves) =
-        (graph(2, &[(0, 1, 1.0)], &reading), graph(2, &[(0, 0, 1.0), (1, 1, 1.0)], &reading));
+        (graph(2, &[(0, 1, 1.0)], &options), graph(2, &[(0, 0, 1.0), (1, 1, 1.0)], &options));
     let rounds = |test: Dwl| test.compare(&each_other, &themselves).unwrap().graphs.round;
     assert_eq!(rounds(Dwl::new(1).unwrap()), None, "the definition as written");
     assert_eq!(rounds(Dwl { initial: Initial::Types, ..Dwl::new(1).unwrap() }), Some(0));
@@ -114,7 +114,7 @@ fn a_node_that_met_itself_looks_to_one_node_like_one_that_met_its_like() {
 
 #[test]
 fn direction_matters_only_when_asked_for() {
-    // A ring that turns one way, and one with an event turned back.
+    // A directed ring, and one with an event reversed.
     let (a, b) = ([(0, 1, 1.0), (1, 2, 1.0), (2, 0, 1.0)], [(0, 1, 1.0), (1, 2, 1.0), (0, 2, 1.0)]);
     let read = |events, direction| graph(3, events, &GraphOptions { direction, ..GraphOptions::default() });
     let separated = |direction| compare(1, &read(&a, direction), &read(&b, direction)).graphs.round;
@@ -134,13 +134,13 @@ fn labels_given_or_from_features_split_the_first_round() {
         assert_eq!(compare(k, &given(&[0, 0, 1, 1]), &given(&[1, 1, 0, 0])).graphs.round, None);
         assert_eq!(compare(k, &given(&[0, 0, 1, 1]), &given(&[0, 0, 0, 1])).graphs.round, Some(0));
         let crossed = compare(k, &given(&[0, 0, 1, 1]), &given(&[0, 1, 0, 1])).graphs.round;
-        assert_eq!(crossed, Some(1), "as many of each, but they met others");
+        assert_eq!(crossed, Some(1), "same label counts, other neighbors");
     }
     let featured = |rows: [f32; 4]| {
         let columns = stream(4, &events).into_columns();
         let columns = Columns { node_features: Some(Features::new(1, rows.to_vec()).unwrap()), ..columns };
-        let reading = GraphOptions { labels: Labels::Features, ..GraphOptions::default() };
-        Graph::new(&EventStream::new(columns).unwrap(), &reading).unwrap()
+        let options = GraphOptions { labels: Labels::Features, ..GraphOptions::default() };
+        Graph::new(&EventStream::new(columns).unwrap(), &options).unwrap()
     };
     assert_eq!(compare(1, &featured([0.5, 0.5, 2.0, 2.0]), &featured([2.0, 2.0, 0.5, 0.5])).graphs.round, None);
     assert_eq!(compare(1, &featured([0.5, 0.5, 2.0, 2.0]), &featured([0.5, 0.5, 3.0, 3.0])).graphs.round, Some(0));
@@ -148,15 +148,15 @@ fn labels_given_or_from_features_split_the_first_round() {
 }
 
 #[test]
-fn before_the_first_event_all_graphs_of_one_size_are_alike() {
-    let reading = GraphOptions { until: Some(1.0), ..GraphOptions::default() };
-    let (a, b) = (graph(3, &[(0, 1, 1.0)], &reading), graph(3, &[(0, 1, 1.0), (1, 2, 2.0)], &reading));
+fn graphs_of_one_size_are_equal_before_the_first_event() {
+    let options = GraphOptions { until: Some(1.0), ..GraphOptions::default() };
+    let (a, b) = (graph(3, &[(0, 1, 1.0)], &options), graph(3, &[(0, 1, 1.0), (1, 2, 2.0)], &options));
     assert_eq!((a.n_events(), b.n_events()), (0, 0));
     assert!((1..=4).all(|k| !compare(k, &a, &b).graphs.separated()));
 }
 
 #[test]
-fn the_witness_of_figure_1_names_the_common_neighbour() {
+fn witness_of_figure_1_names_the_common_neighbor() {
     let example = examples::all().unwrap().swap_remove(0);
     let graph = Graph::new(&example.a, &GraphOptions { until: example.until, ..GraphOptions::default() }).unwrap();
     let [s, t] = example.tuples.unwrap();
@@ -171,7 +171,7 @@ fn the_witness_of_figure_1_names_the_common_neighbour() {
 }
 
 #[test]
-fn the_witness_of_graphs_counts_classes_and_shows_two_tuples_that_were_alike() {
+fn witness_of_graphs_counts_classes_and_contrasts_two_tuples() {
     let example = examples::all().unwrap().into_iter().find(|example| example.name == "triangles").unwrap();
     let read = |stream| Graph::new(stream, &GraphOptions::default()).unwrap();
     let witness = compare(2, &read(&example.a), &read(&example.b)).graphs.witness.unwrap();
@@ -184,7 +184,7 @@ fn the_witness_of_graphs_counts_classes_and_shows_two_tuples_that_were_alike() {
 }
 
 #[test]
-fn rounds_can_be_limited() {
+fn max_rounds_limits_the_run() {
     let path: Vec<(u32, u32, f64)> = (0..9).map(|node| (node, node + 1, 1.0)).collect();
     let graph = graph(10, &path, &GraphOptions::default());
     let limited = |max_rounds| {
@@ -198,7 +198,7 @@ fn rounds_can_be_limited() {
 }
 
 #[test]
-fn impossible_questions_are_refused_with_the_way_out() {
+fn invalid_runs_are_refused_with_a_remedy() {
     for k in [0, 5, usize::MAX] {
         assert!(Dwl::new(k).unwrap_err().to_string().contains("expected 1, 2, 3 or 4"));
     }

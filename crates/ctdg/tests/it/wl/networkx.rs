@@ -32,7 +32,7 @@ fn read(entry: &Entry, times: Times) -> Graph {
 }
 
 #[test]
-fn partitions_and_verdicts_equal_those_of_networkx() {
+fn partitions_and_verdicts_equal_networkx() {
     let text = include_str!("../../../../../fixtures/wl/networkx.json");
     let Fixture { graphs, pairs } = serde_json::from_str(text).unwrap();
     assert_eq!((graphs.len(), pairs.len()), (60, 59));
