@@ -48,7 +48,7 @@ pub trait Heuristic {
 }
 
 /// All five, for one pass over `stream`. `base` are the events known before the pass
-/// ([`Pass::base`](crate::negative::Pass::base)); `store` is built over all of `stream`.
+/// (`negative::Pass::base`); `store` is built over all of `stream`.
 pub fn all<'s>(
     stream: &'s EventStream,
     store: &'s Store,

@@ -6,7 +6,7 @@
 //!
 //! # Complexity
 //! With `n` nodes: time `O(n^(k+1))` per round, memory `O(n^k)`, about 80 bytes per tuple (1-DWL: time and memory linear in
-//! the number of node pairs with events). [`Dwl::estimate`] tells before a run; [`Dwl::max_memory`] bounds it.
+//! the number of node pairs with events). [`Dwl::estimate`] predicts both; [`Dwl::max_memory`] limits the memory.
 //!
 //! | to | use |
 //! |---|---|

@@ -31,7 +31,7 @@ pub(crate) fn read(path: &Path, options: &ReadOptions, progress: OnProgress<'_>)
     sidecar::with_node_features(path, stream)
 }
 
-/// Reads a Parquet file that lies in memory.
+/// Reads a Parquet file in memory.
 pub(crate) fn read_bytes(bytes: Bytes, options: &ReadOptions, progress: OnProgress<'_>) -> Result<EventStream> {
     // The decoder can panic on damaged files; report that as damage.
     catch_quietly(|| read_groups(bytes, options, progress)).unwrap_or_else(|| Err(corrupt("the decoder gave up")))

@@ -11,7 +11,7 @@ pub enum Problem {
     Io {
         /// What was attempted, e.g. `open`.
         action: &'static str,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A file without a single event.

@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn types_include_equal_nodes_and_sequences() {
-        // (0,0) (0,1) (0,2) / (1,0) (1,1) (1,2) / (2,0) (2,1) (2,2): diagonal, met, self-loop on either side.
+        // (0,0) (0,1) (0,2) / (1,0) (1,1) (1,2) / (2,0) (2,1) (2,2): diagonal, edge, self-loop on either side.
         assert_eq!(classes(2, Initial::Types, Labels::Constant), [0, 1, 2, 1, 0, 2, 3, 3, 4]);
         assert_eq!(classes(1, Initial::Types, Labels::Constant), [0, 0, 1]);
     }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use ctdg::fetch::{Counts, Fetched, Format, IfPresent, Options, Progress, Route, Source, Unpacked, fetch};
 use ctdg::{Error, Problem, Result};
-use server::{Answer, Server};
+use server::{Response, Server};
 use tempfile::TempDir;
 
 const COUNTS: Counts = Counts { nodes: 3, events: 2 };
@@ -109,7 +109,7 @@ fn is_status(error: &Error, expected: u16) -> bool {
 fn plain_file_is_fetched_completely() {
     let content = bytes(300_000);
     let served = content.clone();
-    let server = Server::start(move |request| Answer::file(&served, VERSION, request));
+    let server = Server::start(move |request| Response::file(&served, VERSION, request));
     let target = Target::new();
     let mut stages = Vec::new();
     let convert = |unpacked: &Unpacked, to: &Path| {
@@ -131,7 +131,7 @@ fn plain_file_is_fetched_completely() {
 
 #[test]
 fn file_without_content_length_is_fetched_completely() {
-    let server = Server::start(|_| Answer::whole(b"here").unannounced());
+    let server = Server::start(|_| Response::whole(b"here").unannounced());
     let mut target = Target::new();
     target.fetch(&plain(&server)).unwrap();
     target.assert_holds(b"here");
@@ -139,7 +139,7 @@ fn file_without_content_length_is_fetched_completely() {
 
 #[test]
 fn present_data_set_is_kept_without_a_request() {
-    let server = Server::start(|_| Answer::status(404));
+    let server = Server::start(|_| Response::status(404));
     let mut target = Target::new();
     fs::write(target.path("toy.ctdg"), "before").unwrap();
     let fetched = target.fetch(&plain(&server)).unwrap();
@@ -150,7 +150,7 @@ fn present_data_set_is_kept_without_a_request() {
 
 #[test]
 fn present_data_set_is_replaced_on_demand() {
-    let server = Server::start(|_| Answer::whole(b"after"));
+    let server = Server::start(|_| Response::whole(b"after"));
     let mut target = Target::new();
     fs::write(target.path("toy.ctdg"), "before").unwrap();
     let again = Options { present: IfPresent::Replace, ..options() };
@@ -160,7 +160,7 @@ fn present_data_set_is_replaced_on_demand() {
 
 #[test]
 fn status_404_is_an_error_and_is_not_retried() {
-    let server = Server::start(|_| Answer::status(404));
+    let server = Server::start(|_| Response::status(404));
     let mut target = Target::new();
     let error = target.fetch(&plain(&server)).unwrap_err();
     assert!(is_status(&error, 404), "{error}");
@@ -172,15 +172,15 @@ fn status_404_is_an_error_and_is_not_retried() {
 #[test]
 fn transient_server_errors_are_retried() {
     let server = Server::start(|request| match request.nth {
-        0 => Answer::status(500),
-        1 => Answer::status(429).header("Retry-After", "0"),
-        _ => Answer::whole(b"here"),
+        0 => Response::status(500),
+        1 => Response::status(429).header("Retry-After", "0"),
+        _ => Response::whole(b"here"),
     });
     let mut target = Target::new();
     target.fetch(&plain(&server)).unwrap();
     target.assert_holds(b"here");
 
-    let down = Server::start(|_| Answer::status(503));
+    let down = Server::start(|_| Response::status(503));
     let error = Target::new().fetch(&plain(&down)).unwrap_err();
     assert!(is_status(&error, 503), "{error}");
     assert_eq!(down.requests().len(), 3);
@@ -200,7 +200,7 @@ fn unreachable_address_is_named_in_the_error() {
 
 #[test]
 fn https_address_without_tls_is_an_error() {
-    let server = Server::start(|_| Answer::whole(b"here"));
+    let server = Server::start(|_| Response::whole(b"here"));
     let url = server.url("/toy.csv").replace("http://", "https://");
     let error = Target::new().fetch(&source(&[(url.clone(), "format = \"jodie\"")])).unwrap_err();
     assert!(matches!(error.problem(), Problem::Unreachable { .. }), "{error}");
@@ -210,8 +210,8 @@ fn https_address_without_tls_is_an_error() {
 #[test]
 fn second_mirror_is_used_when_the_first_fails() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/second/toy.csv" => Answer::whole(b"second"),
-        _ => Answer::status(404),
+        "/second/toy.csv" => Response::whole(b"second"),
+        _ => Response::status(404),
     });
     let mirrors = |second: &str| {
         source(&[(server.url("/toy.csv"), "format = \"jodie\""), (server.url(second), "format = \"konect\"")])
@@ -230,7 +230,7 @@ fn second_mirror_is_used_when_the_first_fails() {
 #[test]
 fn download_beyond_its_size_limit_is_stopped() {
     let server = Server::start(|request| {
-        let answer = Answer::whole(&vec![0; (1 << 20) + 1]);
+        let answer = Response::whole(&vec![0; (1 << 20) + 1]);
         if request.nth == 0 { answer } else { answer.unannounced() }
     });
     let mut target = Target::new();
@@ -243,7 +243,7 @@ fn download_beyond_its_size_limit_is_stopped() {
 
 #[test]
 fn counts_other_than_published_are_refused() {
-    let server = Server::start(|_| Answer::whole(b"here"));
+    let server = Server::start(|_| Response::whole(b"here"));
     let mut target = Target::new();
     let short = |unpacked: &Unpacked, to: &Path| join(unpacked, to).map(|counts| Counts { events: 1, ..counts });
     let error = target.fetch_with(&plain(&server), &options(), &short).unwrap_err();
@@ -253,7 +253,7 @@ fn counts_other_than_published_are_refused() {
 
 #[test]
 fn local_failure_keeps_the_download() {
-    let server = Server::start(|_| Answer::whole(b"here"));
+    let server = Server::start(|_| Response::whole(b"here"));
     let mut target = Target::new();
     let full = |_: &Unpacked, to: &Path| Err(Error::io(to, "write", std::io::ErrorKind::StorageFull.into()));
     let error = target.fetch_with(&plain(&server), &options(), &full).unwrap_err();
@@ -267,7 +267,7 @@ fn local_failure_keeps_the_download() {
 
 #[test]
 fn concurrent_fetch_of_the_same_set_is_refused() {
-    let server = Server::start(|_| Answer::whole(b"here"));
+    let server = Server::start(|_| Response::whole(b"here"));
     let source = plain(&server);
     let mut target = Target::new();
     let folder = target.folder.path().to_path_buf();
@@ -282,7 +282,7 @@ fn concurrent_fetch_of_the_same_set_is_refused() {
 
 #[test]
 fn leftovers_of_a_killed_fetch_are_removed() {
-    let server = Server::start(|_| Answer::whole(b"here"));
+    let server = Server::start(|_| Response::whole(b"here"));
     let mut target = Target::new();
     fs::create_dir_all(target.path(".toy.tmp/raw")).unwrap();
     fs::write(target.path(".toy.tmp/raw/half.csv"), "half").unwrap();

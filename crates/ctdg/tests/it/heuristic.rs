@@ -156,7 +156,7 @@ fn pair_without_history_scores_one() {
     for (src, dst, time) in [(0, 1, 1.0), (6, 7, 9.0), (0, 7, 9.0), (900, 901, 9.0)] {
         assert_eq!(score(src, dst, time).to_bits(), 1_f32.to_bits());
     }
-    assert!(score(0, 1, 3.0) > score(3, 1, 3.0), "they met");
+    assert!(score(0, 1, 3.0) > score(3, 1, 3.0), "they interacted");
     assert!(score(6, 1, 3.0) > score(6, 7, 3.0), "busy");
 }
 

@@ -111,7 +111,7 @@ proptest! {
 
 #[test]
 fn historical_draws_are_uniform_over_distinct_pairs() {
-    // Pair (0, 1) met fifty times, the nine others once: all ten are equally likely.
+    // Pair (0, 1) has fifty events, the nine others once: all ten are equally likely.
     let early = std::iter::repeat_n((0, 1), 50).chain((2..11).map(|dst| (0, dst)));
     let rows = (0..).zip(early).map(|(t, (src, dst))| (src, dst, f64::from(t))).chain([(11, 12, 100.0)]);
     let stream = EventStream::from_events(rows).unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ctdg::Problem;
 use ctdg::fetch::Options;
 
-use super::server::{Answer, Request, Server};
+use super::server::{Request, Response, Server};
 use super::{Target, VERSION, bytes, join, options, plain};
 
 #[test]
@@ -14,7 +14,7 @@ fn interrupted_transfer_resumes_in_the_same_call() {
     let content = bytes(1000);
     let served = content.clone();
     let server = Server::start(move |request| {
-        let answer = Answer::file(&served, VERSION, request);
+        let answer = Response::file(&served, VERSION, request);
         if request.nth == 0 { answer.cut_after(400) } else { answer }
     });
     let mut target = Target::new();
@@ -32,9 +32,9 @@ fn interrupted_transfer_resumes_in_a_later_call() {
     let content = bytes(1000);
     let served = content.clone();
     let server = Server::start(move |request| match request.nth {
-        0 => Answer::file(&served, VERSION, request).cut_after(400),
-        1..4 => Answer::file(&served, VERSION, request).cut_after(0),
-        _ => Answer::file(&served, VERSION, request),
+        0 => Response::file(&served, VERSION, request).cut_after(400),
+        1..4 => Response::file(&served, VERSION, request).cut_after(0),
+        _ => Response::file(&served, VERSION, request),
     });
     let mut target = Target::new();
     let error = target.fetch(&plain(&server)).unwrap_err();
@@ -53,7 +53,7 @@ fn stalled_transfer_times_out_and_resumes() {
     let content = bytes(1000);
     let served = content.clone();
     let server = Server::start(move |request| {
-        let answer = Answer::file(&served, VERSION, request);
+        let answer = Response::file(&served, VERSION, request);
         if request.nth == 0 { answer.silent_after(700) } else { answer }
     });
     let mut target = Target::new();
@@ -68,7 +68,7 @@ fn server_without_ranges_restarts_the_download() {
     let content = bytes(1000);
     let served = content.clone();
     let server = Server::start(move |request| {
-        let answer = Answer::whole(&served).header("ETag", VERSION);
+        let answer = Response::whole(&served).header("ETag", VERSION);
         if request.nth == 0 { answer.cut_after(400) } else { answer }
     });
     let mut target = Target::new();
@@ -82,7 +82,7 @@ fn unknown_version_is_not_resumed() {
     let content = bytes(1000);
     let served = content.clone();
     let server = Server::start(move |request| {
-        let answer = Answer::whole(&served).header("ETag", "W/\"weak\"");
+        let answer = Response::whole(&served).header("ETag", "W/\"weak\"");
         if request.nth == 0 { answer.cut_after(400) } else { answer }
     });
     let mut target = Target::new();
@@ -91,17 +91,17 @@ fn unknown_version_is_not_resumed() {
     target.assert_holds(&content);
 }
 
-/// Leaves 400 bytes of one version in the folder, then fetches from a server that answers the next request with
+/// Leaves 400 bytes of one version in the folder, then fetches from a server that responds to the next request with
 /// `stale` and has `content` otherwise.
 fn after_a_stale_partial_file(
     content: &[u8],
-    stale: impl Fn(&Request) -> Answer + Send + 'static,
+    stale: impl Fn(&Request) -> Response + Send + 'static,
 ) -> (Target, Vec<Request>) {
     let (old, new) = (vec![b'x'; 1000], content.to_vec());
     let server = Server::start(move |request| match request.nth {
-        0 => Answer::file(&old, VERSION, request).cut_after(400),
+        0 => Response::file(&old, VERSION, request).cut_after(400),
         1 => stale(request),
-        _ => Answer::file(&new, "\"v2\"", request),
+        _ => Response::file(&new, "\"v2\"", request),
     });
     let mut target = Target::new();
     target.fetch(&plain(&server)).unwrap();
@@ -113,7 +113,7 @@ fn changed_file_restarts_the_download() {
     let content = bytes(900);
     let served = content.clone();
     let (target, requests) =
-        after_a_stale_partial_file(&content, move |request| Answer::file(&served, "\"v2\"", request));
+        after_a_stale_partial_file(&content, move |request| Response::file(&served, "\"v2\"", request));
     assert_eq!(requests.len(), 2);
     target.assert_holds(&content);
 }
@@ -123,8 +123,8 @@ fn versions_are_never_mixed() {
     let content = bytes(900);
     let served = content.clone();
     let (target, requests) = after_a_stale_partial_file(&content, move |request| {
-        let careless = Request { if_range: None, ..request.clone() };
-        Answer::file(&served, "\"v2\"", &careless)
+        let without_if_range = Request { if_range: None, ..request.clone() };
+        Response::file(&served, "\"v2\"", &without_if_range)
     });
     assert_eq!(requests[2].range, None);
     target.assert_holds(&content);
@@ -134,7 +134,7 @@ fn versions_are_never_mixed() {
 fn partial_file_longer_than_the_file_is_dropped() {
     let content = bytes(300);
     let (target, requests) =
-        after_a_stale_partial_file(&content, |_| Answer::status(416).header("Content-Range", "bytes */300"));
+        after_a_stale_partial_file(&content, |_| Response::status(416).header("Content-Range", "bytes */300"));
     assert_eq!(requests[2].range, None);
     target.assert_holds(&content);
 }
@@ -142,7 +142,7 @@ fn partial_file_longer_than_the_file_is_dropped() {
 #[test]
 fn complete_partial_file_is_not_downloaded_again() {
     let content = bytes(400);
-    let server = Server::start(|_| Answer::status(416).header("Content-Range", "bytes */400"));
+    let server = Server::start(|_| Response::status(416).header("Content-Range", "bytes */400"));
     let mut target = Target::new();
     fs::write(target.path("toy.toy.csv.part"), &content).unwrap();
     let info =
@@ -157,7 +157,7 @@ fn complete_partial_file_is_not_downloaded_again() {
 fn partial_file_with_damaged_description_is_dropped() {
     let content = bytes(400);
     let served = content.clone();
-    let server = Server::start(move |request| Answer::file(&served, VERSION, request));
+    let server = Server::start(move |request| Response::file(&served, VERSION, request));
     let mut target = Target::new();
     fs::write(target.path("toy.toy.csv.part"), "xxxx").unwrap();
     fs::write(target.path("toy.toy.csv.part.json"), "{").unwrap();
@@ -170,9 +170,9 @@ fn redirects_are_followed_with_the_range() {
     let content = bytes(1000);
     let served = content.clone();
     let server = Server::start(move |request| match (request.path.as_str(), request.nth) {
-        ("/toy.csv", _) => Answer::status(302).header("Location", "/elsewhere"),
-        (_, 0) => Answer::file(&served, VERSION, request).cut_after(400),
-        _ => Answer::file(&served, VERSION, request),
+        ("/toy.csv", _) => Response::status(302).header("Location", "/elsewhere"),
+        (_, 0) => Response::file(&served, VERSION, request).cut_after(400),
+        _ => Response::file(&served, VERSION, request),
     });
     let mut target = Target::new();
     target.fetch(&plain(&server)).unwrap();

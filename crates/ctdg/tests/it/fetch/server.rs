@@ -26,7 +26,7 @@ impl Request {
 
 /// A response.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Answer {
+pub(super) struct Response {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
@@ -47,7 +47,7 @@ enum Ending {
     Silence(usize),
 }
 
-impl Answer {
+impl Response {
     pub(super) fn status(status: u16) -> Self {
         Self { status, ..Self::default() }
     }
@@ -98,7 +98,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(answer: impl Fn(&Request) -> Answer + Send + 'static) -> Self {
+    pub(super) fn start(answer: impl Fn(&Request) -> Response + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -144,7 +144,7 @@ fn serve(
     mut stream: &TcpStream,
     seen: &mut HashMap<String, usize>,
     requests: &Mutex<Vec<Request>>,
-    answer: &impl Fn(&Request) -> Answer,
+    answer: &impl Fn(&Request) -> Response,
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next().unwrap_or_else(|| Ok(String::new()))?;
@@ -160,7 +160,7 @@ fn serve(
     *nth += 1;
     requests.lock().unwrap().push(request.clone());
 
-    let Answer { status, headers, body, ending } = answer(&request);
+    let Response { status, headers, body, ending } = answer(&request);
     write!(stream, "HTTP/1.1 {status} X\r\nConnection: close\r\n")?;
     if !matches!(ending, Ending::Unannounced) {
         write!(stream, "Content-Length: {}\r\n", body.len())?;

@@ -192,7 +192,7 @@ fn max_rounds_limits_the_run() {
         let coloring = test.color(&graph).unwrap();
         (coloring.rounds(), coloring.is_stable(), coloring.n_classes())
     };
-    assert_eq!(limited(None), (4, true, 5), "ends and middle are told apart by their distance");
+    assert_eq!(limited(None), (4, true, 5), "nodes are separated by their distance to the ends");
     assert_eq!(limited(Some(2)), (2, false, 3));
     assert_eq!(limited(Some(0)), (0, false, 1));
 }

@@ -93,9 +93,13 @@ fn tuples_separated_by_k_are_separated_by_k_plus_one() {
         let length = 1 + draw.below(3);
         let mut tuple = |n| (0..length).map(|_| draw.below(n)).collect::<Vec<u32>>();
         let (s, t) = (nodes(&tuple(pair.n_nodes[0])), nodes(&tuple(pair.n_nodes[1])));
-        let told = |k| Dwl::new(k).unwrap().compare_tuples((&a, &s), (&b, &t)).unwrap().tuples.unwrap().separated();
-        let told: Vec<bool> = (1..=3).map(told).collect();
-        assert!(told.windows(2).all(|both| both[0] <= both[1]), "{told:?} {s:?} {t:?} {pair:?}");
+        let separated_tuples =
+            |k| Dwl::new(k).unwrap().compare_tuples((&a, &s), (&b, &t)).unwrap().tuples.unwrap().separated();
+        let separated_tuples: Vec<bool> = (1..=3).map(separated_tuples).collect();
+        assert!(
+            separated_tuples.windows(2).all(|both| both[0] <= both[1]),
+            "{separated_tuples:?} {s:?} {t:?} {pair:?}"
+        );
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn renamed(events: &[Event], names: &[u32]) -> Vec<Event> {
     events.iter().map(|&(u, v, t)| (names[u as usize], names[v as usize], t)).collect()
 }
 
-/// A renamed copy, events in another order, some of them the other way round when `flip`.
+/// A renamed copy, events in another order, some of them reversed if `flip`.
 pub(super) fn copy(draw: &mut Draw, n_nodes: u32, events: &[Event], flip: bool) -> (Vec<Event>, Vec<u32>) {
     let names = draw.permutation(n_nodes);
     let mut copy = renamed(events, &names);
