@@ -1,12 +1,12 @@
-//! Numbers the distinct nodes of one pair.
+//! Hash table from the distinct nodes of one pair to row numbers.
 
 use crate::event::NodeId;
 
-/// A hash table for a few nodes, emptied in constant time and small enough to stay in the nearest cache.
+/// Small open-addressing table, cleared in constant time by a generation counter.
 #[derive(Debug)]
 pub(crate) struct RowTable {
     slots: Vec<Slot>,
-    /// Slots of another generation are empty.
+    /// Slots with another generation are empty.
     generation: u32,
     nodes: Vec<NodeId>,
     cursors: Vec<[u32; 2]>,
@@ -40,7 +40,7 @@ impl RowTable {
         &self.nodes
     }
 
-    /// An empty list, for places and where they end, that keeps its memory between pairs.
+    /// Empty scratch list of `[next, end]` cursors; keeps its allocation between pairs.
     pub(crate) fn cursors(&mut self) -> &mut Vec<[u32; 2]> {
         self.cursors.clear();
         &mut self.cursors
@@ -63,14 +63,14 @@ impl RowTable {
         let row = u32::try_from(self.nodes.len()).expect("no more rows than tokens of a pair");
         self.slots[at] = Slot { generation: self.generation, node: node.0, row };
         self.nodes.push(node);
-        // At most half full, so that searches stay short.
+        // At most half full, to keep probe sequences short.
         if 2 * self.nodes.len() > self.slots.len() {
             self.grow();
         }
         row
     }
 
-    /// Where `node` is, or the empty slot where it belongs.
+    /// The slot of `node`, or the empty slot where it belongs.
     #[inline]
     fn find(&self, node: NodeId) -> usize {
         let mask = self.slots.len() - 1;

@@ -1,29 +1,29 @@
-//! The one place where a part of a node's past is drawn.
+//! Samples from the history of one node; used by all samplers and encoders.
 
 use super::Sampling;
 use crate::event::{EventId, NodeId};
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::store::{History, Store};
 
-/// Draws from the past of one node at a time; shared by all threads.
+/// Samples from the history of one node at a time; shared by all threads.
 #[derive(Debug)]
-pub(crate) struct Draws<'s> {
+pub(crate) struct HistorySampler<'s> {
     store: &'s Store,
     sampling: Sampling,
-    /// For [`Sampling::TimeIntervalAware`]: running sums of the weights along each list.
+    /// For [`Sampling::TimeIntervalAware`]: cumulative weights along each adjacency list.
     cumulative: Vec<f64>,
 }
 
-/// Where a draw is laid down; reused, so that drawing takes no memory of its own.
+/// Buffers for a sample; reused to avoid allocation.
 #[derive(Debug, Default)]
-pub(crate) struct Drawn {
-    places: Vec<u32>,
+pub(crate) struct SampleBuffers {
+    indices: Vec<u32>,
     neighbors: Vec<NodeId>,
     events: Vec<EventId>,
     times: Vec<f64>,
 }
 
-impl<'s> Draws<'s> {
+impl<'s> HistorySampler<'s> {
     pub(crate) fn new(store: &'s Store, sampling: Sampling) -> Self {
         let cumulative = match sampling {
             Sampling::TimeIntervalAware { a } => cumulative_weights(store, a),
@@ -36,7 +36,7 @@ impl<'s> Draws<'s> {
         self.store
     }
 
-    /// How many of `n` events are drawn where `k` are wanted.
+    /// Size of a sample of at most `k` from `n` events.
     pub(crate) fn count(&self, n: usize, k: usize) -> usize {
         match self.sampling {
             Sampling::Recent => n.min(k),
@@ -45,50 +45,50 @@ impl<'s> Draws<'s> {
         }
     }
 
-    /// `k` events of `history`, which is what `node` did before some cut; oldest first. The newest ones are not copied;
-    /// only the others ask for randomness.
+    /// `k` events of `history`, a history of `node`; oldest first. [`Sampling::Recent`] copies nothing and never calls
+    /// `random`.
     #[inline]
-    pub(crate) fn draw<'a>(
+    pub(crate) fn sample<'a>(
         &self,
         (node, history): (NodeId, History<'a>),
         k: usize,
-        random: impl FnOnce() -> Stream,
-        drawn: &'a mut Drawn,
+        random: impl FnOnce() -> RandomStream,
+        buffers: &'a mut SampleBuffers,
     ) -> History<'a> {
         if self.sampling == Sampling::Recent || history.is_empty() || k == 0 {
             return history.last(k);
         }
-        self.draw_places(node, history.len(), k, &mut random(), &mut drawn.places);
-        let Drawn { places, neighbors, events, times } = drawn;
+        self.sample_indices(node, history.len(), k, &mut random(), &mut buffers.indices);
+        let SampleBuffers { indices, neighbors, events, times } = buffers;
         neighbors.clear();
-        neighbors.extend(places.iter().map(|&at| history.neighbors[at as usize]));
+        neighbors.extend(indices.iter().map(|&at| history.neighbors[at as usize]));
         events.clear();
-        events.extend(places.iter().map(|&at| history.events[at as usize]));
+        events.extend(indices.iter().map(|&at| history.events[at as usize]));
         times.clear();
-        times.extend(places.iter().map(|&at| history.times[at as usize]));
+        times.extend(indices.iter().map(|&at| history.times[at as usize]));
         History { neighbors, events, times }
     }
 
-    /// Leaves `k` places below `n` in `places`, in ascending order.
-    fn draw_places(&self, node: NodeId, n: usize, k: usize, random: &mut Stream, places: &mut Vec<u32>) {
+    /// Writes `k` sampled indices below `n` to `indices`, in ascending order.
+    fn sample_indices(&self, node: NodeId, n: usize, k: usize, random: &mut RandomStream, indices: &mut Vec<u32>) {
         let start = self.store.list_start(node);
-        places.clear();
-        places.extend((0..k).map(|_| {
+        indices.clear();
+        indices.extend((0..k).map(|_| {
             let at = match self.sampling {
                 Sampling::TimeIntervalAware { .. } => {
                     let sums = &self.cumulative[start..start + n];
                     let target = random.unit() * sums[n - 1];
                     sums.partition_point(|&sum| sum <= target).min(n - 1)
                 }
-                _ => random.position(n),
+                _ => random.index(n),
             };
             u32::try_from(at).expect("lists are shorter than u32::MAX")
         }));
-        places.sort_unstable();
+        indices.sort_unstable();
     }
 }
 
-/// Running sums of `exp(1 / S_i)` along each list; `S_i = 1 + S_{i−1} exp(−a (t_i − t_{i−1}))`.
+/// Cumulative sums of `exp(1 / S_i)` along each list; `S_i = 1 + S_{i−1} exp(−a (t_i − t_{i−1}))`.
 fn cumulative_weights(store: &Store, a: f64) -> Vec<f64> {
     let mut cumulative = Vec::new();
     for times in store.lists_of_times() {

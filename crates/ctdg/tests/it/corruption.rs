@@ -1,4 +1,4 @@
-//! Damaged and made-up files: an error or a stream, never a panic, never more memory than the file deserves.
+//! Damaged and random files give an error or a valid stream, never a panic or unbounded memory.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use ctdg::dataset::{Format, ReadOptions, WriteFormat, read, write};
 use ctdg::event::EventStream;
 use proptest::prelude::*;
 
-/// Reads `bytes` in every way there is.
-fn try_everything(folder: &Path, bytes: &[u8]) {
+/// Reads `bytes` in every format.
+fn read_in_every_format(folder: &Path, bytes: &[u8]) {
     for name in ["x.csv", "x_features.npy"] {
         std::fs::write(folder.join(name), bytes).unwrap();
     }
@@ -22,8 +22,8 @@ fn try_everything(folder: &Path, bytes: &[u8]) {
     }
 }
 
-/// A sound file of each kind, to be damaged.
-fn sound_files() -> Vec<Vec<u8>> {
+/// A valid file of each format, to be damaged.
+fn valid_files() -> Vec<Vec<u8>> {
     let stream = EventStream::from_events((0..40).map(|i| (i % 5, i % 7, f64::from(i)))).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let files = ["a.csv", "b.csv.gz", "c.csv.zst", "d.parquet", "e.ctdg"].map(|name| {
@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn damaged_files_never_panic(which in 0usize..5, damages in prop::collection::vec(damage(), 1..6)) {
         let folder = tempfile::tempdir().unwrap();
-        try_everything(folder.path(), &damaged(sound_files().swap_remove(which), &damages));
+        read_in_every_format(folder.path(), &damaged(valid_files().swap_remove(which), &damages));
     }
 
     #[test]
@@ -88,17 +88,17 @@ proptest! {
     }
 
     #[test]
-    fn made_up_tables_never_panic(
+    fn random_tables_never_panic(
         text in "(src|dst|time|label|feat|u|i|ts|%|#|[0-9]{1,3}|-|nan|1e999|,|,|,|\t| |\n|\n|\"|\r|é){0,60}",
     ) {
         let folder = tempfile::tempdir().unwrap();
-        try_everything(folder.path(), text.as_bytes());
+        read_in_every_format(folder.path(), text.as_bytes());
     }
 }
 
 #[test]
-fn a_row_without_end_is_given_up() {
-    // 40 MiB pack into 40 kB: one line, or many lines in a quote that is never closed.
+fn endless_row_is_refused() {
+    // 40 MiB compressed to 40 kB: one line, or many lines in an unclosed quote.
     for (start, filler) in [("", b'7'), ("src,dst,time\n1,2,3\n\"", b'\n')] {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         std::io::Write::write_all(&mut packed, start.as_bytes()).unwrap();

@@ -1,34 +1,33 @@
-//! A pair's tokens with one of them taken away at a time, to see what each was good for.
+//! Leave-one-out variants of a pair's tokens, for measuring the contribution of each event.
 
-use super::{NO_ROW, PairEncoding, PairTokens, Scope, Side, narrow};
+use super::{MiteScope, NO_ROW, PairEncoderConfig, PairTokens, Side, offset_u32};
 
-/// One pair many times over, each time without one of its tokens.
+/// Variants of one pair, each without one of its event tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeaveOneOut {
-    /// Variant `i` of the pair lacks token `left_out[i]`, a place in [`PairTokens::nodes`] of the original.
+    /// Variant `i` lacks token `left_out[i]`, an index into [`PairTokens::nodes`] of the original.
     pub left_out: Vec<usize>,
     /// The variants.
     pub tokens: PairTokens,
 }
 
 impl PairTokens {
-    /// Every variant of `pair` that lacks one event of one side; the nodes themselves stay. `encoding` is the one the
-    /// tokens were made with.
+    /// All variants of `pair` that lack one event token; the root tokens stay. `config` is that of the encoder.
     ///
-    /// With the token go its interval and its second hop; all else that was drawn stays as it was. Among the tokens ([`Scope::Truncated`]) the next older one moves up where more
-    /// than `K` met; with [`Scope::Full`] the last of `K` slots stays empty, and an event that was drawn twice stays a
-    /// token but is no meeting any more.
+    /// The token's interval and second hop are removed with it; all other samples stay. With [`MiteScope::Truncated`] the
+    /// next older interval moves up if there were more than `K`; with [`MiteScope::Full`] there is one interval less, and
+    /// the other copy of an event that was drawn twice stays a token without an interval.
     ///
     /// # Panics
     /// When there is no such pair.
     #[must_use]
-    pub fn leave_one_out(&self, pair: usize, encoding: PairEncoding) -> LeaveOneOut {
+    pub fn leave_one_out(&self, pair: usize, config: PairEncoderConfig) -> LeaveOneOut {
         let mut out = LeaveOneOut { left_out: Vec::new(), tokens: Self::default() };
         out.tokens.clear();
         for side in [Side::Src, Side::Dst] {
             for token in self.tokens(pair, side).skip(1) {
                 out.left_out.push(token);
-                let variant = Variant { of: self, pair, side, token, encoding };
+                let variant = Variant { of: self, pair, side, token, config };
                 variant.push_to(&mut out.tokens);
             }
         }
@@ -42,13 +41,13 @@ struct Variant<'a> {
     /// The side that lacks a token.
     side: Side,
     token: usize,
-    encoding: PairEncoding,
+    config: PairEncoderConfig,
 }
 
 impl Variant<'_> {
     fn push_to(&self, out: &mut PairTokens) {
         let (first_row, out_row) = (self.of.rows_of_pair(self.pair).start, out.n_rows());
-        let row = |row: u32| narrow(row as usize - first_row + out_row);
+        let row = |row: u32| offset_u32(row as usize - first_row + out_row);
         for side in [Side::Src, Side::Dst] {
             let tokens = self.of.tokens(self.pair, side);
             for at in tokens.clone().filter(|&at| at != self.token) {
@@ -58,7 +57,7 @@ impl Variant<'_> {
             }
             let events = self.of.events(self.pair, side).iter().zip(tokens.start + 1..);
             out.events.extend(events.filter(|(_, at)| *at != self.token).map(|(event, _)| *event));
-            out.sides.push(narrow(out.nodes.len()));
+            out.sides.push(offset_u32(out.nodes.len()));
         }
         for row in self.of.rows_of_pair(self.pair) {
             let mut counts = self.of.counts(row);
@@ -69,12 +68,12 @@ impl Variant<'_> {
                 } else {
                     out.intervals.extend_from_slice(self.of.intervals(row, side));
                 }
-                out.row_starts.push(narrow(out.intervals.len()));
+                out.row_starts.push(offset_u32(out.intervals.len()));
             }
             out.counts.push(counts);
         }
-        out.pair_rows.push(narrow(out.n_rows()));
-        if self.encoding.second.is_some() {
+        out.pair_rows.push(offset_u32(out.n_rows()));
+        if self.config.second.is_some() {
             self.push_second(out_row, out);
         }
     }
@@ -83,35 +82,35 @@ impl Variant<'_> {
     fn push_second(&self, out_row: usize, out: &mut PairTokens) {
         let first_row = self.of.rows_of_pair(self.pair).start;
         for side in [Side::Src, Side::Dst] {
-            let tokens = self.of.tokens(self.pair, side).skip(1).zip(self.of.drawn(self.pair, side));
+            let tokens = self.of.tokens(self.pair, side).skip(1).zip(self.of.event_tokens(self.pair, side));
             for (_, token) in tokens.filter(|(at, _)| *at != self.token) {
                 let second = self.of.second(token);
                 out.second_nodes.extend_from_slice(&self.of.second_nodes[second.clone()]);
                 out.second_ages.extend_from_slice(&self.of.second_ages[second.clone()]);
                 out.second_events.extend_from_slice(&self.of.second_events[second.clone()]);
                 for &row in &self.of.second_rows[second] {
-                    // A row that nobody has is as good as none.
-                    let row = if row == NO_ROW { row } else { narrow(row as usize - first_row + out_row) };
+                    // A row without counts belongs to no remaining token.
+                    let row = if row == NO_ROW { row } else { offset_u32(row as usize - first_row + out_row) };
                     let has_row = row != NO_ROW && out.counts[row as usize] != [0; 2];
                     out.second_rows.push(if has_row { row } else { NO_ROW });
                 }
-                out.second_starts.push(narrow(out.second_nodes.len()));
+                out.second_starts.push(offset_u32(out.second_nodes.len()));
             }
         }
     }
 
     /// The intervals of the token's own node with its own side.
     fn push_intervals_without(&self, row: usize, out: &mut PairTokens) {
-        match self.encoding.scope {
-            Scope::Truncated => {
+        match self.config.scope {
+            MiteScope::Truncated => {
                 let others = self.of.tokens(self.pair, self.side).skip(1).rev();
                 let others = others.filter(|&at| at != self.token && self.of.rows[at] as usize == row);
-                out.intervals.extend(others.take(self.encoding.k).map(|at| self.of.ages[at]));
+                out.intervals.extend(others.take(self.config.k).map(|at| self.of.ages[at]));
             }
-            Scope::Full => {
+            MiteScope::Full => {
                 let all = self.of.intervals(row, self.side);
-                let gone = all.iter().position(|&interval| interval == self.of.ages[self.token]);
-                out.intervals.extend(all.iter().enumerate().filter(|(at, _)| Some(*at) != gone).map(|(_, x)| *x));
+                let removed = all.iter().position(|&interval| interval == self.of.ages[self.token]);
+                out.intervals.extend(all.iter().enumerate().filter(|(at, _)| Some(*at) != removed).map(|(_, x)| *x));
             }
         }
     }
@@ -124,30 +123,30 @@ mod tests {
     use crate::mite::{PairEncoder, PairQuery};
     use crate::store::Store;
 
-    fn encode(stream: &EventStream, events: &[EventId], encoding: PairEncoding) -> PairTokens {
+    fn encode(stream: &EventStream, events: &[EventId], config: PairEncoderConfig) -> PairTokens {
         let store = Store::of_events(stream, events).unwrap();
         let mut tokens = PairTokens::default();
         let query = PairQuery { src: NodeId(0), dst: NodeId(1), time: 10.0 };
-        PairEncoder::new(&store, encoding).encode(&[query], &mut tokens);
+        PairEncoder::new(&store, config).encode(&[query], &mut tokens);
         tokens
     }
 
-    /// An event that touches only one of the two nodes stands in one list: to leave its token out is to forget it.
+    /// An event of only one of the two nodes has one token, so leaving it out equals removing the event.
     #[test]
-    fn a_token_left_out_is_an_event_that_never_was() {
+    fn leaving_out_a_token_equals_removing_its_event() {
         let events = [(0, 2, 1.0), (1, 2, 2.0), (0, 3, 3.0), (0, 2, 4.0), (1, 3, 5.0), (0, 2, 6.0)];
         let stream = EventStream::from_events(events).unwrap();
         let all: Vec<EventId> = stream.ids().collect();
-        for scope in [Scope::Truncated, Scope::Full] {
-            let encoding = PairEncoding { k: 8, scope, ..PairEncoding::default() };
-            let tokens = encode(&stream, &all, encoding);
-            let LeaveOneOut { left_out, tokens: variants } = tokens.leave_one_out(0, encoding);
+        for scope in [MiteScope::Truncated, MiteScope::Full] {
+            let config = PairEncoderConfig { k: 8, scope, ..PairEncoderConfig::default() };
+            let tokens = encode(&stream, &all, config);
+            let LeaveOneOut { left_out, tokens: variants } = tokens.leave_one_out(0, config);
             assert_eq!((left_out.len(), variants.n_pairs()), (6, 6));
             for (variant, &token) in left_out.iter().enumerate() {
                 let side = if tokens.tokens(0, Side::Src).contains(&token) { Side::Src } else { Side::Dst };
                 let event = tokens.events(0, side)[token - tokens.tokens(0, side).start - 1];
                 let fewer: Vec<EventId> = all.iter().copied().filter(|&id| id != event).collect();
-                let expected = encode(&stream, &fewer, encoding);
+                let expected = encode(&stream, &fewer, config);
                 for side in [Side::Src, Side::Dst] {
                     let (got, wanted) = (variants.tokens(variant, side), expected.tokens(0, side));
                     assert_eq!(variants.nodes()[got.clone()], expected.nodes()[wanted.clone()]);
