@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn_tensor::measure::{self, Product};
 use hopedgn_tensor::{AdamConfig, Device, Dropout, Indices, Ragged, Shape, Tape, TrainState, Var, init};
 
@@ -43,7 +43,7 @@ impl StepBench {
         let widths = FeatureWidths { node: some(spec.node_features), edge: some(spec.edge_features) };
         let (model, parameters) = HopeDgn::new(&settings, &common, widths, 0)?;
         let per_chunk = (device.rows_to_learn() / spec.tokens.max(1)).max(1);
-        let mut random = Stream::named(0, "bench");
+        let mut random = RandomStream::named(0, "bench");
         let mut batch = Vec::new();
         for first in (0..spec.pairs).step_by(per_chunk) {
             let pairs = per_chunk.min(spec.pairs - first);
@@ -121,7 +121,7 @@ impl StepBench {
     }
 }
 
-fn dense(pairs: usize, tokens: usize, mite: &MiteSettings, widths: FeatureWidths, random: &mut Stream) -> PairInput {
+fn dense(pairs: usize, tokens: usize, mite: &MiteSettings, widths: FeatureWidths, random: &mut RandomStream) -> PairInput {
     let rows = pairs * tokens;
     let mut tensor = |rows, cols| Arc::new(init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7));
     let slots = mite.slots();

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ctdg::event::EventId;
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn_tensor::{Device, Dropout, Gradients, Mode, Tape, TrainState, Var, Weights};
 use rayon::prelude::*;
@@ -35,7 +35,7 @@ pub struct TrainBatch<'a> {
     /// The events of the positive pairs; a memory is updated with them.
     pub events: &'a [EventId],
     /// Micro-batch `i` seeds its dropout with fork `i`; sampling of neighbours uses the last fork.
-    pub dropout: &'a Stream,
+    pub dropout: &'a RandomStream,
 }
 
 impl TrainBatch<'_> {
@@ -346,7 +346,7 @@ impl Collator<'_> {
             let in_group = first..tokens.n_pairs().min(first + group.max(1));
             let padded_to = is_padded.then(|| longest(tokens, in_group.clone(), patch));
             let of_side = |pair: usize, side: Side| {
-                let drawn = tokens.drawn(pair, side);
+                let drawn = tokens.event_tokens(pair, side);
                 let starts = tokens.second_starts();
                 // A second-hop neighbour costs about an eighth of a first-hop one.
                 let second_hop = if has_second { (starts[drawn.end] - starts[drawn.start]) as usize / 8 } else { 0 };

@@ -8,7 +8,7 @@ use std::time::Instant;
 use ctdg::event::EventId;
 use ctdg::mite::PairQuery;
 use ctdg::negative::{Pass, RandomNegatives};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn_tensor::{AdamConfig, Device, Parameters, TrainState, Weights};
 use serde::{Deserialize, Serialize};
 
@@ -377,7 +377,7 @@ struct DrawnBatch<'a> {
     events: &'a [EventId],
     queries: Vec<PairQuery>,
     targets: Vec<f32>,
-    dropout: Stream,
+    dropout: RandomStream,
     /// Position of the generator of negatives after it.
     negatives: u64,
 }
@@ -415,7 +415,7 @@ impl<'a> TrainBatches<'a> {
                 queries.push(PairQuery { dst, ..queries[at] });
             }
             let targets = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
-            let dropout = Stream::named(self.config.seed, "dropout").fork(self.steps + index as u64);
+            let dropout = RandomStream::named(self.config.seed, "dropout").fork(self.steps + index as u64);
             consume(DrawnBatch { events, queries, targets, dropout, negatives: negatives.position() })?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use ctdg::metric::binary_scores;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn_tensor::{AdamConfig, Device, Dropout, Mode, Tape, TrainState, Var, Weights};
 
 use super::{Batch, Classifier, LabelConfig, Sources};
@@ -86,7 +86,7 @@ impl Training<'_> {
             if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
-            let seed = Stream::named(self.config.seed, "dropout/classifier").fork(self.n_submitted).next_u64();
+            let seed = RandomStream::named(self.config.seed, "dropout/classifier").fork(self.n_submitted).next_u64();
             let dropout = Dropout::new(self.config.dropout, seed, Mode::Train)?;
             let loss = |tape: &mut Tape<'_>, batch: &Batch| -> Result<Var> {
                 let logits = classifier.logits(tape, &batch.nodes, dropout)?;

@@ -30,7 +30,7 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -299,7 +299,7 @@ impl Model for Cawn {
         ModelName::Cawn
     }
 
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         self.settings.past.encoding(&self.settings.mite)
     }
 

@@ -32,7 +32,7 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Activation, Dropout, Indices, ParameterId, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -281,7 +281,7 @@ impl Model for GlobalHopeDgn {
     }
 
     /// The nodes themselves: pairs are looked up in the store.
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         token_encoding(1, SamplingName::Recent, false)
     }
 

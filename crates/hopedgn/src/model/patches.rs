@@ -13,7 +13,7 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Dropout, EncoderForm, Heads, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -80,7 +80,7 @@ impl PatchSettings {
     }
 
     /// The tokens of both nodes, with the intervals of `mite`.
-    pub(super) fn encoding(&self, mite: &MiteSettings) -> PairEncoding {
+    pub(super) fn encoding(&self, mite: &MiteSettings) -> PairEncoderConfig {
         mite.apply(token_encoding(self.length, self.sampling, self.f32_times))
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctdg::event::{Columns, EventId, EventStream, Features, NodeId, NodeNames};
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn::classify::Classifier;
 use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
@@ -160,7 +160,7 @@ fn logits_and_every_gradient_are_those_of_pytorch() {
         let logits = scorer.logits(learner.weights(), case.pairs()).unwrap();
         case.assert_close("logit", &logits, &numbers(&case.written["logits"]), TOLERANCE);
 
-        let dropout = Stream::named(0, "");
+        let dropout = RandomStream::named(0, "");
         let batch = TrainBatch { pairs: case.pairs(), targets: &case.targets, events: &[], dropout: &dropout };
         let (loss, gradients) = scorer.differentiate(&mut learner, &batch, None).unwrap();
         assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < TOLERANCE, "{}", case.name);
@@ -181,7 +181,7 @@ fn memories_and_their_losses_are_those_of_pytorch() {
         let events = |batch: &Value| batch["events"].as_array().unwrap().iter().map(event).collect::<Vec<_>>();
         let all: Vec<EventId> = batches.iter().flat_map(events).collect();
         let mut memory = Memory::new(&Device::cpu(), model.memory().unwrap(), &case.stream, &all).unwrap();
-        let dropout = Stream::named(0, "");
+        let dropout = RandomStream::named(0, "");
         for (index, (batch, expected)) in batches.iter().zip(numbers(&case.written["steps"])).enumerate() {
             let (queries, targets) = asked(batch["queries"].as_array().unwrap());
             let events = events(batch);
@@ -215,7 +215,7 @@ fn ten_losses_are_those_of_pytorch() {
         let store = Store::build(&case.stream).unwrap();
         let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
         let mut learner = TrainState::new(&Device::cpu(), parameters, AdamConfig::default()).unwrap();
-        let dropout = Stream::named(0, "");
+        let dropout = RandomStream::named(0, "");
         let batch = TrainBatch { pairs: case.pairs(), targets: &case.targets, events: &[], dropout: &dropout };
         for (step, expected) in numbers(&case.written["losses"]).into_iter().enumerate() {
             scorer.train_step(&mut learner, &batch, None).unwrap();
