@@ -139,7 +139,7 @@ impl Bench<'_> {
             events: &[],
             dropout: &dropout,
         };
-        scorer.differentiate(&mut state, &batch, None)
+        scorer.loss_and_gradients(&mut state, &batch, None)
     }
 
     /// Finite difference along the gradient: the slope of the loss must be the squared norm of the gradient.
@@ -221,7 +221,7 @@ impl Bench<'_> {
                     scorer.logits_with(state.weights(), &self.task.queries(events), memory, events)?;
                 }
             }
-            let (loss, gradients) = scorer.differentiate(&mut state, &batch, memory.as_mut())?;
+            let (loss, gradients) = scorer.loss_and_gradients(&mut state, &batch, memory.as_mut())?;
             scorer.train_step(&mut state, &batch, memory.as_mut())?;
             Ok((loss, gradients, state.snapshot()?.0))
         };

@@ -102,7 +102,7 @@ fn all_pairs(model: &GlobalHopeDgn, stream: &EventStream) -> GlobalInput {
 
 /// Their embeddings.
 fn embeddings((model, parameters): &(GlobalHopeDgn, Parameters), stream: &EventStream) -> Vec<Vec<f32>> {
-    let mut tape = Tape::frozen(parameters, Threads::Caller);
+    let mut tape = Tape::no_grad(parameters, Threads::Caller);
     let pairs = model.embed(&mut tape, &all_pairs(model, stream), Dropout::NONE).unwrap();
     let width = tape.shape(pairs).cols();
     tape.read(pairs).unwrap().chunks_exact(width).map(<[f32]>::to_vec).collect()

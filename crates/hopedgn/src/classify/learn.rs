@@ -103,7 +103,7 @@ impl Training<'_> {
     /// The sum of the losses of completed steps, waiting for all but the newest `lag`. The epoch started after step `before`.
     fn collect_losses(&mut self, lag: usize, epoch: usize, before: u64) -> Result<f64> {
         let mut sum = 0.0;
-        for step in self.state.results(lag)? {
+        for step in self.state.step_results(lag)? {
             self.n_done += 1;
             if !step.is_finite {
                 let batch = usize::try_from(self.n_done - before).unwrap_or(usize::MAX);

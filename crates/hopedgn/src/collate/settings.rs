@@ -148,7 +148,7 @@ impl MiteSettings {
     /// How the intervals of a node with source and destination become a row.
     #[must_use]
     pub fn slots(&self) -> PadRagged {
-        PadRagged { lists: 2, places: self.k, filler: self.filler, with_flags: self.valid_bit }
+        PadRagged { lists_per_row: 2, max_len: self.k, fill_value: self.filler, with_mask: self.valid_bit }
     }
 
     /// The scaling that the collator applies, where the model reads MITE.

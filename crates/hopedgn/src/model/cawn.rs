@@ -290,7 +290,7 @@ impl Cawn {
         let id_on = tape.gather(id_on, &walks.lone)?; // [L, Dp]
         let end_back = tape.gather(id_back, lone_rows)?; // [L, Dp]
         let lone = tape.concat(&[forward, backward, id_on, end_back])?;
-        Ok(tape.stack(&[walked, lone])?)
+        Ok(tape.concat_rows(&[walked, lone])?)
     }
 }
 

@@ -189,7 +189,7 @@ impl GlobalHopeDgn {
             let mut parts = Vec::new();
             if let Some(nodes) = &input.nodes {
                 let RowChoice { rows, per_token } = nodes.chosen.as_ref().ok_or(Error::MissingInput)?;
-                let table = tape.table(&nodes.table);
+                let table = tape.cached_input(&nodes.table);
                 let x = tape.gather(table, rows)?; // [2·S₀, Dn]
                 parts.push(tape.reshape(x, n_pairs, per_token * nodes.table.cols())?); // [S₀, 2·Dn]
             }

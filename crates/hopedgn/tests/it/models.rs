@@ -248,7 +248,7 @@ impl Toy {
             for Batch { events, queries, targets } in &self.batches[1..end] {
                 let batch = TrainBatch { pairs: PairBatch::new(queries), targets, events, dropout: &dropout };
                 scorer.train_step(&mut learner, &batch, memory.as_mut()).unwrap();
-                sum += learner.results(0).unwrap()[0].loss;
+                sum += learner.step_results(0).unwrap()[0].loss;
             }
             losses.push(sum / (end - 1) as f64);
         }
