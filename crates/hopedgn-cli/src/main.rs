@@ -5,13 +5,15 @@
 mod args;
 mod commands;
 mod output;
+mod plural;
 mod progress;
+mod remedy;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::Cli;
+use crate::commands::Cli;
 use crate::output::{Outcome, Output, is_closed_pipe};
 
 fn main() -> ExitCode {

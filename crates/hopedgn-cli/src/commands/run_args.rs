@@ -6,8 +6,8 @@ use clap::{Args, Parser};
 use hopedgn::config::Config;
 use hopedgn::run::{Manifest, RunFolder};
 
-use crate::args::{Cli, Command};
-use crate::commands::data_args::{Loaded, ReadArgs};
+use crate::commands::{Cli, Command};
+use crate::commands::data_args::{Dataset, ReadArgs};
 use crate::commands::device::DeviceArgs;
 use crate::output::Output;
 
@@ -30,7 +30,7 @@ pub(crate) struct Opened {
     pub(crate) folder: RunFolder,
     pub(crate) config: Config,
     pub(crate) manifest: Manifest,
-    pub(crate) loaded: Loaded,
+    pub(crate) loaded: Dataset,
 }
 
 impl RunArgs {
@@ -48,11 +48,11 @@ pub(crate) fn load(
     data: Option<&str>,
     from: &ReadArgs,
     output: &Output,
-) -> anyhow::Result<Loaded> {
+) -> anyhow::Result<Dataset> {
     let recorded = &manifest.data;
     let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
     let data = data.or(file).unwrap_or(&recorded.name);
-    let typed_then = typed_from(&manifest.command).filter(|_| from.is_as_if_untyped());
+    let typed_then = typed_from(&manifest.command).filter(|_| from.is_default());
     typed_then.as_ref().unwrap_or(from).load(data, output)
 }
 

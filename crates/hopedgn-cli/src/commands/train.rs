@@ -10,7 +10,7 @@ use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
 use hopedgn::task::Task;
 use serde_json::json;
 
-use crate::commands::data_args::{Loaded, ReadArgs};
+use crate::commands::data_args::{Dataset, ReadArgs};
 use crate::commands::device::DeviceArgs;
 use crate::commands::model::ModelArgs;
 use crate::commands::progress::{ProgressCallback, wall_time};
@@ -189,7 +189,7 @@ fn new_folder(config: &Config, manifest: &Manifest) -> Result<RunFolder, Error> 
     }
 }
 
-fn manifest(loaded: &Loaded, task: &Task<'_>) -> Manifest {
+fn manifest(loaded: &Dataset, task: &Task<'_>) -> Manifest {
     let path = Path::new(&loaded.name);
     let file = path.exists().then(|| std::path::absolute(path).ok()).flatten();
     let file = file.filter(|_| loaded.name != ctdg::dataset::COLLEGEMSG);
