@@ -205,12 +205,7 @@ impl ReadArgs {
 
 /// Loads the dataset or file called `data`. A name wins over a file of the same name; `./NAME` is the file. `options` apply to
 /// a file that the user named, not to bundled and fetched datasets.
-pub(crate) fn load(
-    data: &str,
-    options: &ReadOptions,
-    folder: &DataFolder,
-    output: &Output,
-) -> anyhow::Result<Dataset> {
+pub(crate) fn load(data: &str, options: &ReadOptions, folder: &DataFolder, output: &Output) -> anyhow::Result<Dataset> {
     let start = Instant::now();
     let stream = if data == dataset::COLLEGEMSG {
         dataset::collegemsg()?
@@ -267,14 +262,27 @@ mod tests {
     #[test]
     fn options_are_default_without_flags() {
         assert_eq!(options(&[]), ReadOptions::default());
-        assert_eq!(options(&["--data-dir", "elsewhere"]), ReadOptions::default(), "a folder is not a way to read a file");
+        assert_eq!(
+            options(&["--data-dir", "elsewhere"]),
+            ReadOptions::default(),
+            "a folder is not a way to read a file"
+        );
     }
 
     #[test]
     fn every_flag_changes_its_option_and_survives_json() {
         let flags = [
-            "--format=text", "--src=a", "--dst=2", "--time=t", "--label=l", "--features=x,7", "--no-header", "--delimiter=tab",
-            "--ids=text", "--bipartite", "--sort",
+            "--format=text",
+            "--src=a",
+            "--dst=2",
+            "--time=t",
+            "--label=l",
+            "--features=x,7",
+            "--no-header",
+            "--delimiter=tab",
+            "--ids=text",
+            "--bipartite",
+            "--sort",
         ];
         for flag in flags {
             let options = options(&[flag]);

@@ -131,7 +131,11 @@ impl fmt::Display for Text<'_> {
         let Findings { beyond, missed, lost, n_draws, .. } = self.0;
         writeln!(f, "Separated with random weights by at least one of {n_draws} initialisations:\n")?;
         self.table(f, Origin::Random)?;
-        writeln!(f, "\nSeparated after training by at least one of {n_draws} initialisations ({}):\n", expressivity::TRAINING)?;
+        writeln!(
+            f,
+            "\nSeparated after training by at least one of {n_draws} initialisations ({}):\n",
+            expressivity::TRAINING
+        )?;
         self.table(f, Origin::Trained)?;
         Self::list(f, "Separated beyond the bound of Propositions 2 and 4", beyond)?;
         Self::list(f, "Separated by 2-DWL, but not by global HopeDGN (Proposition 5)", missed)?;

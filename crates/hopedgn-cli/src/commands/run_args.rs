@@ -6,9 +6,9 @@ use clap::{Args, Parser};
 use hopedgn::config::Config;
 use hopedgn::run::{Manifest, RunFolder};
 
-use crate::commands::{Cli, Command};
 use crate::commands::data_args::{Dataset, ReadArgs};
 use crate::commands::device::DeviceArgs;
+use crate::commands::{Cli, Command};
 use crate::output::Output;
 
 /// What every command over a trained model takes.

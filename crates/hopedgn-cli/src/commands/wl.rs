@@ -312,7 +312,11 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     if !(number.is_finite() && number >= 0.0) {
         return Err("expected at least 0 bytes".into());
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 0; the cast saturates at 2^64")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at least 0; the cast saturates at 2^64"
+    )]
     let bytes = (number * unit as f64) as u64;
     Ok(bytes)
 }

@@ -197,9 +197,12 @@ impl Display for Report {
             writeln!(f, "  the GPU waited for its next batch in {:.1}% of the time", 100.0 * share)?;
         }
         let memory = self.peak_memory.map_or("?".to_owned(), |bytes| grouped(bytes / 1_000_000));
-        writeln!(f, "  {}, {}, {} timed, peak memory {memory} MB",
+        writeln!(
+            f,
+            "  {}, {}, {} timed, peak memory {memory} MB",
             self.device,
             count(self.threads, "thread"),
-            count(self.repeats, "step"))
+            count(self.repeats, "step")
+        )
     }
 }

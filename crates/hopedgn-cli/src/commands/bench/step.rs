@@ -129,6 +129,13 @@ impl Display for Report {
             self.products_gflops,
             100.0 * self.share_of_products
         )?;
-        writeln!(f, "  {}, {}, {}, best of {}", self.device, self.precision, count(self.threads, "thread"), self.repeats)
+        writeln!(
+            f,
+            "  {}, {}, {}, best of {}",
+            self.device,
+            self.precision,
+            count(self.threads, "thread"),
+            self.repeats
+        )
     }
 }

@@ -140,7 +140,11 @@ fn measure(
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Case { graphs, k, tuples, rounds, best, median, .. } in &self.cases {
-            writeln!(f, "{k}-DWL, {graphs}: {best:.3} s (median {median:.3}), {tuples} tuples, {}", count(*rounds, "round"))?;
+            writeln!(
+                f,
+                "{k}-DWL, {graphs}: {best:.3} s (median {median:.3}), {tuples} tuples, {}",
+                count(*rounds, "round")
+            )?;
         }
         let memory =
             self.peak_memory.map_or_else(|| "unknown".into(), |bytes| ctdg::wl::Bytes(bytes.into()).to_string());

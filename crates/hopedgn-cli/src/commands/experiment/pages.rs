@@ -39,7 +39,9 @@ pub(super) fn pages(args: &Pages, output: &Output) -> anyhow::Result<Outcome> {
     let index = args.into.with_extension("md");
     let with_checks = all.iter().filter(|(_, experiment, _)| experiment.has_expectations());
     let checks: Vec<String> = with_checks
-        .map(|(files, ..)| format!("hopedgn experiment check {}{} --allow-missing", files.arguments(), args.archive.arguments()))
+        .map(|(files, ..)| {
+            format!("hopedgn experiment check {}{} --allow-missing", files.arguments(), args.archive.arguments())
+        })
         .collect();
     ctdg::dataset::write_file(&index, experiment::index(&listed, &command, &checks, &folder_of(&index)))?;
     let n_done = |found: &[Found]| found.iter().filter(|one| one.is_done()).count();

@@ -59,8 +59,7 @@ fn finish(args: &Run, experiment: &Experiment, was_stopped: bool, output: &Outpu
     let found = args.files.find_runs(experiment, &args.archive, Lookup::Display)?;
     output.answer(report::status_text(&found), &report::status_json(&found))?;
     if was_stopped {
-        let arguments =
-            format!("{}{}{}", args.files.arguments(), args.archive.arguments(), args.device.typed());
+        let arguments = format!("{}{}{}", args.files.arguments(), args.archive.arguments(), args.device.typed());
         output.remark(format_args!("stopped; everything is saved. Continue with: hopedgn experiment run {arguments}"));
     }
     let all_done = found.iter().all(Found::is_done);
