@@ -52,14 +52,14 @@ struct DataBenchArgs {
     /// A bundled or fetched dataset, or a file
     #[arg(long, value_name = "D", default_value = ctdg::dataset::COLLEGEMSG)]
     data: String,
-    #[command(flatten)]
-    read: ReadArgs,
     /// Passes over all events; the best and the median are reported
     #[arg(long, default_value_t = 10)]
     repeats: usize,
     /// Events per batch
     #[arg(long, default_value_t = 2000)]
     batch: usize,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 impl DataBenchArgs {

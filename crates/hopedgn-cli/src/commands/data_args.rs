@@ -13,17 +13,9 @@ use ctdg::fetch;
 use crate::output::Output;
 use crate::progress;
 
-/// The dataset of a command as a positional argument.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct DatasetArgs {
-    /// A bundled or fetched dataset (see `hopedgn data list`), or a file
-    #[arg(value_name = "D")]
-    pub(crate) data: String,
-    #[command(flatten)]
-    pub(crate) read: ReadArgs,
-}
-
 /// The folder of fetched datasets, and how a file is read.
+///
+/// Flatten it last: arguments after it would be listed under its help heading.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
@@ -151,12 +143,6 @@ pub(crate) struct Dataset {
     pub(crate) stream: EventStream,
     /// Seconds that reading took.
     pub(crate) seconds: f64,
-}
-
-impl DatasetArgs {
-    pub(crate) fn load(&self, output: &Output) -> anyhow::Result<Dataset> {
-        self.read.load(&self.data, output)
-    }
 }
 
 impl ReadArgs {

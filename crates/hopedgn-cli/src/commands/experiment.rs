@@ -126,7 +126,7 @@ pub(crate) struct Status {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn experiment report experiments/table-1.toml
-  hopedgn experiment report experiments/table-2.toml --results results/models --markdown docs/table-2.md")]
+  hopedgn experiment report experiments/table-2.toml --results results/models")]
 pub(crate) struct Report {
     #[command(flatten)]
     files: Files,

@@ -90,3 +90,21 @@ fn no_arguments_print_help() {
     assert!(stderr.contains("Usage: hopedgn") && stderr.contains("hopedgn train"), "{stderr}");
     assert!(hopedgn(folder.path(), &["--version"]).status.success());
 }
+
+/// Arguments behind a group of flags would be listed under the heading of the group.
+#[test]
+fn flags_stand_under_their_own_heading() {
+    let flags = "format src dst time label features no-header header delimiter ids bipartite sort";
+    let mut wrong = Vec::new();
+    for command in commands() {
+        let help = help(&command, 100);
+        let Some((_, section)) = help.split_once("\nReading a file:\n") else { continue };
+        let (section, _) = section.split_once("\nOptions of every command:\n").expect("the last heading");
+        let name = |line: &str| line.trim().strip_prefix("--")?.split([' ', '[', '=']).next().map(str::to_owned);
+        let listed: Vec<String> = section.lines().filter_map(name).collect();
+        if listed.join(" ") != flags || section.lines().any(|line| line.starts_with("  [") || line.starts_with("  <")) {
+            wrong.push(format!("{command:?}: {listed:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "flatten RunArgs and ReadArgs last:\n{}", wrong.join("\n"));
+}

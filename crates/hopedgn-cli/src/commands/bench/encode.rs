@@ -12,8 +12,6 @@ use crate::output::{Outcome, Output};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn bench encode --data wikipedia.csv.gz --length 256 --threads 2 --json")]
 pub(crate) struct Encode {
-    #[command(flatten)]
-    bench: DataBenchArgs,
     /// Maximal tokens per side
     #[arg(long, default_value_t = 32)]
     length: usize,
@@ -23,6 +21,8 @@ pub(crate) struct Encode {
     /// Take intervals from the whole history instead of the sampled tokens
     #[arg(long)]
     full: bool,
+    #[command(flatten)]
+    bench: DataBenchArgs,
 }
 
 pub(crate) fn run(args: &Encode, output: &Output) -> anyhow::Result<Outcome> {

@@ -13,14 +13,14 @@ use crate::output::{Outcome, Output};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn bench sample --data wikipedia.csv.gz --threads 2 --json")]
 pub(crate) struct Sample {
-    #[command(flatten)]
-    bench: DataBenchArgs,
     /// Maximal events per history
     #[arg(long, default_value_t = 32)]
     k: usize,
     /// How events are chosen
     #[arg(long, value_enum, default_value_t = SamplingArg::Recent)]
     sampling: SamplingArg,
+    #[command(flatten)]
+    bench: DataBenchArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

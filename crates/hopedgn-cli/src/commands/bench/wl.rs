@@ -21,11 +21,11 @@ pub(crate) struct WlBench {
     /// Also compare this dataset or file with itself by 1-DWL
     #[arg(long, value_name = "D")]
     data: Option<String>,
-    #[command(flatten)]
-    read: ReadArgs,
     /// Runs of each case; the best and the median are reported
     #[arg(long, default_value_t = 3)]
     repeats: usize,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 /// Timing of one case.

@@ -6,7 +6,7 @@ use clap::Args;
 use ctdg::dataset::{self, WriteFormat};
 use serde_json::json;
 
-use crate::commands::data_args::DatasetArgs;
+use crate::commands::data_args::ReadArgs;
 use crate::commands::memory;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
@@ -18,15 +18,18 @@ use hopedgn::fmt::grouped;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn data convert events.csv.gz events.ctdg --src sender --dst receiver")]
 pub(crate) struct Convert {
-    #[command(flatten)]
-    input: DatasetArgs,
+    /// A bundled or fetched dataset (see `hopedgn data list`), or a file
+    #[arg(value_name = "D")]
+    data: String,
     /// File to write
     out: PathBuf,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
     let format = WriteFormat::of_path(&args.out)?;
-    let dataset = args.input.load(output)?;
+    let dataset = args.read.load(&args.data, output)?;
     dataset::write(&dataset.stream, &args.out, format)?;
     let bytes = std::fs::metadata(&args.out)?.len();
     let (events, nodes) = (dataset.stream.len(), dataset.stream.n_nodes());

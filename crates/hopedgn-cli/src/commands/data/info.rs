@@ -8,7 +8,7 @@ use ctdg::summary::{Distribution, Summary};
 use serde::Serialize;
 
 use crate::commands::data::split::SplitSizes;
-use crate::commands::data_args::DatasetArgs;
+use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 use hopedgn::fmt::{grouped, time};
@@ -19,8 +19,11 @@ use hopedgn::fmt::{grouped, time};
     after_help = "Examples:\n  hopedgn data info collegemsg\n  hopedgn data info events.tsv --src from --dst to --json"
 )]
 pub(crate) struct Info {
+    /// A bundled or fetched dataset (see `hopedgn data list`), or a file
+    #[arg(value_name = "D")]
+    data: String,
     #[command(flatten)]
-    input: DatasetArgs,
+    read: ReadArgs,
 }
 
 #[derive(Serialize)]
@@ -33,7 +36,7 @@ struct Report {
 }
 
 pub(crate) fn run(args: &Info, output: &Output) -> anyhow::Result<Outcome> {
-    let dataset = args.input.load(output)?;
+    let dataset = args.read.load(&args.data, output)?;
     let stream = &dataset.stream;
     let split = SplitRule::of(stream, Mode::Dyglib, MASK_SEED)?.apply(stream)?;
     let report = Report {

@@ -8,7 +8,7 @@ use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::split::{MASK_SEED, Mode, Split, SplitRule, n_nodes_of};
 use serde::Serialize;
 
-use crate::commands::data_args::DatasetArgs;
+use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 use hopedgn::fmt::{grouped, time};
@@ -20,8 +20,9 @@ use hopedgn::fmt::{grouped, time};
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn data split collegemsg --mode portable --json")]
 pub(crate) struct SplitArgs {
-    #[command(flatten)]
-    input: DatasetArgs,
+    /// A bundled or fetched dataset (see `hopedgn data list`), or a file
+    #[arg(value_name = "D")]
+    data: String,
     /// How masked nodes are drawn
     #[arg(long, value_enum, default_value_t = ModeArg::Dyglib)]
     mode: ModeArg,
@@ -31,6 +32,8 @@ pub(crate) struct SplitArgs {
     /// Also write the split rule (times and masked nodes) to this JSON file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -84,7 +87,7 @@ struct NodeCounts {
 }
 
 pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> {
-    let dataset = args.input.load(output)?;
+    let dataset = args.read.load(&args.data, output)?;
     let mode = match args.mode {
         ModeArg::Dyglib => Mode::Dyglib,
         ModeArg::Portable => Mode::Portable,
