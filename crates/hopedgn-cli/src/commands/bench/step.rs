@@ -25,10 +25,10 @@ pub(crate) struct Step {
     /// Tokens per pair, both sides together
     #[arg(long, default_value_t = 64)]
     tokens: usize,
-    /// Node features
+    /// Number of node features
     #[arg(long, default_value_t = 172)]
     node_features: usize,
-    /// Edge features
+    /// Number of edge features
     #[arg(long, default_value_t = 172)]
     edge_features: usize,
     /// Steps to time after two warm-up steps; the best and the median are reported
