@@ -11,7 +11,7 @@ use std::fmt::{self, Display};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use ctdg::event::EventStream;
+use hopedgn::Events;
 use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
@@ -63,10 +63,10 @@ struct DataBenchArgs {
 }
 
 impl DataBenchArgs {
-    fn load(&self, output: &Output) -> anyhow::Result<EventStream> {
+    fn load(&self, output: &Output) -> anyhow::Result<Events> {
         check_range("--repeats", self.repeats, 1_000_000)?;
         check_range("--batch", self.batch, 100_000_000)?;
-        Ok(self.read.load(&self.data, output)?.stream)
+        self.read.load(&self.data, output)
     }
 
     /// Times `pass` over `items`: one warm-up, then `repeats` passes.

@@ -1,7 +1,6 @@
 //! The argument `D`: a bundled or fetched dataset by name, or a file of events with the flags that say how to read it.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
@@ -9,6 +8,7 @@ use ctdg::Problem;
 use ctdg::dataset::{self, ColumnRef, FeatureColumns, Format, ReadOptions};
 use ctdg::event::{EventStream, IdKind};
 use ctdg::fetch;
+use hopedgn::Events;
 
 use crate::output::Output;
 use crate::progress;
@@ -136,15 +136,6 @@ fn parse_features(text: &str) -> Result<FeatureColumns, ctdg::Error> {
     })
 }
 
-/// Events and where they came from.
-pub(crate) struct Dataset {
-    /// The name or path that the user gave.
-    pub(crate) name: String,
-    pub(crate) stream: EventStream,
-    /// Seconds that reading took.
-    pub(crate) seconds: f64,
-}
-
 impl ReadArgs {
     /// The flags as data, which a run folder can keep.
     pub(crate) fn options(&self) -> ReadOptions {
@@ -184,31 +175,31 @@ impl ReadArgs {
     }
 
     /// Loads the dataset or file called `data`, a file as these flags say.
-    pub(crate) fn load(&self, data: &str, output: &Output) -> anyhow::Result<Dataset> {
-        load(data, &self.options(), &self.folder, output)
+    pub(crate) fn load(&self, data: &str, output: &Output) -> anyhow::Result<Events> {
+        self.load_with(data, &self.options(), output)
     }
-}
 
-/// Loads the dataset or file called `data`. A name wins over a file of the same name; `./NAME` is the file. `options` apply to
-/// a file that the user named, not to bundled and fetched datasets.
-pub(crate) fn load(data: &str, options: &ReadOptions, folder: &DataFolder, output: &Output) -> anyhow::Result<Dataset> {
-    let start = Instant::now();
-    let stream = if data == dataset::COLLEGEMSG {
-        dataset::collegemsg()?
-    } else if fetch::Source::named(data).is_ok() {
-        let file = folder.file(data)?;
-        if !file.exists() {
-            return Err(ctdg::Error::from(Problem::NotFetched { name: data.to_owned() }).into());
+    /// Loads the dataset or file called `data`. A name wins over a file of the same name; `./NAME` is the file. `options` apply
+    /// to a file that the user named, not to bundled and fetched datasets.
+    pub(crate) fn load_with(&self, data: &str, options: &ReadOptions, output: &Output) -> anyhow::Result<Events> {
+        if data == dataset::COLLEGEMSG {
+            return Ok(Events::collegemsg()?);
         }
-        dataset::read(&file, &ReadOptions::default())?
-    } else if Path::new(data).exists() {
-        read(Path::new(data), options, output)?
-    } else {
-        let known: Vec<&str> = names().collect();
-        let (name, known) = (data.to_owned(), known.join(", "));
-        return Err(ctdg::Error::from(Problem::UnknownData { name, known }).into());
-    };
-    Ok(Dataset { name: data.to_owned(), stream, seconds: start.elapsed().as_secs_f64() })
+        if fetch::Source::named(data).is_ok() {
+            let file = self.folder.file(data)?;
+            if !file.exists() {
+                return Err(ctdg::Error::from(Problem::NotFetched { name: data.to_owned() }).into());
+            }
+            return Ok(Events::from_stream(data, dataset::read(&file, &ReadOptions::default())?));
+        }
+        let file = Path::new(data);
+        if !file.exists() {
+            let known: Vec<&str> = names().collect();
+            let (name, known) = (data.to_owned(), known.join(", "));
+            return Err(ctdg::Error::from(Problem::UnknownData { name, known }).into());
+        }
+        Ok(Events::from_stream(data, read(file, options, output)?).with_source(file, options))
+    }
 }
 
 /// Names of bundled and fetchable datasets.

@@ -9,8 +9,9 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctdg::dataset;
-use ctdg::event::{EventStream, NodeId};
+use ctdg::event::NodeId;
 use ctdg::wl::{self, Dwl, Graph, svg};
+use hopedgn::Events;
 
 use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
@@ -126,7 +127,7 @@ enum InitialArg {
 /// The graphs or tuples to compare, from files or from the examples.
 struct Question {
     titles: [String; 2],
-    streams: [EventStream; 2],
+    streams: [Events; 2],
     tuples: Option<[Vec<NodeId>; 2]>,
     until: Option<f64>,
     labels: wl::Labels,
@@ -145,7 +146,7 @@ pub(crate) fn run(args: Wl, output: &Output) -> anyhow::Result<Outcome> {
         );
     }
     let titles = [a, b];
-    let streams = [args.read.load(&titles[0], output)?.stream, args.read.load(&titles[1], output)?.stream];
+    let streams = [args.read.load(&titles[0], output)?, args.read.load(&titles[1], output)?];
     let tuples = args.tuple.as_deref().map(|text| parse_tuples(text, &titles, &streams)).transpose()?;
     let labels = match args.labels {
         LabelsArg::Constant => wl::Labels::Constant,
@@ -265,7 +266,7 @@ impl TestArgs {
 
 /// Parses `u,v=x,y`: nodes of A and nodes of B. In a bipartite graph the first id of a tuple is a source if there is one of
 /// that id, the others are destinations.
-fn parse_tuples(text: &str, titles: &[String; 2], streams: &[EventStream; 2]) -> anyhow::Result<[Vec<NodeId>; 2]> {
+fn parse_tuples(text: &str, titles: &[String; 2], streams: &[Events; 2]) -> anyhow::Result<[Vec<NodeId>; 2]> {
     let (s, t) = text.split_once('=').with_context(|| {
         format!(
             "found --tuple {text}, expected two tuples of node ids such as u,v=x,y, the first of A, the second of B"

@@ -6,6 +6,7 @@ mod experiment;
 mod fetch;
 mod help;
 mod lab;
+mod own_models;
 mod tidy;
 mod train;
 mod wl;

@@ -74,8 +74,8 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let presets: Vec<&Preset> = preset.into_iter().collect();
     let config = Config::resolve(args.model.name(), &presets, &settings)?;
     let device = args.device.open_for(&config.model, output)?;
-    let dataset = args.read.load(&args.data, output)?;
-    let task = Task::new(&dataset.stream, config.split)?;
+    let events = args.read.load(&args.data, output)?;
+    let task = Task::new(&events, config.split)?;
     let (model, parameters) = model::build(&config.model, task.tables.widths(), config.seed)?;
     let make = || Trainer::new(&config, &task, &*model, parameters.clone(), &device);
     let n_batches = make()?.n_batches();
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
         pairs_per_second: collating.n_pairs as f64 / total,
         encode_seconds_per_step: collating.seconds / seconds.len() as f64,
         encode_share: collating.seconds / total,
-        waiting_share: is_gpu.then(|| trainer.waited() / total),
+        waiting_share: is_gpu.then(|| trainer.prefetch_wait() / total),
         tokens_per_pair: collating.n_tokens as f64 / collating.n_pairs.max(1) as f64,
         gflops: None,
         peak_memory: memory::peak(),

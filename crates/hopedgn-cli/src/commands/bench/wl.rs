@@ -72,7 +72,7 @@ pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
     let rings = [rings(&[300])?, rings(&[150, 150])?];
     inputs.push(("a ring of 300 and two of 150, where colours split slowly".to_owned(), 2, rings));
     if let Some(data) = &args.data {
-        let stream = args.read.load(data, output)?.stream;
+        let stream = EventStream::clone(&*args.read.load(data, output)?);
         inputs.push((format!("{data} against itself"), 1, [stream.clone(), stream]));
     }
     let bar = progress::steps(output, "bench wl", (inputs.len() * args.repeats) as u64);

@@ -29,10 +29,10 @@ pub(crate) struct Convert {
 
 pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
     let format = WriteFormat::of_path(&args.out)?;
-    let dataset = args.read.load(&args.data, output)?;
-    dataset::write(&dataset.stream, &args.out, format)?;
+    let events = args.read.load(&args.data, output)?;
+    dataset::write(&events, &args.out, format)?;
     let bytes = std::fs::metadata(&args.out)?.len();
-    let (events, nodes) = (dataset.stream.len(), dataset.stream.n_nodes());
+    let (events, nodes) = (events.len(), events.n_nodes());
     output.answer(
         format_args!(
             "{}: {}, {}, {} bytes\n",

@@ -1,8 +1,10 @@
 //! `hopedgn data info`: statistics of a dataset.
 
 use std::fmt::{self, Display};
+use std::time::Instant;
 
 use clap::Args;
+use ctdg::event::EventStream;
 use ctdg::split::{MASK_SEED, Mode, SplitRule};
 use ctdg::summary::{Distribution, Summary};
 use serde::Serialize;
@@ -36,14 +38,16 @@ struct Report {
 }
 
 pub(crate) fn run(args: &Info, output: &Output) -> anyhow::Result<Outcome> {
-    let dataset = args.read.load(&args.data, output)?;
-    let stream = &dataset.stream;
+    let start = Instant::now();
+    let events = args.read.load(&args.data, output)?;
+    let load_seconds = start.elapsed().as_secs_f64();
+    let stream: &EventStream = &events;
     let split = SplitRule::of(stream, Mode::Dyglib, MASK_SEED)?.apply(stream)?;
     let report = Report {
         summary: Summary::of(stream),
         split: SplitSizes::of(stream, &split),
-        data: dataset.name,
-        load_seconds: dataset.seconds,
+        data: events.name().to_owned(),
+        load_seconds,
     };
     output.answer(&report, &report)?;
     Ok(Outcome::Done)

@@ -87,18 +87,18 @@ struct NodeCounts {
 }
 
 pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> {
-    let dataset = args.read.load(&args.data, output)?;
+    let events = args.read.load(&args.data, output)?;
     let mode = match args.mode {
         ModeArg::Dyglib => Mode::Dyglib,
         ModeArg::Portable => Mode::Portable,
     };
-    let rule = SplitRule::of(&dataset.stream, mode, args.mask_seed)?;
-    let split = rule.apply(&dataset.stream)?;
+    let rule = SplitRule::of(&events, mode, args.mask_seed)?;
+    let split = rule.apply(&events)?;
     if let Some(path) = &args.out {
         ctdg::dataset::write_file(path, serde_json::to_string_pretty(&rule)?)?;
         output.remark(format_args!("split rule written to {}", path.display()));
     }
-    let sizes = SplitSizes::of(&dataset.stream, &split);
+    let sizes = SplitSizes::of(&events, &split);
     output.answer(&sizes, &sizes)?;
     Ok(Outcome::Done)
 }

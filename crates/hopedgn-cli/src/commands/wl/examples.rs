@@ -8,6 +8,7 @@ use clap::Args;
 use ctdg::dataset::{self, WriteFormat};
 use ctdg::wl::Labels;
 use ctdg::wl::examples::{self, Example};
+use hopedgn::Events;
 use serde::Serialize;
 
 use super::{Question, TestArgs, compare};
@@ -61,7 +62,7 @@ pub(super) fn run(args: &Examples, output: &Output) -> anyhow::Result<Outcome> {
     let example = chosen.swap_remove(0);
     let titles = ["a", "b"].map(|side| format!("{}-{side}", example.name));
     let Example { a, b, tuples, until, .. } = example;
-    let question = Question { titles, streams: [a, b], tuples, until, labels: Labels::Constant };
+    let question = Question { titles, streams: [Events::from_stream("a", a), Events::from_stream("b", b)], tuples, until, labels: Labels::Constant };
     compare(&question, &args.test.dwl()?, &args.test, output)
 }
 
