@@ -9,10 +9,11 @@ mod subprocess;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hopedgn_experiments::experiment::{ArchivedRun, Experiment, Found, State};
+use hopedgn_experiments::experiment::{self, Experiment, Found, RunArchive, State};
 
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use data_dir::DataDirArgs;
 
 /// Lines stay below 80 columns, so that no terminal wraps them into something else.
@@ -61,6 +62,11 @@ const EXAMPLE_FILE: &str = r#"An experiment is a TOML file. All that it may hold
   data = "uci"
   transductive = { ap = [97.18, 0.06], auc = [96.51, 0.08] }
 
+  # the same from a file
+  [[paper-from]]
+  file = "base/paper.toml"
+  when = { data = "enron" }     # optional
+
   # for `experiment check`; or at-least = 95.0
   [[expect]]
   when = { model = "hopedgn", data = "uci" }
@@ -87,6 +93,7 @@ pub(crate) enum Command {
     Report(Report),
     Pages(Pages),
     Check(Check),
+    Archive(Archive),
 }
 
 /// Train, evaluate and classify every cell that is not done yet
@@ -126,7 +133,7 @@ pub(crate) struct Status {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn experiment report experiments/table-1.toml
-  hopedgn experiment report experiments/table-2.toml --results results/models")]
+  hopedgn experiment report experiments/table-2.toml --results results/models.jsonl")]
 pub(crate) struct Report {
     #[command(flatten)]
     files: Files,
@@ -143,7 +150,7 @@ pub(crate) struct Report {
 /// Write the pages of many experiments and an index of them
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  hopedgn experiment pages experiments --results results/models --into docs/reproduction
+  hopedgn experiment pages experiments --results results/models.jsonl --into docs/reproduction
 
 Writes NAME.md, NAME.html and the figures of each experiment to docs/reproduction/,
 and the index to docs/reproduction.md.")]
@@ -166,7 +173,7 @@ pub(crate) struct Pages {
 /// Check the results against the expectations of the file ([[expect]])
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  hopedgn experiment check experiments/table-1.toml --results results/models
+  hopedgn experiment check experiments/table-1.toml --results results/models.jsonl
 
 Exit status 1: a result falls short or is missing.
 A file without [[expect]] has nothing to check: exit status 0.")]
@@ -178,6 +185,23 @@ pub(crate) struct Check {
     /// Ignore expectations without a result
     #[arg(long)]
     allow_missing: bool,
+}
+
+/// Write finished runs to one file, a line each, for `--results`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hopedgn experiment archive runs/experiments/table-1 --out results/models.jsonl
+
+Keeps settings, final metrics, speed, evaluation and classification of each run;
+weights and metrics of epochs stay in the run folders. A run that the file
+already holds is replaced by one of the same name, and kept otherwise.")]
+pub(crate) struct Archive {
+    /// Run folders, or folders of them
+    #[arg(required = true)]
+    runs: Vec<PathBuf>,
+    /// The archive
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
 }
 
 /// Default folder of the runs of all experiments.
@@ -204,9 +228,9 @@ pub(crate) struct Files {
 /// Finished runs outside the folder of the experiment.
 #[derive(Debug, Args)]
 pub(crate) struct ArchivedRuns {
-    /// Reuse these finished runs, or folders of them, for cells with the same settings; the first fit wins, and a quoted name
-    /// may contain *
-    #[arg(long, value_name = "DIR", num_args = 1..)]
+    /// Reuse these finished runs for cells with the same settings: archives (.jsonl), run folders, or folders of them. The first
+    /// fit wins; a quoted name may contain *
+    #[arg(long, value_name = "PATH", num_args = 1..)]
     results: Vec<PathBuf>,
 }
 
@@ -233,12 +257,12 @@ impl Files {
     /// Every cell with the run found for it: in its own folder, in the archive, or of another experiment.
     fn find_runs(&self, experiment: &Experiment, archive: &ArchivedRuns, lookup: Lookup) -> anyhow::Result<Vec<Found>> {
         let out = self.out(experiment);
-        let archived = ArchivedRun::read(&archive.patterns())?;
+        let archived = RunArchive::read(&archive.patterns())?;
         let mut folders = vec![out.clone()];
         if self.out.is_none() {
             folders.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
         }
-        let others = ArchivedRun::of_experiments(&folders);
+        let others = RunArchive::of_experiments(&folders);
         let mut found = Vec::new();
         for cell in experiment.cells() {
             let own = Found::of(cell, &out)?;
@@ -342,5 +366,14 @@ pub(crate) fn run(command: &Command, output: &Output) -> anyhow::Result<Outcome>
         Command::Report(args) => report::report(args, output),
         Command::Pages(args) => pages::pages(args, output),
         Command::Check(args) => report::check(args, output),
+        Command::Archive(args) => archive(args, output),
     }
+}
+
+fn archive(args: &Archive, output: &Output) -> anyhow::Result<Outcome> {
+    let runs: Vec<PathBuf> = args.runs.iter().flat_map(|path| matching(path)).collect();
+    let n_runs = experiment::archive(&runs, &args.out)?;
+    let text = format!("{}: {}\n", args.out.display(), count(n_runs, "run"));
+    output.answer(text, &serde_json::json!({ "archive": args.out, "runs": n_runs }))?;
+    Ok(Outcome::Done)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ctdg::dataset;
-use hopedgn_experiments::expressivity::{self, Cell, Findings, LabConfig, Matrix, Origin, Surprise};
+use hopedgn_experiments::expressivity::{self, Cell, Discrepancy, ExpressivityConfig, Findings, Matrix, Origin};
 
 use crate::output::{Outcome, Output};
 use crate::progress;
@@ -22,10 +22,10 @@ Exit status 1 if a model separates what a proposition of the paper excludes,
 unless simultaneous events of one node explain it.")]
 pub(crate) struct Lab {
     /// Cases of each random family
-    #[arg(long, value_name = "N", default_value_t = LabConfig::default().n_cases, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = ExpressivityConfig::default().n_cases, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     cases: u64,
     /// Random initialisations of each model, each also trained
-    #[arg(long, value_name = "N", default_value_t = LabConfig::default().n_draws, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    #[arg(long, value_name = "N", default_value_t = ExpressivityConfig::default().n_draws, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     draws: u64,
     /// Random seed of cases and weights
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=4_000_000_000))]
@@ -51,12 +51,12 @@ pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
     for path in [&args.svg, &args.html].into_iter().flatten() {
         check_writable(path)?;
     }
-    let config = LabConfig {
+    let config = ExpressivityConfig {
         n_cases: args.cases,
         n_draws: args.draws,
         seed: args.seed,
         families: args.families.clone(),
-        subjects: args.models.clone(),
+        models: args.models.clone(),
     };
     let bar = progress::steps(output, "expressivity", PARTS.into());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
@@ -113,14 +113,14 @@ impl Text<'_> {
     }
 
     /// Writes one line for each model and family.
-    fn list(f: &mut fmt::Formatter<'_>, title: &str, surprises: &[Surprise]) -> fmt::Result {
-        writeln!(f, "\n{title}:{}", if surprises.is_empty() { " none" } else { "" })?;
-        for same in Surprise::by_family(surprises) {
-            let Surprise { family, subject, bound, weights, .. } = same[0];
+    fn list(f: &mut fmt::Formatter<'_>, title: &str, discrepancies: &[Discrepancy]) -> fmt::Result {
+        writeln!(f, "\n{title}:{}", if discrepancies.is_empty() { " none" } else { "" })?;
+        for same in Discrepancy::by_family(discrepancies) {
+            let Discrepancy { family, model, bound, weights, .. } = same[0];
             let cases: Vec<String> = same.iter().map(|one| one.case.to_string()).collect();
             let ties = if same.iter().all(|one| one.ties) { "; simultaneous events" } else { "" };
             let (bound, weights, cases) = (bound.as_str(), weights.as_str(), cases.join(", "));
-            writeln!(f, "- {subject}, {weights} ({bound}): {family}, case {cases}{ties}")?;
+            writeln!(f, "- {model}, {weights} ({bound}): {family}, case {cases}{ties}")?;
         }
         Ok(())
     }

@@ -24,7 +24,7 @@ fn message(rest: &str) -> String {
 }
 
 #[test]
-fn a_grid_is_the_product_of_its_lists_with_the_presets_of_its_data() {
+fn cells_are_the_product_of_the_lists_with_presets_of_the_data() {
     let experiment = parse(HEAD).unwrap();
     let names: Vec<&str> = experiment.cells().iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names.len(), 16);
@@ -67,7 +67,7 @@ source = "there"
 }
 
 #[test]
-fn variants_are_a_dimension_and_exclusions_take_cells_out() {
+fn variants_add_cells_and_exclusions_remove_them() {
     let experiment = parse(&with(
         r#"
 [[variant]]
@@ -86,11 +86,11 @@ when = { mite = false, variant = "k4" }
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line_and_a_remedy() {
+fn errors_name_the_line_and_a_remedy() {
     let nothing = "\n[[override]]\nwhen = { model = \"tgn\" }\nset = { model.k = 4 }\nsource = \"x\"\n";
     assert_eq!(
         message(nothing),
-        "grid.toml:9: found an override that fits no cell, expected one that fits some; correct its `when`, or take it out"
+        "grid.toml:9: found an override that fits no cell, expected one that fits some; correct its `when`, or remove it"
     );
     let unknown = "\n[[override]]\nwhen = {}\nset = { model.kay = 4 }\nsource = \"x\"\n";
     let found = message(unknown);
@@ -98,7 +98,7 @@ fn what_is_wrong_is_named_with_its_line_and_a_remedy() {
     let found = message("\n[[expect]]\nat-leas = 3\n");
     assert!(found.starts_with("grid.toml:10: unknown field `at-leas`, expected one of"), "{found}");
     let found = message("\n[[paper]]\nmodel = \"tgn\"\ndata = \"uci\"\n");
-    assert!(found.starts_with("grid.toml:9: found a value of the paper for tgn on uci"), "{found}");
+    assert!(found.starts_with("grid.toml:9: found a published value for tgn on uci"), "{found}");
     let found = message("\n[[expect]]\nwhen = { data = \"mooc\" }\nat-least = 3.0\n");
     assert!(found.starts_with("grid.toml:9: found an expectation that fits no cell"), "{found}");
     let found = message("\n[[expect]]\nat-least = 3.0\nbelow-paper-at-most = 1.0\n");
@@ -110,14 +110,14 @@ fn what_is_wrong_is_named_with_its_line_and_a_remedy() {
 }
 
 #[test]
-fn small_cells_are_small_and_have_one_seed() {
+fn smoke_cells_are_tiny_and_have_one_seed() {
     let experiment = Experiment::parse(Path::new("grid.toml"), HEAD, true).unwrap();
     assert_eq!(experiment.cells().len(), 8);
     assert!(experiment.cells().iter().all(|cell| cell.config.train.epochs == 1 && cell.config.model.d_out == 8));
 }
 
 #[test]
-fn the_experiments_of_the_paper_are_sound() {
+fn all_experiment_files_of_the_repository_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -138,7 +138,7 @@ fn the_experiments_of_the_paper_are_sound() {
 }
 
 #[test]
-fn experiments_share_their_cells() {
+fn experiments_share_cells_with_equal_settings() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let read = |name: &str| Experiment::read(&folder.join(name)).unwrap();
     let hash = |experiment: &Experiment, name: &str| {

@@ -1,4 +1,4 @@
-//! Graphs and pairs of nodes that are hard to tell apart.
+//! Families of graphs and node pairs that are hard to separate.
 
 use ctdg::event::{EventStream, NodeId};
 use ctdg::generate::TriadicSpec;
@@ -14,14 +14,14 @@ pub struct Case {
     pub a: EventStream,
     /// The second, or the first again.
     pub b: EventStream,
-    /// Only events strictly before this time are seen.
+    /// Only events strictly before this time count.
     pub until: f64,
-    /// The pairs in question, one of each graph; without, the graphs are.
+    /// One pair of each graph; `None` if the graphs are compared.
     pub pairs: Option<[[NodeId; 2]; 2]>,
 }
 
 impl Case {
-    /// Whether some node meets two others at once.
+    /// Whether a node has two simultaneous events.
     #[must_use]
     pub fn has_ties(&self) -> bool {
         [&self.a, &self.b].into_iter().any(|stream| {
@@ -38,15 +38,15 @@ impl Case {
 /// Cases of one kind.
 #[derive(Debug, Clone)]
 pub struct Family {
-    /// What the table calls it.
+    /// Its name.
     pub name: String,
-    /// What they are.
+    /// Description.
     pub about: String,
     /// At least one.
     pub cases: Vec<Case>,
 }
 
-/// Meetings that hide what was before in `long-ago`: more than any list of the models is long.
+/// Later events that push earlier ones out of the history in `long-ago`: more than any model keeps.
 const N_HIDING: u32 = 30;
 
 /// All families; random ones have `n_cases` each.
@@ -71,12 +71,12 @@ pub fn all(n_cases: u64, seed: u64) -> Result<Vec<Family>> {
     )?;
     for n_links in [3, 4, 5] {
         let about = format!(
-            "two chains of {n_links} meetings at the same random times: the ends of one, and the first end of one with the \
-             last of the other"
+            "two paths of {n_links} events at the same random times: both ends of one, and the first end of one with the last \
+             of the other"
         );
         add(&format!("path-{n_links}"), &about, &|random| path(random, n_links))?;
     }
-    let about = format!("as triadic, but A, and A', met somebody else {N_HIDING} times since");
+    let about = format!("as triadic, but A and A' each had {N_HIDING} later events with another node");
     add("long-ago", &about, &long_ago)?;
     for n_nodes in [8, 12, 16] {
         let about =
@@ -107,15 +107,14 @@ fn triadic(random: &mut Stream) -> Result<Case> {
     Ok(Case { a: triadic.stream.clone(), b: triadic.stream, until: first.time, pairs })
 }
 
-/// Two chains of as many meetings, equal in their times:
+/// Two paths with as many events at the same times:
 ///
 /// ```text
 /// A ──t1── B ──t2── … ──── Z
 /// A'──t1── B'──t2── … ──── Z'          (A, Z) or (A, Z')
 /// ```
 ///
-/// Ends three or more meetings apart have no common neighbour, so that whoever looks at the neighbours of both alone sees
-/// the same twice.
+/// Ends three or more events apart have no common neighbour: one-hop neighbourhoods of both are equal in both pairs.
 fn path(random: &mut Stream, n_links: u32) -> Result<Case> {
     let mut times: Vec<u32> = (1..=n_links).collect();
     random.shuffle(&mut times);
@@ -123,7 +122,7 @@ fn path(random: &mut Stream, n_links: u32) -> Result<Case> {
     mirrored(random, &links, n_links, n_links + 1)
 }
 
-/// A and C met B; then A met D many times.
+/// A and C have an event with B; then A has many with D.
 fn long_ago(random: &mut Stream) -> Result<Case> {
     let since = 3 + random.below(20);
     let mut links = vec![(0, 1, 1), (2, 1, 2)];
@@ -131,7 +130,7 @@ fn long_ago(random: &mut Stream) -> Result<Case> {
     mirrored(random, &links, 2, since + N_HIDING)
 }
 
-/// `links` twice, between other nodes: node 0 with node `end`, and with the mirror image of `end`.
+/// `links` twice, between disjoint nodes: node 0 with node `end`, and with the copy of `end`.
 fn mirrored(random: &mut Stream, links: &[(u32, u32, u32)], end: u32, until: u32) -> Result<Case> {
     let n = 1 + links.iter().map(|&(u, v, _)| u.max(v)).max().unwrap_or(0);
     let mut names: Vec<u32> = (0..2 * n).collect();
@@ -147,7 +146,7 @@ fn mirrored(random: &mut Stream, links: &[(u32, u32, u32)], end: u32, until: u32
     Ok(Case { a: stream.clone(), b: stream, until: f64::from(until), pairs })
 }
 
-/// All nodes have one colour of 1-DWL: each meets somebody else at each time.
+/// All nodes have the same 1-DWL colour: each has one event at each time.
 fn regular(random: &mut Stream, n_nodes: u32) -> Result<Case> {
     let mut draw = || {
         let mut events: Vec<(u32, u32, f64)> = Vec::new();
@@ -167,7 +166,7 @@ fn regular(random: &mut Stream, n_nodes: u32) -> Result<Case> {
     Ok(Case { a: draw()?, b: draw()?, until: 4.0, pairs: None })
 }
 
-/// So many events among six nodes, all of which take part, at times 1, 2, … .
+/// Events between six nodes, each of which occurs.
 fn random_pairs(random: &mut Stream, n_events: u32) -> Vec<(u32, u32)> {
     let mut draw = |i: u32| {
         let u = if i < 6 { i } else { random.below(6) };

@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     }
     let report = Report {
         bench: "epoch",
-        model: config.model.name.title(),
+        model: config.model.name().title(),
         data: args.data.clone(),
         device: device.name(),
         threads: rayon::current_num_threads(),

@@ -62,7 +62,13 @@ pub(super) fn run(args: &Examples, output: &Output) -> anyhow::Result<Outcome> {
     let example = chosen.swap_remove(0);
     let titles = ["a", "b"].map(|side| format!("{}-{side}", example.name));
     let Example { a, b, tuples, until, .. } = example;
-    let question = Question { titles, streams: [Events::from_stream("a", a), Events::from_stream("b", b)], tuples, until, labels: Labels::Constant };
+    let question = Question {
+        titles,
+        streams: [Events::from_stream("a", a), Events::from_stream("b", b)],
+        tuples,
+        until,
+        labels: Labels::Constant,
+    };
     compare(&question, &args.test.dwl()?, &args.test, output)
 }
 
