@@ -75,6 +75,6 @@ pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -
         Command::Lab(args) => lab::run(&args, output),
         Command::Wl(args) => wl::run(*args, output),
         Command::Experiment(command) => experiment::run(&command, output),
-        Command::Bench(bench) => bench::run(bench, output),
+        Command::Bench(bench) => bench::run(bench, registry, output),
     }
 }

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::error::Error as StdError;
 
 use ctdg::error::Remedy;
-use hopedgn::{Error, TensorError};
+use hopedgn::Error;
+use hopedgn::tensor::Error as TensorError;
 
 /// The message of an error: its causes from the outermost to the innermost, each with the way out.
 pub(crate) fn message(error: &anyhow::Error) -> String {
@@ -17,12 +18,12 @@ fn cause_message(cause: &(dyn StdError + 'static)) -> String {
     if let Some(error) = cause.downcast_ref::<ctdg::Error>() {
         data_message(error)
     } else if let Some(error) = cause.downcast_ref::<TensorError>() {
-        joined(error.to_string(), tensor_advice(error))
+        tensor_message(error)
     } else if let Some(error) = cause.downcast_ref::<Error>() {
         match error {
             Error::Data(error) => data_message(error),
-            Error::Tensor(error) => joined(error.to_string(), tensor_advice(error)),
-            error => joined(error.to_string(), advice(error)),
+            Error::Tensor(error) => tensor_message(error),
+            error => model_message(error),
         }
     } else {
         cause.to_string()
@@ -34,14 +35,6 @@ fn data_message(error: &ctdg::Error) -> String {
     match error.remedy().and_then(data_advice) {
         Some(advice) => format!("{}; {advice}", error.finding()),
         None => error.to_string(),
-    }
-}
-
-fn joined(message: String, advice: Option<Cow<'_, str>>) -> String {
-    // A message that names a flag or a command already says what to do.
-    match advice {
-        Some(advice) if !message.contains(" --") && !message.contains("`hopedgn ") => format!("{message}; {advice}"),
-        _ => message,
     }
 }
 
@@ -75,28 +68,31 @@ fn data_advice(remedy: Remedy) -> Option<Cow<'static, str>> {
     })
 }
 
-fn tensor_advice(error: &TensorError) -> Option<Cow<'static, str>> {
-    Some(match error {
-        TensorError::NoGpu { .. } | TensorError::NotOnGpu { .. } => "compute with --device cpu".into(),
-        TensorError::Cuda { .. } => "continue with --device cpu, or inspect the GPU with nvidia-smi".into(),
-        _ => return None,
-    })
+fn tensor_message(error: &TensorError) -> String {
+    match error {
+        TensorError::NoGpu { .. } | TensorError::NotOnGpu { .. } => format!("{error}; compute with --device cpu"),
+        TensorError::Cuda { .. } => format!("{error}; continue with --device cpu"),
+        _ => error.to_string(),
+    }
 }
 
-fn advice(error: &Error) -> Option<Cow<'static, str>> {
-    Some(match error {
-        Error::Config { .. } => "`hopedgn train --show-config` lists every setting".into(),
-        Error::NotExplained { .. } => "score without --explain".into(),
-        Error::Setting { name: "data", .. } => "name that file with --data, and read it with the same flags".into(),
-        Error::Run { detail, .. } if detail.starts_with("there is something already") => {
-            "continue a run with --resume, or name another folder with --out".into()
+fn model_message(error: &Error) -> String {
+    let advice: Cow<'static, str> = match error {
+        // These name no way out of their own.
+        Error::Config { .. } => return format!("{error}; `hopedgn train --show-config` lists every setting"),
+        Error::NotExplained { .. } => return format!("{error}; score without --explain"),
+        Error::DataMismatch { .. } => "name that file with --data, and read it with the same flags".into(),
+        Error::RunFolderTaken { .. } => "continue a run with --resume, or name another folder with --out".into(),
+        Error::NotARunFolder { .. } => "`hopedgn train` makes one".into(),
+        Error::NoWeights { folder } | Error::TrainingNotComplete { folder } => {
+            format!("continue its training with `hopedgn train --resume {}`", folder.display()).into()
         }
-        Error::Run { detail, .. } if detail.starts_with("found no config.toml") => "`hopedgn train` makes one".into(),
-        Error::Run { detail, folder } if detail.starts_with("training is not over") => {
-            format!("finish it with `hopedgn train --resume {}`", folder.display()).into()
-        }
-        _ => return None,
-    })
+        _ => return error.to_string(),
+    };
+    // The library ends in a way out without flags, after the last semicolon.
+    let message = error.to_string();
+    let finding = message.rsplit_once("; ").map_or(&*message, |(finding, _)| finding);
+    format!("{finding}; {advice}")
 }
 
 #[cfg(test)]
@@ -135,9 +131,23 @@ mod tests {
     }
 
     #[test]
-    fn a_remedy_is_never_given_twice() {
+    fn commands_replace_the_neutral_remedy_of_a_run_folder() {
+        let (taken, none) = ("runs/a; b".into(), "runs/c".into());
+        assert_eq!(
+            message_of(Error::RunFolderTaken { folder: taken }),
+            "runs/a; b: the folder is not empty; continue a run with --resume, or name another folder with --out"
+        );
+        assert_eq!(
+            message_of(Error::TrainingNotComplete { folder: none }),
+            "runs/c: training is not complete; continue its training with `hopedgn train --resume runs/c`"
+        );
+    }
+
+    #[test]
+    fn every_setting_can_be_listed() {
         let error = Error::Config { place: "model.toml".into(), detail: "unknown field `kk`".into() };
-        assert_eq!(message_of(error).matches("--show-config").count(), 1);
+        let expected = "model.toml: unknown field `kk`; `hopedgn train --show-config` lists every setting";
+        assert_eq!(message_of(error), expected);
     }
 
     #[test]

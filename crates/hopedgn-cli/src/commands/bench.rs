@@ -11,7 +11,7 @@ use std::fmt::{self, Display};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use hopedgn::Events;
+use hopedgn::{Events, ModelRegistry};
 use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
@@ -35,13 +35,13 @@ pub(crate) enum Bench {
     Wl(wl::WlBench),
 }
 
-pub(crate) fn run(bench: Bench, output: &Output) -> anyhow::Result<Outcome> {
+pub(crate) fn run(bench: Bench, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     match bench {
         Bench::Load(args) => load::run(&args, output),
         Bench::Sample(args) => sample::run(&args, output),
         Bench::Encode(args) => encode::run(&args, output),
         Bench::Step(args) => step::run(&args, output),
-        Bench::Epoch(args) => epoch::run(&args, output),
+        Bench::Epoch(args) => epoch::run(&args, registry, output),
         Bench::Wl(args) => wl::run(&args, output),
     }
 }

@@ -1,13 +1,8 @@
-//! Memory of this process and of the machine, as Linux reports it.
+//! Memory of this process, as Linux reports it.
 
 /// Peak resident memory of this process in bytes, where the system reports it.
 pub(crate) fn peak() -> Option<u64> {
     entry("/proc/self/status", "VmHWM:")
-}
-
-/// Memory available without swapping in bytes, where the system reports it.
-pub(crate) fn free() -> Option<u64> {
-    entry("/proc/meminfo", "MemAvailable:")
 }
 
 /// The entry `name` of a file under /proc, converted from KiB to bytes.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::Context;
-use hopedgn::callbacks::{Callback, Stage};
-use hopedgn::metrics::{EpochRecord, LabelEpoch, LinkMetrics};
+use hopedgn::Result;
+use hopedgn::callbacks::{Callback, EpochEnd, Stage, TrainStart};
+use hopedgn::metrics::{LabelEpoch, LinkMetrics};
 use indicatif::ProgressBar;
 
-use crate::commands::memory;
 use crate::output::Output;
 use crate::progress;
 use hopedgn::fmt::{duration, percent};
@@ -52,12 +52,13 @@ impl<'o> ProgressCallback<'o> {
 }
 
 impl Callback for ProgressCallback<'_> {
-    fn start(&mut self, epochs_done: usize, n_epochs: usize) {
-        self.n_epochs = n_epochs;
-        self.start = (Instant::now(), epochs_done);
+    fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
+        self.n_epochs = start.config.train.epochs;
+        self.start = (Instant::now(), start.history.len());
+        Ok(())
     }
 
-    fn progress(&mut self, stage: Stage, done: usize, total: usize) {
+    fn on_progress(&mut self, stage: Stage, done: usize, total: usize) {
         let is_shown = self.bar.as_ref().is_some_and(|(shown, of, _)| *shown == stage && *of == total && done > 0);
         if !is_shown {
             self.clear();
@@ -78,7 +79,8 @@ impl Callback for ProgressCallback<'_> {
         }
     }
 
-    fn epoch(&mut self, record: &EpochRecord) {
+    fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> Result<()> {
+        let EpochEnd { record, .. } = *end;
         self.clear();
         let (start, done_before) = self.start;
         let n_done = record.epoch.saturating_sub(done_before).max(1);
@@ -99,10 +101,11 @@ impl Callback for ProgressCallback<'_> {
             if record.better { "  best" } else { "" },
             if record.epoch < self.n_epochs { format!("  at most {} left", duration(left)) } else { String::new() },
         ));
+        Ok(())
     }
 
     /// Prints every tenth epoch: there are hundreds of short ones.
-    fn label_epoch(&mut self, record: &LabelEpoch) {
+    fn on_label_epoch_end(&mut self, record: &LabelEpoch) {
         let LabelEpoch { epoch, loss, auc, better } = *record;
         if let Some(auc) = auc.filter(|_| better) {
             self.best_label = Some((epoch, auc));
@@ -116,25 +119,7 @@ impl Callback for ProgressCallback<'_> {
         self.output.remark(format_args!("epoch {epoch:>3}  loss {loss:.5}  val AUC {auc}{}", best.unwrap_or_default()));
     }
 
-    fn wants_to_stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
-
-    fn wall_time(&self) -> f64 {
-        wall_time()
-    }
-
-    fn peak_memory(&self) -> Option<u64> {
-        memory::peak()
-    }
-
-    fn free_memory(&self) -> Option<u64> {
-        memory::free()
-    }
-}
-
-/// Seconds since 1970.
-pub(crate) fn wall_time() -> f64 {
-    #[expect(clippy::disallowed_methods, reason = "only the command line reads the clock")]
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
 }

@@ -6,7 +6,9 @@ use std::time::Instant;
 use clap::Args;
 use ctdg::mite::PairQuery;
 use ctdg::negative::RandomNegatives;
+use hopedgn::collate::PairBatch;
 use hopedgn::config::{Config, Preset};
+use hopedgn::ModelRegistry;
 use hopedgn::model::{self, Model};
 use hopedgn::score::PairScorer;
 use hopedgn::task::Task;
@@ -68,11 +70,11 @@ struct Report {
     peak_memory: Option<u64>,
 }
 
-pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     let preset = Preset::for_data(&args.data);
     let settings: Vec<String> = args.model.settings().into_iter().chain(args.set.iter().cloned()).collect();
-    let presets: Vec<&Preset> = preset.into_iter().collect();
-    let config = Config::resolve(args.model.name(), &presets, &settings)?;
+    let presets: Vec<Preset> = preset.into_iter().collect();
+    let config = Config::resolve_with(registry, args.model.name(registry)?, &presets, &settings)?;
     let device = args.device.open_for(&config.model, output)?;
     let events = args.read.load(&args.data, output)?;
     let task = Task::new(&events, config.split)?;
@@ -161,7 +163,7 @@ impl Collating {
                 queries.push(PairQuery { dst, ..queries[at] });
             }
             let start = Instant::now();
-            total.n_tokens += encoder.encode_only(&queries, events.len())?;
+            total.n_tokens += encoder.encode_only(PairBatch::new(&queries).padded_in_groups_of(events.len()))?;
             total.seconds += start.elapsed().as_secs_f64();
             total.n_pairs += queries.len();
         }
