@@ -78,10 +78,10 @@ def encode(batch):
     tokens = np.concatenate([side[0] for side in sides], 1)  # [B, 2L]
     rows = []
     for side, ages in sides:
-        met = (tokens[:, :, None] == side[:, None, 1:]) & (tokens >= 0)[:, :, None]  # [B, 2L, L-1]
-        rank = met[..., ::-1].cumsum(-1)[..., ::-1]
+        is_same = (tokens[:, :, None] == side[:, None, 1:]) & (tokens >= 0)[:, :, None]  # [B, 2L, L-1]
+        rank = is_same[..., ::-1].cumsum(-1)[..., ::-1]
         slots = np.full((*tokens.shape, args.k), np.nan, np.float32)
-        b, s, l = np.nonzero(met & (rank <= args.k))
+        b, s, l = np.nonzero(is_same & (rank <= args.k))
         slots[b, s, rank[b, s, l] - 1] = ages[b, l]
         rows.append(slots)
     return tokens, rows

@@ -1,6 +1,6 @@
 """How much the padding of a batch reveals about its labels: python3 scripts/padding_leak.py EVENTS.csv.gz [LENGTH] [PATCH]
 
-DyGLib pads all destinations of a batch to the longest of them, positives and negatives apart, and lets the model attend
+DyGLib pads all destinations of a batch to the longest of them, positives and negatives separately, and lets the model attend
 to the padding. Prints, for each part of the split, how often the padded length (in patches) is smaller, equal and larger for
 the positives than for the negatives of the same batch, and the average precision of that length as a score. Needs numpy.
 """

@@ -303,9 +303,9 @@ impl<'a> Progress<'a> {
         done: &'a (dyn Fn(f64) + Sync),
     ) -> Self {
         let cases = families.iter().flat_map(|family| &family.cases);
-        let judging: f64 = cases.flat_map(|case| models.iter().map(|one| one.cost(case))).sum();
+        let testing: f64 = cases.flat_map(|case| models.iter().map(|one| one.cost(case))).sum();
         let training: f64 = models.iter().map(TestedModel::cost_of_training).sum();
-        Self { total: judging + training * config.n_draws as f64, spent: std::sync::Mutex::new(0.0), done }
+        Self { total: testing + training * config.n_draws as f64, spent: std::sync::Mutex::new(0.0), done }
     }
 
     fn trained(&self, tested: &TestedModel) {

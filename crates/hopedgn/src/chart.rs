@@ -44,7 +44,7 @@ const INSET: f64 = 8.0;
 /// The format of a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// 400 × 280.
+    /// 400 × 280, and more with a legend of several lines.
     Wide,
     /// 400 × 400, with room for labels.
     Square,
@@ -177,7 +177,10 @@ impl Chart {
     }
 
     fn draw(&self, is_standalone: bool) -> String {
-        let height = self.size.height();
+        let legend = self.legend_layout();
+        let n_lines = legend.last().map_or(0.0, |(_, [_, line])| line + 1.0);
+        // A legend of several lines makes the chart higher, not its plane lower.
+        let height = self.size.height() + LEGEND_LINE * (n_lines - 1.0).max(0.0);
         let mut svg = Svg::with_root(|root| {
             let root = if is_standalone { root.attr("xmlns", "http://www.w3.org/2000/svg") } else { root };
             root.attr("class", "chart")
@@ -187,13 +190,13 @@ impl Chart {
         });
         svg.rect([0.0, 0.0], [WIDTH, height]).attr("class", "page");
         svg.text([4.0, 18.0], &self.title).attr("class", "title");
-        let legend_lines = self.draw_legend(&mut svg);
+        draw_legend(&mut svg, &legend);
         let has_guide = self.marks.iter().any(|mark| matches!(mark, Mark::Guide { .. }));
         let plane = Plane {
             left: 14.0 + LETTER * self.y.longest_label().max(3) as f64,
             top: TITLE
-                + LEGEND_LINE * legend_lines
-                + if legend_lines > 0.0 { 6.0 } else { 0.0 }
+                + LEGEND_LINE * n_lines
+                + if n_lines > 0.0 { 6.0 } else { 0.0 }
                 + if has_guide { 12.0 } else { 0.0 },
             right: WIDTH - RIGHT,
             bottom: height - if self.x.title.is_empty() { 26.0 } else { 44.0 },
@@ -207,25 +210,19 @@ impl Chart {
         if is_standalone { svg.replacen('>', &format!(">\n<style>{}</style>", standalone_style()), 1) } else { svg }
     }
 
-    /// As many lines as the entries need; returns how many.
-    fn draw_legend(&self, svg: &mut Svg) -> f64 {
-        let (mut x, mut lines) = (4.0, 0.0);
-        for Key { series, name, is_line } in &self.legend {
-            let width = 40.0 + LETTER * name.chars().count() as f64;
-            if lines == 0.0 || x + width > WIDTH {
-                (x, lines) = (4.0, lines + 1.0);
+    /// Each entry with its `[x, line]`; a new line begins where the width is exceeded.
+    fn legend_layout(&self) -> Vec<(&Key, [f64; 2])> {
+        let (mut x, mut line) = (4.0, 0.0);
+        let mut layout = Vec::new();
+        for key in &self.legend {
+            let width = 40.0 + LETTER * key.name.chars().count() as f64;
+            if x > 4.0 && x + width > WIDTH {
+                (x, line) = (4.0, line + 1.0);
             }
-            let y = TITLE + LEGEND_LINE * (lines - 1.0) + 6.0;
-            if *is_line {
-                svg.line([x, y], [x + 22.0, y]).attr("class", class("line", *series));
-                svg.circle([x + 11.0, y], 3.0).attr("class", class("dot", *series));
-            } else {
-                svg.rect([x, y - 5.0], [18.0, 10.0]).attr("class", class("bar", *series));
-            }
-            svg.text([x + 28.0, y + 4.0], name).attr("class", "name");
+            layout.push((key, [x, line]));
             x += width;
         }
-        lines
+        layout
     }
 
     fn draw_axes(&self, svg: &mut Svg, plane: Plane, height: f64) {
@@ -312,6 +309,19 @@ impl Chart {
             }
             svg.text([x, y + 4.0], text).attr("class", "name").attr("text-anchor", "middle");
         }
+    }
+}
+
+fn draw_legend(svg: &mut Svg, layout: &[(&Key, [f64; 2])]) {
+    for (Key { series, name, is_line }, [x, line]) in layout {
+        let y = TITLE + LEGEND_LINE * line + 6.0;
+        if *is_line {
+            svg.line([*x, y], [x + 22.0, y]).attr("class", class("line", *series));
+            svg.circle([x + 11.0, y], 3.0).attr("class", class("dot", *series));
+        } else {
+            svg.rect([*x, y - 5.0], [18.0, 10.0]).attr("class", class("bar", *series));
+        }
+        svg.text([x + 28.0, y + 4.0], name).attr("class", "name");
     }
 }
 

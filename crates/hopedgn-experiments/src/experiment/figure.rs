@@ -236,7 +236,8 @@ impl Drawing<'_> {
         let mut numbers: Vec<f64> = Vec::new();
         let models = self.models();
         let lines = table.columns.iter().flat_map(|data| models.iter().map(move |model| (data, model)));
-        for (series, (data, model)) in lines.enumerate() {
+        for (data, model) in lines {
+            let series = legend.len();
             let mut points: Vec<(f64, Reference)> = Vec::new();
             let is_on_line = |cell: &&Cell| cell.data == *data && cell.model_row() == *model;
             for cell in self.experiment.cells.iter().filter(is_on_line) {

@@ -223,8 +223,8 @@ pub(super) fn relative(from: &Path, to: &Path) -> String {
     let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = std::iter::repeat_n("..".to_owned(), from.len() - same);
     let down = to[same..].iter().map(|part| part.to_string_lossy().into_owned());
-    let way: Vec<String> = up.chain(down).collect();
-    if way.is_empty() { ".".to_owned() } else { way.join("/") }
+    let path: Vec<String> = up.chain(down).collect();
+    if path.is_empty() { ".".to_owned() } else { path.join("/") }
 }
 
 /// The report of a run if it has one, otherwise its folder.

@@ -3,11 +3,11 @@
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
-use ctdg::wl::{Dwl, Graph, Reading};
+use ctdg::wl::{Dwl, Graph, GraphOptions};
 use hopedgn_tensor::Dropout;
 
 use super::{Case, WeightedModel};
-use hopedgn::collate::{FeatureTables, GlobalInput, Input, Layout};
+use hopedgn::collate::{FeatureTables, GlobalInput, Input, Layout, PairBatch};
 use hopedgn::memory::Memory;
 use hopedgn::score::PairScorer;
 use hopedgn::{Error, Result};
@@ -18,7 +18,7 @@ pub const TOLERANCE: f32 = 1e-5;
 
 /// The rounds in which 1-DWL and 2-DWL separate `case`, if they do.
 pub fn dwl(case: &Case) -> Result<[Option<usize>; 2]> {
-    let reading = Reading { until: Some(case.until), ..Reading::default() };
+    let reading = GraphOptions { until: Some(case.until), ..GraphOptions::default() };
     let graphs = [Graph::new(&case.a, &reading)?, Graph::new(&case.b, &reading)?];
     let round = |k: usize| -> Result<Option<usize>> {
         let test = Dwl::new(k)?;
@@ -79,7 +79,7 @@ pub fn logits(stream: &EventStream, weighted: &WeightedModel, queries: &[PairQue
         return Ok(scores.concat());
     }
     let mut scorer = PairScorer::new(&**model, &tables, &store);
-    let Some(form) = model.memory() else { return scorer.logits(weights, queries, 1) };
+    let Some(form) = model.memory() else { return scorer.logits(weights, PairBatch::new(queries).padded_alone()) };
     let until = queries.first().map_or(f64::INFINITY, |query| query.time);
     let past: Vec<EventId> = stream.ids().take(store.cut(until).n_events()).collect();
     let mut memory = Memory::new(weights.device(), form, stream, &[])?;

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
-use ctdg::wl::{Dwl, Graph, Reading};
+use ctdg::wl::{Dwl, Graph, GraphOptions};
 use hopedgn::collate::{FeatureTables, FeatureWidths, GlobalInput};
-use hopedgn::config::{Config, ModelName};
+use hopedgn::config::{Config, ModelName, ModelSettings};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, GlobalHopeDgn};
 use hopedgn::score::PairScorer;
@@ -33,7 +33,7 @@ fn stream(seed: u64) -> EventStream {
 /// Few nodes with many events at few times, so that many pairs have equal colours and many events are simultaneous. Every node has
 /// an event, some with itself.
 fn tied(seed: u64, with_loops: bool) -> Events {
-    let mut random = Stream::named(seed, "expressive");
+    let mut random = RandomStream::named(seed, "expressive");
     let n_nodes = 4 + random.below(5);
     let n_events = n_nodes + random.below(5);
     let n_times = 1 + random.below(3);
@@ -52,7 +52,7 @@ fn tied(seed: u64, with_loops: bool) -> Events {
 /// A random stream of four nodes with every node and event doubled, the copies of an event parallel or crossed. Both copies of a
 /// node have equal neighbourhoods to any depth.
 fn doubled(seed: u64) -> Events {
-    let mut random = Stream::named(seed, "doubled");
+    let mut random = RandomStream::named(seed, "doubled");
     let mut events = Vec::new();
     for i in 0..4 + random.below(5) {
         let u = if i < 4 { i } else { random.below(4) };
@@ -66,7 +66,7 @@ fn doubled(seed: u64) -> Events {
 }
 
 /// The disjoint union of streams.
-fn side_by_side(streams: impl Iterator<Item = Events>) -> EventStream {
+fn disjoint_union(streams: impl Iterator<Item = Events>) -> EventStream {
     let (mut events, mut n_nodes) = (Events::new(), 0);
     for stream in streams {
         let most = stream.iter().map(|&(u, v, _)| u.max(v)).max().unwrap_or(0);
@@ -86,8 +86,9 @@ fn nodes(stream: &EventStream) -> Vec<NodeId> {
 
 fn global(settings: &[&str], seed: u64) -> (GlobalHopeDgn, Parameters) {
     let settings: Vec<String> = settings.iter().map(|setting| format!("model.{setting}")).collect();
-    let config = Config::resolve(ModelName::HopedgnGlobal, &[], &settings).unwrap().model;
-    GlobalHopeDgn::new(&config, FeatureWidths::default(), seed).unwrap()
+    let config = Config::resolve(ModelName::HopeDgnGlobal, &[], &settings).unwrap().model;
+    let ModelSettings::HopeDgnGlobal(settings) = &config.settings else { panic!("another model") };
+    GlobalHopeDgn::new(settings, &config.common, FeatureWidths::default(), seed).unwrap()
 }
 
 /// All pairs of `stream`, in lexicographic order.
@@ -101,7 +102,7 @@ fn all_pairs(model: &GlobalHopeDgn, stream: &EventStream) -> GlobalInput {
 
 /// Their embeddings.
 fn embeddings((model, parameters): &(GlobalHopeDgn, Parameters), stream: &EventStream) -> Vec<Vec<f32>> {
-    let mut tape = Tape::frozen(parameters, Threads::Caller);
+    let mut tape = Tape::no_grad(parameters, Threads::Caller);
     let pairs = model.embed(&mut tape, &all_pairs(model, stream), Dropout::NONE).unwrap();
     let width = tape.shape(pairs).cols();
     tape.read(pairs).unwrap().chunks_exact(width).map(<[f32]>::to_vec).collect()
@@ -109,7 +110,7 @@ fn embeddings((model, parameters): &(GlobalHopeDgn, Parameters), stream: &EventS
 
 /// The classes of all pairs after `n_rounds` rounds of 2-DWL, in the same order.
 fn colours(stream: &EventStream, n_rounds: Option<usize>) -> Vec<u32> {
-    let graph = Graph::new(stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
+    let graph = Graph::new(stream, &GraphOptions { until: Some(NOW), ..GraphOptions::default() }).unwrap();
     let test = Dwl { max_rounds: n_rounds, ..Dwl::new(2).unwrap() };
     test.color(&graph).unwrap().classes(0).to_vec()
 }
@@ -155,7 +156,7 @@ fn pairs_of_different_colours_nearly_always_have_different_embeddings() {
 /// How many pairs of classes a stream has, and the first pairs of those that no draw of the weights separates.
 fn pairs_of_different_colours(seed: u64) -> (usize, Vec<[usize; 2]>) {
     let stream = stream(seed);
-    let graph = Graph::new(&stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
+    let graph = Graph::new(&stream, &GraphOptions { until: Some(NOW), ..GraphOptions::default() }).unwrap();
     let coloring = Dwl::new(2).unwrap().color(&graph).unwrap();
     let blocks = format!("n-blocks={}", coloring.rounds().max(1));
     let mut firsts: Vec<usize> = Vec::new();
@@ -173,7 +174,7 @@ fn pairs_of_different_colours(seed: u64) -> (usize, Vec<[usize; 2]>) {
             break;
         }
         let (model, mut parameters) = global(&["d-out=32", "d-mite=16", &blocks], draw);
-        expressivity::enlarge(ModelName::HopedgnGlobal, &mut parameters);
+        expressivity::enlarge(ModelName::HopeDgnGlobal, &mut parameters);
         let pairs = embeddings(&(model, parameters), &stream);
         failing.retain(|&[one, other]| expressivity::max_difference(&pairs[one], &pairs[other]) <= DIFFERENT);
     }
@@ -195,13 +196,13 @@ fn nodes_of_one_colour_have_equal_logits_in_models_of_nodes() {
         .into_par_iter()
         .map(|part| {
             let seeds = || 25 * part..25 * (part + 1);
-            let streams = [side_by_side(seeds().map(doubled)), side_by_side(seeds().map(|seed| tied(seed, false)))];
+            let streams = [disjoint_union(seeds().map(doubled)), disjoint_union(seeds().map(|seed| tied(seed, false)))];
             let mut n_equal = 0;
             for tested in &models {
-                let ready = weights.random(tested, part).unwrap();
-                let has_memory = [ModelName::Jodie, ModelName::Dyrep, ModelName::Tgn].contains(&tested.config.name);
+                let weighted = weights.random(tested, part).unwrap();
+                let has_memory = [ModelName::Jodie, ModelName::DyRep, ModelName::Tgn].contains(&tested.config.name());
                 for stream in &streams[..if has_memory { 1 } else { 2 }] {
-                    n_equal += nodes_of_one_colour(stream, tested, &ready);
+                    n_equal += nodes_of_one_colour(stream, tested, &weighted);
                 }
             }
             n_equal
@@ -211,18 +212,18 @@ fn nodes_of_one_colour_have_equal_logits_in_models_of_nodes() {
 }
 
 /// Compares all nodes of one colour, as source and as destination; returns how many.
-fn nodes_of_one_colour(stream: &EventStream, tested: &TestedModel, ready: &expressivity::WeightedModel) -> usize {
-    let graph = Graph::new(stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
+fn nodes_of_one_colour(stream: &EventStream, tested: &TestedModel, weighted: &expressivity::WeightedModel) -> usize {
+    let graph = Graph::new(stream, &GraphOptions { until: Some(NOW), ..GraphOptions::default() }).unwrap();
     let colours = Dwl::new(1).unwrap().color(&graph).unwrap().node_classes(0);
     let nodes = nodes(stream);
     let both =
         |&node: &NodeId| [(node, nodes[0]), (nodes[0], node)].map(|(src, dst)| PairQuery { src, dst, time: NOW });
-    let logits = expressivity::logits(stream, ready, &nodes.iter().flat_map(both).collect::<Vec<_>>()).unwrap();
+    let logits = expressivity::logits(stream, weighted, &nodes.iter().flat_map(both).collect::<Vec<_>>()).unwrap();
     let mut first = HashMap::new();
     for (colour, logits) in colours.iter().zip(logits.chunks_exact(2)) {
         let other: &mut &[f32] = first.entry(*colour).or_insert(logits);
-        let off = expressivity::max_difference(other, logits);
-        assert!(off < EQUAL, "{}: {other:?} {logits:?}", tested.name);
+        let difference = expressivity::max_difference(other, logits);
+        assert!(difference < EQUAL, "{}: {other:?} {logits:?}", tested.name);
     }
     nodes.len() - first.len()
 }
@@ -234,10 +235,10 @@ fn jodie_exceeds_1_dwl_only_with_the_time_scale_of_each_graph() {
     let families = expressivity::families(1, 0).unwrap();
     let case = &families.iter().find(|family| family.name == "triangles-order").unwrap().cases[0];
     let models = expressivity::models().unwrap();
-    let jodie = models.iter().find(|tested| tested.config.name == ModelName::Jodie).unwrap();
+    let jodie = models.iter().find(|tested| tested.config.name() == ModelName::Jodie).unwrap();
     assert_eq!(expressivity::dwl(case).unwrap()[0], None);
-    let ready = WeightSource::new(0).unwrap().random(jodie, 0).unwrap();
-    assert!(!expressivity::separates(case, [&ready].into_iter(), expressivity::TOLERANCE).unwrap());
+    let weighted = WeightSource::new(0).unwrap().random(jodie, 0).unwrap();
+    assert!(!expressivity::separates(case, [&weighted].into_iter(), expressivity::TOLERANCE).unwrap());
 
     let (model, parameters) = model::build(&jodie.config, FeatureWidths::default(), 0).unwrap();
     let weights = Weights::new(&Device::cpu(), parameters).unwrap();
@@ -283,9 +284,9 @@ fn separation_of_the_examples_is_as_in_the_paper() {
     let separates = |family: &str, tested: &str| {
         let family = families.iter().find(|one| one.name == family).unwrap();
         let tested = models.iter().find(|one| one.name == tested).unwrap();
-        let ready: Vec<expressivity::WeightedModel> =
+        let weighted: Vec<expressivity::WeightedModel> =
             (0..3).map(|seed| weights.random(tested, seed).unwrap()).collect();
-        expressivity::separates(&family.cases[0], ready.iter(), expressivity::TOLERANCE).unwrap()
+        expressivity::separates(&family.cases[0], weighted.iter(), expressivity::TOLERANCE).unwrap()
     };
     for figure in ["figure-1", "proof-figure", "triadic"] {
         for tested in ["hopedgn", "hopedgn-global", "hopedgn-global, met", "tgat + MITE", "graphmixer + MITE"] {
@@ -310,7 +311,7 @@ fn trained_models_stay_within_their_bounds() {
     let weights = WeightSource::new(0).unwrap();
     for name in ["tgat", "tgn", "hopedgn"] {
         let tested = models.iter().find(|one| one.name == name).unwrap();
-        let (ready, training) = weights.trained(tested, 0).unwrap();
+        let (weighted, training) = weights.trained(tested, 0).unwrap();
         assert!(training.last_loss < training.first_loss, "{training:?}");
         for family in families.iter().filter(|family| family.cases[0].a.len() <= 48) {
             let case = &family.cases[0];
@@ -319,7 +320,7 @@ fn trained_models_stay_within_their_bounds() {
             let is_excused = case.has_ties() && name == "tgn";
             if !is_separated && !is_excused {
                 assert!(
-                    !expressivity::separates(case, [&ready].into_iter(), expressivity::TOLERANCE).unwrap(),
+                    !expressivity::separates(case, [&weighted].into_iter(), expressivity::TOLERANCE).unwrap(),
                     "{name} on {}",
                     family.name
                 );

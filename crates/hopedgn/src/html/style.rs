@@ -2,11 +2,11 @@
 
 /// Variables of the light theme.
 pub const LIGHT: &str = "--page: #ffffff; --card: #f6f7f9; --rule: #dde1e7; --grid: #e6e9ee; --ink: #1b2130; --quiet: #596273; \
-                         --band: #1f5fd014; --all: #1f5fd0; --new: #bf5700; --third: #1a7f5a; --fourth: #8a3ffc; --fifth: #b0125b;";
+                         --band: #1f5fd014; --all: #1f5fd0; --new: #bf5700; --third: #1a7f5a; --fourth: #8a3ffc; --fifth: #b0125b; --sixth: #5b6b7f;";
 
 /// Variables of the dark theme.
 pub const DARK: &str = "--page: #12151b; --card: #1b1f28; --rule: #323947; --grid: #2a303c; --ink: #e7eaf0; --quiet: #a1aabb; \
-                        --band: #7fb0ff1f; --all: #7fb0ff; --new: #ffab5e; --third: #5fd3a4; --fourth: #c6a1ff; --fifth: #ff8ab8;";
+                        --band: #7fb0ff1f; --all: #7fb0ff; --new: #ffab5e; --third: #5fd3a4; --fourth: #c6a1ff; --fifth: #ff8ab8; --sixth: #9fb0c6;";
 
 /// Light unless the reader's system is dark, and always light on paper.
 pub(super) fn style() -> String {

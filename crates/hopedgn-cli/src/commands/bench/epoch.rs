@@ -6,9 +6,9 @@ use std::time::Instant;
 use clap::Args;
 use ctdg::mite::PairQuery;
 use ctdg::negative::RandomNegatives;
+use hopedgn::ModelRegistry;
 use hopedgn::collate::PairBatch;
 use hopedgn::config::{Config, Preset};
-use hopedgn::ModelRegistry;
 use hopedgn::model::{self, Model};
 use hopedgn::score::PairScorer;
 use hopedgn::task::Task;
@@ -163,7 +163,7 @@ impl Collating {
                 queries.push(PairQuery { dst, ..queries[at] });
             }
             let start = Instant::now();
-            total.n_tokens += encoder.encode_only(PairBatch::new(&queries).padded_in_groups_of(events.len()))?;
+            total.n_tokens += encoder.collate_only(PairBatch::new(&queries).padded_in_groups_of(events.len()))?;
             total.seconds += start.elapsed().as_secs_f64();
             total.n_pairs += queries.len();
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use ctdg::event::EventStream;
-use ctdg::wl::{Dwl, Graph, Reading, examples};
+use ctdg::wl::{Dwl, Graph, GraphOptions, examples};
 use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
@@ -123,7 +123,7 @@ fn measure(
     let mut seconds = Vec::with_capacity(repeats);
     for _ in 0..repeats {
         let start = Instant::now();
-        let graph = |stream| Graph::new(stream, &Reading::default());
+        let graph = |stream| Graph::new(stream, &GraphOptions::default());
         let comparison = test.compare(&graph(&streams[0])?, &graph(&streams[1])?)?;
         seconds.push(start.elapsed().as_secs_f64());
         last = Some(comparison);

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use ctdg::event::EventStream;
-use ctdg::split::{MASK_SEED, Mode, SplitRule};
+use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use ctdg::summary::{Distribution, Summary};
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Info, output: &Output) -> anyhow::Result<Outcome> {
     let events = args.read.load(&args.data, output)?;
     let load_seconds = start.elapsed().as_secs_f64();
     let stream: &EventStream = &events;
-    let split = SplitRule::of(stream, Mode::Dyglib, MASK_SEED)?.apply(stream)?;
+    let split = SplitRule::of(stream, SplitMode::Dyglib, MASK_SEED)?.apply(stream)?;
     let report = Report {
         summary: Summary::of(stream),
         split: SplitSizes::of(stream, &split),
