@@ -5,7 +5,8 @@
 //! stands for any number of lines, `...` within a line for any text; numbers with a decimal point may differ by two percent, and
 //! the width of columns does not count. ```` ```console no-run ```` is for what needs a GPU, the network or hours: only the
 //! arguments of its commands are checked. So are those of `hopedgn …` in inline code.
-//! ```` ```rust,ignore from=PATH ```` is a verbatim part of that file.
+//! ```` ```toml file=NAME ```` is written to that file before the next session, ```` ```rust,ignore from=PATH ```` is a verbatim
+//! part of that file of the repository.
 
 mod links;
 mod markdown;
@@ -25,7 +26,7 @@ fn root() -> PathBuf {
 /// README.md and the pages of the book, with their path from the root.
 fn pages() -> Vec<(String, String)> {
     let mut paths = vec![root().join("README.md")];
-    markdown::collect(&root().join("docs/src"), &mut paths);
+    markdown::collect(&root().join("docs/src"), "md", &mut paths);
     let page = |path: PathBuf| {
         let name = path.strip_prefix(root()).expect("below the root").to_string_lossy().into_owned();
         (name, fs::read_to_string(&path).expect("a page"))
@@ -53,7 +54,13 @@ fn shell(folder: &Path, line: &str) -> (bool, String) {
 fn run_page(name: &str, text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let mut failures = Vec::new();
-    for block in markdown::blocks(text).iter().filter(|block| block.is("console") && !block.has("no-run")) {
+    for block in markdown::blocks(text) {
+        if let Some(file) = block.value("file=") {
+            fs::write(folder.path().join(file), &block.body).expect("a file for the page");
+        }
+        if !block.is("console") || block.has("no-run") {
+            continue;
+        }
         for (command, shown) in block.session() {
             let (succeeded, printed) = shell(folder.path(), &command);
             let fails_as_shown = !succeeded && shown.contains("error:");
@@ -124,6 +131,19 @@ fn quoted_source_is_part_of_the_file_it_names() {
             let source = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{name}: {path}: {error}"));
             let flat = |text: &str| text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
             assert!(flat(&source).contains(&flat(&block.body)), "{name}: not in {path}:\n{}", block.body);
+        }
+    }
+}
+
+#[test]
+fn tests_named_in_the_documentation_exist() {
+    let mut sources = Vec::new();
+    markdown::collect(&root().join("crates"), "rs", &mut sources);
+    let code: String = sources.iter().map(|file| fs::read_to_string(file).expect("a source file")).collect();
+    for (name, text) in pages() {
+        for command in markdown::inline_code(&text).iter().filter(|code| code.starts_with("cargo test ")) {
+            let Some(filter) = command.split(" --test it ").nth(1).and_then(|rest| rest.split(' ').next()) else { continue };
+            assert!(code.contains(&format!("fn {filter}")), "{name}: no test starts with {filter}");
         }
     }
 }

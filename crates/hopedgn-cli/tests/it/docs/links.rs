@@ -9,7 +9,7 @@ use super::markdown;
 pub(super) fn broken(root: &Path) -> Vec<String> {
     let mut files: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)).into();
     let book = root.join("docs/src");
-    markdown::collect(&root.join("docs"), &mut files);
+    markdown::collect(&root.join("docs"), "md", &mut files);
     let mut broken = Vec::new();
     for file in files {
         let text = fs::read_to_string(&file).expect("a Markdown file");

@@ -140,29 +140,37 @@ fn line_matches(shown: &str, printed: &str) -> bool {
     words_match(&words(shown), &words(printed))
 }
 
-/// Equal, or two numbers with a decimal point within two percent of each other, or equal up to a `...` inside.
+/// Equal, or two numbers with a decimal point within two percent of each other, or equal up to a `...` inside; what commas and
+/// slashes separate is compared part by part.
 fn word_matches(shown: &str, printed: &str) -> bool {
-    let number = |word: &str| word.trim_matches([',', ';', '(', ')', '%', '|', ':']).parse::<f64>().ok();
     if shown == printed {
         return true;
     }
     if let Some((start, end)) = shown.split_once("...") {
         return printed.len() >= start.len() + end.len() && printed.starts_with(start) && printed.ends_with(end);
     }
+    let parts = |word: &'_ str| word.split([',', '/']).map(str::to_owned).collect::<Vec<_>>();
+    let (shown, printed) = (parts(shown), parts(printed));
+    shown.len() == printed.len() && shown.iter().zip(&printed).all(|(shown, printed)| is_near(shown, printed))
+}
+
+fn is_near(shown: &str, printed: &str) -> bool {
+    let number = |word: &str| word.trim_matches([';', '(', ')', '%', ':']).parse::<f64>().ok();
     match (number(shown), number(printed)) {
+        _ if shown == printed => true,
         (Some(a), Some(b)) if shown.contains('.') => (a - b).abs() <= 0.02 * a.abs().max(b.abs()),
         _ => false,
     }
 }
 
-/// All Markdown files below `folder`, in order.
-pub(super) fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+/// All files below `folder` with this ending, in order.
+pub(super) fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     entries.sort();
     for entry in entries {
         if entry.is_dir() {
-            collect(&entry, found);
-        } else if entry.extension().is_some_and(|ending| ending == "md") {
+            collect(&entry, ending, found);
+        } else if entry.extension().is_some_and(|found| found == ending) {
             found.push(entry);
         }
     }
@@ -190,6 +198,8 @@ fn elided_output_matches_and_other_output_does_not() {
     assert!(!matches("a\nend", "a\nx\nend"));
     assert!(!matches("200 events", "201 events"));
     assert!(matches("run-...-0 done", "run-abc-0 done"));
+    assert!(matches("9,48,0.5310 AP/AUC 60.4/55.2", "9,48,0.5312 AP/AUC 60.3/55.1"));
+    assert!(!matches("9,48,0.53", "9,49,0.53"));
 }
 
 #[test]
