@@ -24,20 +24,22 @@ mod source;
 mod text;
 mod write;
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::str::FromStr;
 
 pub use bundled::{COLLEGEMSG, collegemsg};
+use serde::{Deserialize, Deserializer, Serialize};
 pub use sidecar::beside;
-pub use source::Progress;
-use source::Source;
+use source::{OnProgress, Source};
 pub use write::{WriteFormat, write, write_file, write_with};
 
 use crate::error::{Error, Problem, Result};
 use crate::event::{EventStream, IdKind};
 
 /// What a file holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Format {
     /// Decided by the file's name and first line.
     #[default]
@@ -64,13 +66,18 @@ impl Format {
         [Self::Auto, Self::Text, Self::Jodie, Self::Tgb, Self::Konect, Self::DyGLib, Self::Parquet, Self::Binary];
 }
 
-/// A column of a table, by name or by position.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A column of a table, by name or by position. In JSON and TOML a string or a number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected the name of a column, or its position from 1")]
 pub enum ColumnRef {
     /// The column of that name.
     Name(String),
-    /// The column at that place, from 1.
-    Position(usize),
+    /// The column at that position, from 1.
+    Position(#[serde(deserialize_with = "position_from_1")] usize),
+}
+
+fn position_from_1<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
+    NonZeroUsize::deserialize(deserializer).map(NonZeroUsize::get)
 }
 
 impl FromStr for ColumnRef {
@@ -88,7 +95,8 @@ impl FromStr for ColumnRef {
 }
 
 /// Which columns are edge features.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FeatureColumns {
     /// What the format says; in plain text and Parquet, the columns called `feat…`.
     #[default]
@@ -102,8 +110,21 @@ pub enum FeatureColumns {
 }
 
 /// How to read a file. The default reads anything that names its columns in a usual way.
-#[derive(Clone, Default)]
-pub struct ReadOptions<'a> {
+///
+/// Plain data: a manifest can carry it as JSON or TOML and read the same file in the same way again. Missing fields take
+/// their defaults; unknown ones are refused.
+///
+/// ```
+/// use ctdg::dataset::{ColumnRef, ReadOptions};
+///
+/// let options: ReadOptions = serde_json::from_str(r#"{"src": "sender", "time": 4, "delimiter": ";"}"#)?;
+/// assert_eq!(options.time, Some(ColumnRef::Position(4)));
+/// assert!(!options.sort);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct ReadOptions {
     /// The format.
     pub format: Format,
     /// The source column.
@@ -116,30 +137,64 @@ pub struct ReadOptions<'a> {
     pub label: Option<ColumnRef>,
     /// The feature columns.
     pub features: FeatureColumns,
-    /// Whether the first row names the columns; unknown means look.
+    /// Whether the first row names the columns; `None` decides by the row itself.
     pub header: Option<bool>,
-    /// What stands between fields; unknown means look.
+    /// The byte between fields; `None` decides by the first lines. One character in JSON and TOML.
+    #[serde(with = "delimiter")]
     pub delimiter: Option<u8>,
     /// How ids are read.
     pub ids: IdKind,
-    /// Whether sources and destinations have names of their own; unknown means as the format has it.
+    /// Whether sources and destinations are two kinds of nodes with separate names; `None` leaves it to the format.
     pub bipartite: Option<bool>,
-    /// Put events in order of time instead of refusing times that go backwards.
+    /// Sort the events by time instead of refusing times that go backwards.
     pub sort: bool,
-    /// Told how far the file has been read.
-    pub progress: Option<Progress<'a>>,
+}
+
+/// A delimiter as a string of one character.
+mod delimiter {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+    #[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+    pub(super) fn serialize<S: Serializer>(delimiter: &Option<u8>, serializer: S) -> Result<S::Ok, S::Error> {
+        delimiter.map(char::from).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u8>, D::Error> {
+        let Some(delimiter) = Option::<char>::deserialize(deserializer)? else { return Ok(None) };
+        let byte = u8::try_from(delimiter).ok().filter(u8::is_ascii);
+        byte.map(Some).ok_or_else(|| de::Error::custom("expected one ASCII character as the delimiter"))
+    }
 }
 
 /// Reads the events of `path`.
 ///
 /// # Complexity
 /// One pass; memory is the loaded columns, one table of node names and small buffers. Sorting adds four bytes an event.
-pub fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream> {
+///
+/// # Example
+/// ```no_run
+/// use ctdg::dataset::{ReadOptions, read};
+///
+/// let stream = read("events.csv".as_ref(), &ReadOptions { sort: true, ..ReadOptions::default() })?;
+/// println!("{} events of {} nodes", stream.len(), stream.n_nodes());
+/// # Ok::<(), ctdg::Error>(())
+/// ```
+pub fn read(path: &Path, options: &ReadOptions) -> Result<EventStream> {
+    read_any(path, options, None)
+}
+
+/// [`read`], calling `progress` with what has been read and the total, about once a megabyte: bytes of a text file, rows
+/// of a Parquet file. A `.ctdg` file is memory-mapped and reports nothing.
+pub fn read_with_progress(path: &Path, options: &ReadOptions, progress: &dyn Fn(u64, u64)) -> Result<EventStream> {
+    read_any(path, options, Some(progress))
+}
+
+fn read_any(path: &Path, options: &ReadOptions, progress: OnProgress<'_>) -> Result<EventStream> {
     let stream = match detect(path, options.format)? {
-        Format::Parquet => parquet::read(path, options),
+        Format::Parquet => parquet::read(path, options, progress),
         Format::Binary => binary::read(path),
-        Format::DyGLib => dyglib::read(path, options),
-        format => text::read(path, format, options),
+        Format::DyGLib => dyglib::read(path, options, progress),
+        format => text::read(path, format, options, progress),
     };
     stream.map_err(|error| error.in_file(path))
 }

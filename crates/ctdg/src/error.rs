@@ -1,11 +1,13 @@
 //! The crate's one error: where in the input, what was found, what was expected, and the way out.
 
 mod problem;
+mod remedy;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use problem::Problem;
+pub use remedy::Remedy;
 
 /// Result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -113,6 +115,20 @@ impl Error {
         &self.inner.place
     }
 
+    /// What can be done about it, where something can.
+    #[must_use]
+    pub fn remedy(&self) -> Option<Remedy> {
+        self.problem().remedy()
+    }
+
+    /// The message without the remedy: `file, line L, column C (name): problem`.
+    ///
+    /// A front end that words remedies itself prints this and then its own words for [`Error::remedy`].
+    #[must_use]
+    pub fn finding(&self) -> impl fmt::Display {
+        Finding(&self.inner)
+    }
+
     /// The same error, in `file` if no file was known.
     #[must_use]
     pub fn in_file(mut self, file: impl AsRef<Path>) -> Self {
@@ -127,14 +143,23 @@ impl From<Problem> for Error {
     }
 }
 
-impl fmt::Display for Error {
+/// An error without its remedy.
+struct Finding<'a>(&'a Inner);
+
+impl fmt::Display for Finding<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { place, problem } = &*self.inner;
+        let Inner { place, problem } = self.0;
         if *place != Place::default() {
             write!(f, "{place}: ")?;
         }
-        write!(f, "{problem}")?;
-        match problem.remedy() {
+        write!(f, "{problem}")
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.finding())?;
+        match self.remedy() {
             Some(remedy) => write!(f, "; {remedy}"),
             None => Ok(()),
         }

@@ -49,6 +49,7 @@ pub mod sample;
 pub mod split;
 pub mod store;
 pub mod summary;
+pub mod svg;
 pub mod walk_counts;
 pub mod wl;
 

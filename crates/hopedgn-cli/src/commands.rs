@@ -18,16 +18,18 @@ mod table;
 pub(crate) mod train;
 pub(crate) mod wl;
 
+use hopedgn::ModelRegistry;
+
 use crate::args::Command;
 use crate::output::{Outcome, Output};
 
-pub(crate) fn run(command: Command, output: &Output) -> anyhow::Result<Outcome> {
+pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     match command {
         Command::Data(data) => data::run(data, output),
-        Command::Train(args) => train::run(&args, output),
-        Command::Evaluate(args) => evaluate::run(&args, output),
-        Command::Score(args) => score::run(&args, output),
-        Command::Classify(args) => classify::run(&args, output),
+        Command::Train(args) => train::run(&args, registry, output),
+        Command::Evaluate(args) => evaluate::run(&args, registry, output),
+        Command::Score(args) => score::run(&args, registry, output),
+        Command::Classify(args) => classify::run(&args, registry, output),
         Command::Selftest(args) => selftest::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
         Command::Wl(args) => wl::run(*args, output),

@@ -291,11 +291,11 @@ impl Bench<'_> {
 struct StopAfter(usize);
 
 impl Callback for StopAfter {
-    fn progress(&mut self, _: hopedgn::callbacks::Stage, done: usize, _: usize) {
+    fn on_progress(&mut self, _: hopedgn::callbacks::Stage, done: usize, _: usize) {
         self.0 -= usize::from(done > 0);
     }
 
-    fn wants_to_stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.0 <= 1
     }
 }

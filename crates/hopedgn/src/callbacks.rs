@@ -1,70 +1,190 @@
-//! How long work tells where it is, and how it is asked to stop.
+//! Callbacks of training and evaluation: progress, early interruption, files written along the way.
+//!
+//! Every method of [`Callback`] has an empty default. Several callbacks are joined by [`CallbackList`].
+//!
+//! ```
+//! use hopedgn::callbacks::{Callback, EpochEnd};
+//!
+//! struct PrintLoss;
+//!
+//! impl Callback for PrintLoss {
+//!     fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> hopedgn::Result<()> {
+//!         println!("epoch {}: loss {:.4}", end.record.epoch, end.record.loss);
+//!         Ok(())
+//!     }
+//! }
+//! ```
 
 pub mod report;
+mod run_files;
 pub mod tensorboard;
 
-use crate::metrics::{EpochRecord, LabelEpoch};
+use crate::Result;
+use crate::config::Config;
+use crate::metrics::{EpochRecord, LabelEpoch, Summary};
+use crate::task::Task;
 
-/// What is being done.
+pub use run_files::{HtmlReport, TensorBoard};
+
+/// A stage of long work, with its own count of parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Batches of an epoch.
+    /// Batches of a training epoch.
     Train,
-    /// Batches of a pass.
+    /// Batches of an evaluation pass.
     Evaluate,
     /// Events of a ranking.
     Rank,
-    /// Batches whose sources are embedded.
+    /// Batches whose source nodes are embedded.
     Embed,
-    /// Epochs of learning labels.
+    /// Epochs of training a node classifier.
     Classify,
 }
 
-/// Someone who watches long work. Every method may be left as it is.
+/// Training is about to start, or to resume.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainStart<'a> {
+    /// All settings.
+    pub config: &'a Config,
+    /// The dataset with its split.
+    pub task: &'a Task<'a>,
+    /// The epochs that earlier sessions of this run trained.
+    pub history: &'a [EpochRecord],
+}
+
+/// An epoch is trained, validated and saved.
+#[derive(Debug, Clone, Copy)]
+pub struct EpochEnd<'a> {
+    /// The epoch.
+    pub record: &'a EpochRecord,
+    /// All epochs so far, this one included.
+    pub history: &'a [EpochRecord],
+}
+
+/// Training has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainEnd<'a> {
+    /// All epochs.
+    pub history: &'a [EpochRecord],
+    /// Test metrics of the best epoch; `None` if training was interrupted.
+    pub summary: Option<&'a Summary>,
+}
+
+/// Hooks into training and evaluation.
 pub trait Callback {
-    /// Training begins, or goes on after some epochs, and ends after `n_epochs` at the latest.
-    fn start(&mut self, epochs_done: usize, n_epochs: usize) {
-        let _ = (epochs_done, n_epochs);
+    /// Called once before the first batch.
+    fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
+        let _ = start;
+        Ok(())
     }
 
-    /// `done` of `total` parts of a stage are behind us.
-    fn progress(&mut self, stage: Stage, done: usize, total: usize) {
+    /// `done` of `total` parts of a stage are done.
+    fn on_progress(&mut self, stage: Stage, done: usize, total: usize) {
         let _ = (stage, done, total);
     }
 
-    /// An epoch is over.
-    fn epoch(&mut self, record: &EpochRecord) {
+    /// Called after every epoch, once its checkpoint is written.
+    fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> Result<()> {
+        let _ = end;
+        Ok(())
+    }
+
+    /// Called when training is complete or interrupted.
+    fn on_train_end(&mut self, end: &TrainEnd<'_>) -> Result<()> {
+        let _ = end;
+        Ok(())
+    }
+
+    /// Called after every epoch of a node classifier.
+    fn on_label_epoch_end(&mut self, record: &LabelEpoch) {
         let _ = record;
     }
 
-    /// An epoch of learning labels is over.
-    fn label_epoch(&mut self, record: &LabelEpoch) {
-        let _ = record;
-    }
-
-    /// Asked after every batch: whether to put everything down in good order.
-    fn wants_to_stop(&self) -> bool {
+    /// Asked after every batch. `true` saves a checkpoint and ends the work with
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    fn should_stop(&self) -> bool {
         false
-    }
-
-    /// Seconds since 1970. The library reads no clock of its own.
-    fn wall_time(&self) -> f64 {
-        0.0
-    }
-
-    /// Most memory the program held, in bytes, if known.
-    fn peak_memory(&self) -> Option<u64> {
-        None
-    }
-
-    /// Memory that can still be had, in bytes, if known.
-    fn free_memory(&self) -> Option<u64> {
-        None
     }
 }
 
-/// Watches nothing.
+/// A callback without any effect.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCallback;
 
 impl Callback for NoCallback {}
+
+/// Several callbacks, called in order. The first error ends the work.
+#[derive(Default)]
+pub struct CallbackList<'a> {
+    callbacks: Vec<Box<dyn Callback + 'a>>,
+}
+
+impl<'a> CallbackList<'a> {
+    /// Appends a callback.
+    pub fn push(&mut self, callback: impl Callback + 'a) {
+        self.callbacks.push(Box::new(callback));
+    }
+
+    fn try_each(&mut self, mut call: impl FnMut(&mut dyn Callback) -> Result<()>) -> Result<()> {
+        self.callbacks.iter_mut().try_for_each(|callback| call(&mut **callback))
+    }
+}
+
+impl std::fmt::Debug for CallbackList<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallbackList").field("len", &self.callbacks.len()).finish()
+    }
+}
+
+impl Callback for CallbackList<'_> {
+    fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
+        self.try_each(|callback| callback.on_train_start(start))
+    }
+
+    fn on_progress(&mut self, stage: Stage, done: usize, total: usize) {
+        self.callbacks.iter_mut().for_each(|callback| callback.on_progress(stage, done, total));
+    }
+
+    fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> Result<()> {
+        self.try_each(|callback| callback.on_epoch_end(end))
+    }
+
+    fn on_train_end(&mut self, end: &TrainEnd<'_>) -> Result<()> {
+        self.try_each(|callback| callback.on_train_end(end))
+    }
+
+    fn on_label_epoch_end(&mut self, record: &LabelEpoch) {
+        self.callbacks.iter_mut().for_each(|callback| callback.on_label_epoch_end(record));
+    }
+
+    fn should_stop(&self) -> bool {
+        self.callbacks.iter().any(|callback| callback.should_stop())
+    }
+}
+
+/// A borrowed callback is one too, so that the caller can look at it afterwards.
+impl<C: Callback + ?Sized> Callback for &mut C {
+    fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
+        (**self).on_train_start(start)
+    }
+
+    fn on_progress(&mut self, stage: Stage, done: usize, total: usize) {
+        (**self).on_progress(stage, done, total);
+    }
+
+    fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> Result<()> {
+        (**self).on_epoch_end(end)
+    }
+
+    fn on_train_end(&mut self, end: &TrainEnd<'_>) -> Result<()> {
+        (**self).on_train_end(end)
+    }
+
+    fn on_label_epoch_end(&mut self, record: &LabelEpoch) {
+        (**self).on_label_epoch_end(record);
+    }
+
+    fn should_stop(&self) -> bool {
+        (**self).should_stop()
+    }
+}

@@ -1,15 +1,14 @@
-//! Node classification: the label of an event, from what a trained model makes of its source.
+//! Node classification: the label of an event from a frozen embedding of its source node.
 //!
-//! The protocol is DyGLib's. A model of link prediction is frozen; what it makes of the source of every event, at its time
-//! and from what happened strictly before, is what a small [`Classifier`] learns from. Training events are all up to the
-//! validation time, those of masked nodes included. Labels are rare, so AUC is taken over a whole part, and the epoch with
-//! the best one on validation is tested.
+//! The protocol is DyGLib's. A link predictor is frozen and embeds the source node of every event from events strictly before it;
+//! a small [`Classifier`] is trained on these embeddings. Training events are all up to the validation time, masked nodes
+//! included. Labels are rare, so AUC is computed over a whole part; the epoch with the best validation AUC is tested.
 //!
 //! # Differences from DyGLib
-//! - **Embedding** is done once: nothing that it depends on changes from epoch to epoch. A memory starts empty and lives
-//!   through training, validation and test in order, as it does in each epoch there.
-//! - **Gaps** of JODIE are long or short by what was usual in link prediction's training, which is part of what was learned.
-//!   DyGLib takes them anew from the training events of this task.
+//! - **Embeddings** are computed once, since nothing they depend on changes between epochs. A memory starts empty and is updated
+//!   through training, validation and test events in order, as in each epoch of DyGLib.
+//! - **Elapsed times** of JODIE are scaled by the statistics of link prediction's training events, which belong to the trained
+//!   model. DyGLib computes them from the training events of this task.
 
 mod classifier;
 mod labels;
@@ -21,30 +20,33 @@ use std::time::Instant;
 use crate::callbacks::Callback;
 use crate::evaluate::Evaluator;
 use crate::metrics::{LabelMetrics, Parts};
+use crate::system;
 use crate::{Error, Result};
 
 pub use classifier::Classifier;
 pub use labels::Labels;
 pub use sources::{Batch, Sources};
 
-/// How labels are learned; the defaults are DyGLib's.
+/// Settings of the node classifier; the defaults are DyGLib's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelConfig {
-    /// Passes over the training events at most.
+    /// Training epochs at most.
     pub epochs: usize,
-    /// Epochs without a better one before learning ends.
+    /// Epochs without a better validation AUC before training stops.
     pub patience: usize,
-    /// Adam's learning rate.
+    /// Learning rate of Adam.
     pub lr: f64,
-    /// Of the classifier's two hidden layers.
+    /// Dropout probability of both hidden layers.
     pub dropout: f32,
-    /// Decides initial weights and dropout.
+    /// Seed of initial weights and dropout.
     pub seed: u64,
+    /// Bytes that embeddings may take; `None`: what the system reports as free.
+    pub max_memory: Option<u64>,
 }
 
 impl Default for LabelConfig {
     fn default() -> Self {
-        Self { epochs: 100, patience: 20, lr: 1e-4, dropout: 0.1, seed: 0 }
+        Self { epochs: 100, patience: 20, lr: 1e-4, dropout: 0.1, seed: 0, max_memory: None }
     }
 }
 
@@ -59,38 +61,38 @@ impl LabelConfig {
     }
 }
 
-/// How well labels are told.
+/// Results of node classification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classified {
-    /// Epochs learned.
+    /// Epochs trained.
     pub epochs: usize,
     /// The epoch whose weights were tested.
     pub best_epoch: usize,
-    /// Metrics with those weights, dropout left out.
+    /// Metrics with those weights.
     pub metrics: Parts<LabelMetrics>,
-    /// Events of each part.
+    /// Number of events of each part.
     pub events: Parts<usize>,
-    /// Events of label 1 among them.
+    /// Number of events with label 1.
     pub positives: Parts<usize>,
-    /// Weights of the classifier.
+    /// Number of parameters of the classifier.
     pub parameters: usize,
-    /// Seconds of embedding all events.
+    /// Seconds spent on embedding all events.
     pub embed_seconds: f64,
-    /// Mean over epochs, validation included.
+    /// Mean time of an epoch, validation included.
     pub seconds_per_epoch: f64,
 }
 
-/// Embeds the source of every event with the model of `of`, and learns labels from that. When the callback wants to stop,
-/// [`Error::Interrupted`] comes after the batch at hand.
+/// Embeds the source node of every event with the model of `of`, then trains and tests a classifier of labels. When the callback
+/// asks to stop, the current batch is completed and [`Error::Interrupted`] returned.
 ///
 /// # Complexity
-/// One pass of the model over all events, and `events · d-out` values of memory, which are refused beforehand where the
-/// callback knows that there is less.
+/// One forward pass over all events, and `events · d` values of memory; refused beforehand if that is more than
+/// [`LabelConfig::max_memory`].
 pub fn classify(of: &Evaluator<'_>, config: &LabelConfig, callback: &mut dyn Callback) -> Result<Classified> {
     config.check()?;
     let labels = Labels::of(of.task)?;
     let start = Instant::now();
-    let sources = Sources::embed(of, &labels, callback)?;
+    let sources = Sources::embed(of, &labels, config.max_memory.or_else(system::free_memory), callback)?;
     let embed_seconds = start.elapsed().as_secs_f64();
     let learned = learn::learn(of.weights.device(), &sources, config, callback)?;
     Ok(Classified {

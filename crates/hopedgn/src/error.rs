@@ -24,7 +24,7 @@ pub enum Error {
         problem: hopedgn_tensor::Error,
     },
     /// A setting that cannot be read, is not known, or has the wrong type.
-    #[error("{place}: {detail}; `hopedgn train --show-config` lists every setting")]
+    #[error("{place}: {detail}")]
     Config {
         /// A file, a preset, or the flag.
         place: String,
@@ -100,10 +100,10 @@ pub enum Error {
         /// Which, and where.
         found: String,
     },
-    /// More sources than memory can hold.
+    /// Embeddings that do not fit in memory.
     #[error(
-        "the sources of {n_events} events would take {needed} MiB, of which {free} MiB are free; end other programs, or use a \
-         machine with more memory"
+        "the embeddings of {n_events} source nodes would take {needed} MiB, of which {free} MiB are free; end other programs, or \
+         use a machine with more memory"
     )]
     TooManySources {
         /// Events.
@@ -116,13 +116,19 @@ pub enum Error {
     /// A model whose scores cannot be taken apart by events.
     #[error(
         "found {model}, which {why}; expected a model that sees the newest events of both nodes one by one (HopeDGN, \
-         DyGFormer, and TCL or GraphMixer with recent events); score without --explain"
+         DyGFormer, and TCL or GraphMixer with recent events)"
     )]
     NotExplained {
         /// Its name.
         model: &'static str,
         /// What is in the way.
         why: &'static str,
+    },
+    /// Node embeddings of a model that has none.
+    #[error("{model} has no node embeddings, expected a model whose `nodes` returns them; use a built-in model")]
+    NoNodeEmbeddings {
+        /// Its name.
+        model: &'static str,
     },
     /// A checkpoint without the memory that its model keeps.
     #[error(
@@ -152,12 +158,67 @@ pub enum Error {
     /// The callback asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// A run folder that is not one, or not in the state asked for.
+    /// A folder of runs that cannot be used as it is.
     #[error("{}: {detail}", folder.display())]
     Run {
         /// The folder.
         folder: PathBuf,
         /// What is wrong and what to do.
         detail: String,
+    },
+    /// The folder for a new run is not empty.
+    #[error("{}: the folder is not empty; continue the run in it, or choose another folder", folder.display())]
+    RunFolderTaken {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A folder without a run.
+    #[error("{}: found no config.toml, expected the folder of a run; train a model first", folder.display())]
+    NotARunFolder {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A run without trained weights.
+    #[error(
+        "{}: found no model.safetensors: no epoch is complete yet, or the file was removed; train first", folder.display()
+    )]
+    NoWeights {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A run folder that another process writes to.
+    #[error("{}: another process is writing to this run; wait for it, or stop it", folder.display())]
+    RunFolderBusy {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A run whose training is not complete.
+    #[error("{}: training is not complete; resume it first", folder.display())]
+    TrainingNotComplete {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Events other than those a run was trained on.
+    #[error(
+        "found {found_events} other events of {found_nodes} nodes, expected the {events} events of {nodes} nodes that the run was \
+         trained on ({name}), features included; read the same file with the same options"
+    )]
+    DataMismatch {
+        /// Name of the data that the run was trained on.
+        name: String,
+        /// Events of the run.
+        events: usize,
+        /// Nodes of the run.
+        nodes: usize,
+        /// Events found.
+        found_events: usize,
+        /// Nodes found.
+        found_nodes: usize,
+    },
+    /// A node without any event.
+    #[error("found no node called {name:?} among the events, expected one of their ids")]
+    UnknownNode {
+        /// As asked for.
+        name: String,
     },
 }

@@ -15,6 +15,7 @@ use hopedgn_tensor::Weights;
 use serde::{Deserialize, Serialize};
 
 use crate::callbacks::{Callback, Stage};
+use crate::collate::PairBatch;
 use crate::memory::Memory;
 use crate::metrics::{LinkMetrics, PerSetting};
 use crate::score::PairScorer;
@@ -78,9 +79,8 @@ pub struct RankingTest {
 
 /// Anything that scores the pairs of a pass, batch after batch in order.
 pub trait Scorer {
-    /// Scores `queries` about the events `batch`; with no events, more queries about the batch before. Where a model
-    /// pads, every `group` consecutive queries are padded together.
-    fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>>;
+    /// Scores `pairs` about the events `batch`; with no events, more pairs about the batch before.
+    fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>>;
 
     /// How many batches of so many queries it is best asked for at once.
     fn at_once(&self, n_queries: usize) -> usize {
@@ -93,7 +93,7 @@ pub trait Scorer {
         let mut scores = Vec::with_capacity(queries.len());
         for batch in batches {
             let of_batch = &queries[scores.len()..scores.len() + 2 * batch.len()];
-            scores.extend(self.score(batch, of_batch, batch.len())?);
+            scores.extend(self.score(batch, PairBatch::new(of_batch).padded_in_groups_of(batch.len()))?);
         }
         Ok(scores)
     }
@@ -119,7 +119,7 @@ impl<'a, 'm> ModelScorer<'a, 'm> {
     /// What stands for the source of each of `queries`, which are the events of `batches` one after another, row after row.
     pub(crate) fn sources(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
         let Some(memory) = &mut self.memory else {
-            return self.scorer.sources(self.weights, queries, batches.first().map_or(1, |batch| batch.len()));
+            return self.scorer.sources(self.weights, in_batches(batches, queries));
         };
         let (mut sources, mut rest) = (Vec::new(), queries);
         for &batch in batches {
@@ -137,8 +137,8 @@ impl<'a, 'm> ModelScorer<'a, 'm> {
 }
 
 impl Scorer for ModelScorer<'_, '_> {
-    fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
-        let Some(memory) = &mut self.memory else { return self.scorer.logits(self.weights, queries, group) };
+    fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>> {
+        let Some(memory) = &mut self.memory else { return self.scorer.logits(self.weights, pairs) };
         if !batch.is_empty() {
             let over = std::mem::replace(&mut self.at_hand, batch.to_vec());
             if !over.is_empty() {
@@ -146,7 +146,7 @@ impl Scorer for ModelScorer<'_, '_> {
                 self.scorer.logits_with(self.weights, &asked, memory, &over)?;
             }
         }
-        self.scorer.logits_with(self.weights, queries, memory, &[])
+        self.scorer.logits_with(self.weights, pairs.queries, memory, &[])
     }
 
     fn at_once(&self, n_queries: usize) -> usize {
@@ -160,7 +160,7 @@ impl Scorer for ModelScorer<'_, '_> {
     /// takes them one after another.
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
         let Some(memory) = &mut self.memory else {
-            return self.scorer.logits(self.weights, queries, batches.first().map_or(1, |batch| batch.len()));
+            return self.scorer.logits(self.weights, in_batches(batches, queries));
         };
         let mut scores = Vec::with_capacity(queries.len());
         for &batch in batches {
@@ -171,15 +171,20 @@ impl Scorer for ModelScorer<'_, '_> {
     }
 }
 
+/// `queries` of equally large `batches`, each of which is padded by itself.
+fn in_batches<'q>(batches: &[&[EventId]], queries: &'q [PairQuery]) -> PairBatch<'q> {
+    PairBatch::new(queries).padded_in_groups_of(batches.first().map_or(1, |batch| batch.len()))
+}
+
 impl Scorer for Box<dyn Heuristic + Send + '_> {
-    fn score(&mut self, batch: &[EventId], queries: &[PairQuery], _: usize) -> Result<Vec<f32>> {
-        Ok(self.as_mut().score(batch, queries)?)
+    fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>> {
+        Ok(self.as_mut().score(batch, pairs.queries)?)
     }
 }
 
 impl Scorer for Box<dyn Scorer + '_> {
-    fn score(&mut self, batch: &[EventId], queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
-        self.as_mut().score(batch, queries, group)
+    fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>> {
+        self.as_mut().score(batch, pairs)
     }
 
     fn at_once(&self, n_queries: usize) -> usize {
@@ -241,8 +246,8 @@ pub fn evaluate<S: Scorer>(
     let at_once = scorers.iter().map(|scorer| scorer.at_once(2 * batch_size)).max().unwrap_or(1);
     let mut done = 0;
     while done < total {
-        callback.progress(Stage::Evaluate, done, total);
-        if callback.wants_to_stop() {
+        callback.on_progress(Stage::Evaluate, done, total);
+        if callback.should_stop() {
             return Err(Error::Interrupted);
         }
         // Only the last batch may be smaller, and is by itself.
@@ -271,7 +276,7 @@ pub fn evaluate<S: Scorer>(
         }
         done += window.len();
     }
-    callback.progress(Stage::Evaluate, total, total);
+    callback.on_progress(Stage::Evaluate, total, total);
     let metrics = |(mean, mut whole): (BatchMean, WholeSplit)| {
         let (mean, whole) = (mean.mean()?, whole.scores()?);
         Ok(LinkMetrics { ap: mean.ap, auc: mean.auc, ap_global: whole.ap, auc_global: whole.auc })
@@ -314,8 +319,8 @@ pub fn rank<S: Scorer>(
     for batch in events.chunks(batch_size) {
         let mut asked = batch;
         for &event in batch {
-            callback.progress(Stage::Rank, done, events.len());
-            if callback.wants_to_stop() {
+            callback.on_progress(Stage::Rank, done, events.len());
+            if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
             let positive = task.queries(&[event])[0];
@@ -324,7 +329,9 @@ pub fn rank<S: Scorer>(
             for (scorer, ranking) in scorers.iter_mut().zip(&mut rankings) {
                 let mut scores = Vec::with_capacity(queries.len());
                 for (index, block) in queries.chunks(RANKED_AT_ONCE).enumerate() {
-                    scores.extend(scorer.score(if index == 0 { asked } else { &[] }, block, 1)?);
+                    scores.extend(
+                        scorer.score(if index == 0 { asked } else { &[] }, PairBatch::new(block).padded_alone())?,
+                    );
                 }
                 ranking.push(scores[0], &scores[1..])?;
             }
@@ -332,7 +339,7 @@ pub fn rank<S: Scorer>(
             done += 1;
         }
     }
-    callback.progress(Stage::Rank, done, events.len());
+    callback.on_progress(Stage::Rank, done, events.len());
     let metrics = |ranking: Ranking| Ok(RankingMetrics { mrr: ranking.mrr()?, hits_at_10: ranking.hits_at(10)? });
     rankings.into_iter().map(metrics).collect::<Result<_>>().map(Some)
 }

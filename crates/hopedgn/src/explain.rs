@@ -1,4 +1,4 @@
-//! Why a pair got its score: what both nodes have in common, and which events moved the score most.
+//! Explanations of a score: common past neighbours, and the effect of leaving out each event.
 
 use std::collections::BTreeMap;
 
@@ -10,49 +10,76 @@ use hopedgn_tensor::Weights;
 
 use crate::collate::{FeatureTables, Layout};
 use crate::model::Model;
+use crate::predict::sigmoid;
 use crate::score::score_tokens;
 use crate::{Error, Result};
 
-/// What is known about one score.
+/// Why a pair got its score. `N` names nodes: [`NodeId`] inside the library, their own names from a
+/// [`LinkPredictor`](crate::LinkPredictor).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Explanation {
+pub struct Explanation<N = NodeId> {
     /// The probability of the pair.
-    pub score: f32,
-    /// Times at which the two met, newest first; as far back as the model looks.
-    pub met: Vec<f64>,
-    /// Nodes that both met, the most recent first.
-    pub common: Vec<CommonNeighbor>,
-    /// Every event the model looked at, the one that moved the score most first.
-    pub effects: Vec<TokenEffect>,
+    pub probability: f32,
+    /// Times of earlier events of the pair itself, newest first; as far back as the model looks.
+    pub pair_times: Vec<f64>,
+    /// Nodes that both interacted with, the most recent first.
+    pub common: Vec<CommonNeighbor<N>>,
+    /// Every event the model looked at, ordered by the size of its effect.
+    pub effects: Vec<EventEffect<N>>,
 }
 
-/// A node that both nodes of the pair met before, as far back as the model looks.
+/// A common past neighbour of both nodes, as far back as the model looks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CommonNeighbor {
-    /// The node.
-    pub node: NodeId,
-    /// When it met the source, newest first.
-    pub with_src: Vec<f64>,
-    /// When it met the destination, newest first.
-    pub with_dst: Vec<f64>,
+pub struct CommonNeighbor<N = NodeId> {
+    /// The neighbour.
+    pub node: N,
+    /// Times of its events with the source, newest first.
+    pub src_times: Vec<f64>,
+    /// Times of its events with the destination, newest first.
+    pub dst_times: Vec<f64>,
 }
 
-/// What one event in the past of one side does to the score.
+/// The effect of one event in the history of one side: the change of the score when it is left out.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TokenEffect {
-    /// Whose past it stands in.
+pub struct EventEffect<N = NodeId> {
+    /// In whose history it is.
     pub side: Side,
     /// The other node of the event.
-    pub node: NodeId,
+    pub node: N,
     /// The event.
     pub event: EventId,
-    /// When it happened.
+    /// Its time.
     pub time: f64,
-    /// The probability minus that without the event: positive where it raises the score.
+    /// Probability with the event minus probability without it: positive if the event raises the score.
     pub change: f32,
 }
 
-/// Explains the score of `query`: one pass of the model for each event it looks at.
+impl<N> Explanation<N> {
+    /// The same with nodes named by `name`.
+    #[must_use]
+    pub fn map_nodes<M>(self, name: impl Fn(N) -> M) -> Explanation<M> {
+        let common = self.common.into_iter().map(|CommonNeighbor { node, src_times, dst_times }| CommonNeighbor {
+            node: name(node),
+            src_times,
+            dst_times,
+        });
+        let effects = self.effects.into_iter().map(|EventEffect { side, node, event, time, change }| EventEffect {
+            node: name(node),
+            side,
+            event,
+            time,
+            change,
+        });
+        Explanation {
+            probability: self.probability,
+            pair_times: self.pair_times,
+            common: common.collect(),
+            effects: effects.collect(),
+        }
+    }
+}
+
+/// Explains the score of `query`: one forward pass for each event the model looks at.
 pub fn explain(
     model: &dyn Model,
     weights: &Weights,
@@ -68,46 +95,40 @@ pub fn explain(
         let queries = vec![query; tokens.n_pairs()];
         score_tokens(model, tables, store, weights, tokens, &queries)
     };
-    let score = sigmoid(score_all(&tokens)?[0]);
+    let probability = sigmoid(score_all(&tokens)?[0]);
     let variants = tokens.leave_one_out(0, encoding);
     let without = score_all(&variants.tokens)?;
 
     let seen = Seen::of(&tokens, store);
-    let mut effects: Vec<TokenEffect> = Vec::with_capacity(without.len());
+    let mut effects: Vec<EventEffect> = Vec::with_capacity(without.len());
     for (&token, logit) in variants.left_out.iter().zip(without) {
         let side = if tokens.tokens(0, Side::Src).contains(&token) { Side::Src } else { Side::Dst };
         let event = tokens.events(0, side)[token - tokens.tokens(0, side).start - 1];
         let (node, time) = (tokens.nodes()[token], store.time(event));
-        effects.push(TokenEffect { side, node, event, time, change: score - sigmoid(logit) });
+        effects.push(EventEffect { side, node, event, time, change: probability - sigmoid(logit) });
     }
     effects.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
-    Ok(Explanation { score, met: seen.met(query), common: seen.common(query), effects })
+    Ok(Explanation { probability, pair_times: seen.pair_times(query), common: seen.common(query), effects })
 }
 
-/// Refuses models whose scores cannot be taken apart by events.
+/// Refuses models whose score is not a function of the recent events of both nodes.
 pub fn check(model: &dyn Model) -> Result<()> {
     let encoding = model.encoding();
     let why = if model.memory().is_some() {
-        "remembers more than it sees"
+        "keeps a memory of all earlier events"
     } else if matches!(model.layout(), Layout::Pairs(_)) {
         "looks at all pairs of nodes"
     } else if encoding.second.is_some() {
-        "looks at neighbours of neighbours"
+        "looks at two hops"
     } else if encoding.sampling != Sampling::Recent {
-        "draws events at random here"
+        "samples events at random"
     } else {
         return Ok(());
     };
-    Err(Error::NotExplained { model: model.config().name.title(), why })
+    Err(Error::NotExplained { model: model.name().title(), why })
 }
 
-/// The probability that a logit stands for.
-#[must_use]
-pub fn sigmoid(logit: f32) -> f32 {
-    1.0 / (1.0 + (-logit).exp())
-}
-
-/// When each node stands among the tokens of each side, newest first.
+/// Times of each node among the tokens of each side, newest first.
 struct Seen {
     times: BTreeMap<NodeId, [Vec<f64>; 2]>,
 }
@@ -119,7 +140,7 @@ impl Seen {
             let nodes = &tokens.nodes()[tokens.tokens(0, side)][1..];
             let mut last = None;
             for (node, event) in nodes.iter().zip(tokens.events(0, side)).rev() {
-                // A node's meeting with itself stands twice in its list.
+                // A self-loop appears twice in the history of its node.
                 if last.replace(event) != Some(event) {
                     times.entry(*node).or_default()[side as usize].push(store.time(*event));
                 }
@@ -128,10 +149,10 @@ impl Seen {
         Self { times }
     }
 
-    fn met(&self, query: PairQuery) -> Vec<f64> {
+    fn pair_times(&self, query: PairQuery) -> Vec<f64> {
         let with =
             |node: NodeId, side: Side| self.times.get(&node).map_or(&[][..], |times| times[side as usize].as_slice());
-        // Either list may have forgotten a meeting that the other still knows.
+        // Both histories are truncated: take the one that goes further back.
         let [a, b] = [with(query.dst, Side::Src), with(query.src, Side::Dst)];
         if a.len() >= b.len() { a.to_vec() } else { b.to_vec() }
     }
@@ -139,10 +160,10 @@ impl Seen {
     fn common(self, query: PairQuery) -> Vec<CommonNeighbor> {
         let between = |(node, [with_src, with_dst]): (NodeId, [Vec<f64>; 2])| {
             let counts = !with_src.is_empty() && !with_dst.is_empty() && node != query.src && node != query.dst;
-            counts.then_some(CommonNeighbor { node, with_src, with_dst })
+            counts.then_some(CommonNeighbor { node, src_times: with_src, dst_times: with_dst })
         };
         let mut common: Vec<_> = self.times.into_iter().filter_map(between).collect();
-        let newest = |neighbor: &CommonNeighbor| neighbor.with_src[0].max(neighbor.with_dst[0]);
+        let newest = |neighbor: &CommonNeighbor| neighbor.src_times[0].max(neighbor.dst_times[0]);
         common.sort_by(|a, b| newest(b).total_cmp(&newest(a)));
         common
     }

@@ -1,6 +1,6 @@
-//! Numbers as people read them, and as tables of rows count them.
+//! Formatting of numbers, times and sizes for people.
 
-/// With commas between thousands.
+/// An integer with commas between thousands.
 pub fn grouped(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::new();
@@ -13,13 +13,13 @@ pub fn grouped(number: impl TryInto<u64>) -> String {
     text
 }
 
-/// A fraction in percent, without the sign; a dash for what is no number.
+/// A fraction in percent, without the sign; a dash for NaN and infinity.
 #[must_use]
 pub fn percent(fraction: f64) -> String {
     fixed(100.0 * fraction, 2)
 }
 
-/// With so many decimals; a dash for what is no number.
+/// A number with so many decimals; a dash for NaN and infinity.
 #[must_use]
 pub fn fixed(value: f64, decimals: usize) -> String {
     match value {
@@ -29,7 +29,7 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     }
 }
 
-/// A rate, which nobody reads to the last digit.
+/// A rate, rounded to an integer.
 #[must_use]
 pub fn rate(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1e15")]
@@ -39,13 +39,13 @@ pub fn rate(value: f64) -> String {
     }
 }
 
-/// A short duration with three digits behind the point, for measurements.
+/// A measured duration with three decimals.
 #[must_use]
 pub fn precise(seconds: f64) -> String {
     if seconds < 0.1 { format!("{:.3} ms", 1e3 * seconds) } else { format!("{seconds:.3} s") }
 }
 
-/// A duration as one number, for tables and tiles.
+/// A duration as one number with its unit.
 #[must_use]
 pub fn seconds(value: f64) -> String {
     match value {
@@ -56,13 +56,13 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
-/// A span of time to seven digits.
+/// A time span to seven significant digits.
 #[must_use]
 pub fn span(span: f64) -> String {
     time(format!("{span:.6e}").parse().unwrap_or(span))
 }
 
-/// Seconds in the two largest units that say something.
+/// Seconds in the two largest units that apply.
 #[must_use]
 pub fn duration(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time of work, rounded")]
@@ -74,7 +74,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// In the largest unit that leaves a whole number before the point.
+/// Bytes in the largest unit of which there is at least one.
 #[must_use]
 pub fn memory(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -84,16 +84,16 @@ pub fn memory(bytes: u64) -> String {
     }
 }
 
-/// A time as short as it can be said.
+/// A time in its shortest exact form.
 #[must_use]
 pub fn time(time: f64) -> String {
     let plain = time == 0.0 || (1e-6..1e15).contains(&time.abs());
     if plain { time.to_string() } else { format!("{time:e}") }
 }
 
-/// A place within one batch, as rows are named.
+/// A row index within one batch as `u32`.
 pub(crate) fn narrow(place: usize) -> u32 {
-    u32::try_from(place).expect("a batch holds fewer than u32::MAX places")
+    u32::try_from(place).expect("a batch has fewer than u32::MAX rows")
 }
 
 #[cfg(test)]

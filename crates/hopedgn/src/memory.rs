@@ -15,11 +15,23 @@ use ctdg::event::{EventId, EventStream};
 use ctdg::mite::PairQuery;
 use ctdg::walk_counts::WalkCounts;
 use hopedgn_tensor::{Device, StateTable};
+use serde::{Deserialize, Serialize};
 
 use crate::Result;
 
 pub use checkpoint::MemoryState;
 pub use read::{MemoryRead, MemoryUpdate};
+
+/// Which of a node's messages of one batch updates its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MessageOrder {
+    /// That of its newest event.
+    #[default]
+    Newest,
+    /// As in DyGLib: that of its newest event as a destination, where there is one.
+    Dyglib,
+}
 
 /// What a model keeps of each node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +40,9 @@ pub struct MemoryForm {
     pub width: usize,
     /// Width of a message.
     pub message: usize,
-    /// Whether walks between nodes are counted as well.
+    /// Which message of a batch counts.
+    pub message_order: MessageOrder,
+    /// Whether walks between nodes are counted as well: [`MemoryRead::positions`].
     pub with_positions: bool,
 }
 

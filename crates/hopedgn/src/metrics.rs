@@ -1,15 +1,15 @@
-//! What a run writes down: one record an epoch, a summary at the end, and how well labels are told afterwards.
+//! Metrics that a run writes: one record for each epoch, the test summary, node classification.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Link prediction of one pass: fractions between 0 and 1.
+/// Link prediction metrics of one pass: fractions between 0 and 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LinkMetrics {
-    /// Average precision, the mean over batches that papers report.
+    /// Average precision: the mean over batches, as papers report it.
     pub ap: f64,
-    /// Area under the ROC curve, mean over batches.
+    /// Area under the ROC curve: the mean over batches.
     pub auc: f64,
     /// Average precision over the whole split at once.
     pub ap_global: f64,
@@ -17,12 +17,12 @@ pub struct LinkMetrics {
     pub auc_global: f64,
 }
 
-/// The two settings of link prediction; nothing where a pass has no events.
+/// A value for each of the two settings of link prediction; `None` if the setting has no events.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PerSetting<M = LinkMetrics> {
     /// All events of the part.
     pub transductive: Option<M>,
-    /// Its events with a node that training never showed.
+    /// Its events with at least one node that training never saw.
     pub inductive: Option<M>,
 }
 
@@ -41,7 +41,7 @@ pub struct EpochRecord {
     pub loss: f64,
     /// Metrics on validation.
     pub val: PerSetting,
-    /// Whether AP and AUC of all validation events were both at least as good as the best so far.
+    /// Whether transductive validation AP and AUC are both at least those of the best epoch so far.
     pub better: bool,
     /// Seconds of training.
     pub train_seconds: f64,
@@ -54,51 +54,51 @@ pub struct EpochRecord {
 /// The whole run, as `summary.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// As the person named it.
+    /// Name of the dataset, as the user gave it.
     pub data: String,
     /// The model's name.
     pub model: String,
-    /// Of the run.
+    /// Seed of the run.
     pub seed: u64,
     /// Epochs trained.
     pub epochs: usize,
-    /// The epoch whose weights were kept.
+    /// The epoch with the best validation metrics.
     pub best_epoch: usize,
-    /// Validation with those weights.
+    /// Validation metrics of that epoch.
     pub val: PerSetting,
-    /// Test with those weights.
+    /// Test metrics with its weights.
     pub test: PerSetting,
-    /// Test of scorers that learn nothing, by name.
+    /// Test metrics of untrained heuristics, by name.
     pub heuristics: BTreeMap<String, PerSetting>,
-    /// Mean over epochs, validation included.
+    /// Mean time of an epoch, validation included.
     pub seconds_per_epoch: f64,
     /// `cpu` or `cuda`.
     pub device: String,
-    /// The GPU's or the processor's name, where the system says.
+    /// Name of the GPU or processor, where the system reports it.
     #[serde(default)]
     pub hardware: Option<String>,
-    /// What products are made of there: `f32`, `tf32` or `bf16`.
+    /// Precision of matrix products: `f32`, `tf32` or `bf16`.
     #[serde(default)]
     pub precision: Option<String>,
-    /// Number of weights.
+    /// Number of parameters.
     pub parameters: usize,
-    /// Most memory the program held, in bytes, where the system says.
+    /// Peak memory of the process in bytes, where the system reports it.
     pub peak_memory: Option<u64>,
 }
 
-/// One of something for each part of a split.
+/// A value for each part of a split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts<T> {
-    /// Of training events.
+    /// Training.
     pub train: T,
-    /// Of validation events.
+    /// Validation.
     pub val: T,
-    /// Of test events.
+    /// Test.
     pub test: T,
 }
 
 impl<T> Parts<T> {
-    /// What `make` makes of each.
+    /// Applies `make` to each value.
     pub fn map<U>(self, mut make: impl FnMut(T) -> U) -> Parts<U> {
         Parts { train: make(self.train), val: make(self.val), test: make(self.test) }
     }
@@ -108,71 +108,71 @@ impl<T> Parts<T> {
         Parts { train: &self.train, val: &self.val, test: &self.test }
     }
 
-    /// In the order of time.
+    /// The values in order of time.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         [&self.train, &self.val, &self.test].into_iter()
     }
 }
 
-/// How well the labels of one part are told, as fractions between 0 and 1; nothing where all are the same.
+/// Metrics of node classification on one part, between 0 and 1; `None` if all labels are equal.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LabelMetrics {
     /// Area under the ROC curve over the whole part.
     pub auc: Option<f64>,
-    /// Average precision over the whole part. Its chance level is the share of positives.
+    /// Average precision over the whole part; a random score gets the share of positives.
     pub ap: Option<f64>,
 }
 
-/// One epoch of learning labels.
+/// One epoch of the node classifier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelEpoch {
     /// From 1.
     pub epoch: usize,
     /// Mean of the batches' losses.
     pub loss: f64,
-    /// On validation.
+    /// Validation AUC.
     pub auc: Option<f64>,
-    /// Whether it was at least as good as the best so far.
+    /// Whether it is at least that of the best epoch so far.
     pub better: bool,
 }
 
 /// Node classification with the model of a run, as `classification.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Classification {
-    /// As the person named it.
+    /// Name of the dataset, as the user gave it.
     pub data: String,
     /// The frozen model's name.
     pub model: String,
-    /// Of the classifier.
+    /// Seed of the classifier.
     pub seed: u64,
-    /// Epochs learned.
+    /// Epochs trained.
     pub epochs: usize,
-    /// The epoch whose weights were kept.
+    /// The epoch with the best validation metrics.
     pub best_epoch: usize,
-    /// With those weights, on the events they were learned from.
+    /// Training metrics of the best epoch.
     pub train: LabelMetrics,
-    /// The same on validation, by which they were chosen.
+    /// Validation metrics of the best epoch.
     pub val: LabelMetrics,
-    /// The same on test events.
+    /// Test metrics of the best epoch.
     pub test: LabelMetrics,
-    /// Events of each part.
+    /// Number of events of each part.
     pub events: Parts<usize>,
-    /// Events of label 1 among them.
+    /// Number of events with label 1.
     pub positives: Parts<usize>,
-    /// Mean over epochs, validation included and embedding not.
+    /// Mean time of an epoch, validation included.
     pub seconds_per_epoch: f64,
-    /// Seconds of embedding the source of every event, which is done once.
+    /// Seconds spent on embedding all source nodes.
     pub embed_seconds: f64,
     /// `cpu` or `cuda`.
     pub device: String,
-    /// The GPU's or the processor's name, where the system says.
+    /// Name of the GPU or processor, where the system reports it.
     pub hardware: Option<String>,
-    /// What products are made of there: `f32`, `tf32` or `bf16`.
+    /// Precision of matrix products: `f32`, `tf32` or `bf16`.
     pub precision: Option<String>,
-    /// Number of the classifier's weights.
+    /// Number of parameters of the classifier.
     pub parameters: usize,
-    /// Between its layers.
+    /// Dropout of the classifier.
     pub dropout: f32,
-    /// Most memory the program held, in bytes, where the system says.
+    /// Peak memory of the process in bytes, where the system reports it.
     pub peak_memory: Option<u64>,
 }

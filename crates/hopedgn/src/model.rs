@@ -1,9 +1,43 @@
-//! What every model is: from the past of pairs to the logit of each.
+//! Models: HopeDGN, ten baselines, and the trait for models of one's own.
 //!
-//! A model says what it reads ([`Model::encoding`], [`Model::layout`]), and computes. Looking up the past, cutting batches,
-//! learning and keeping memories are the same for all of them and happen elsewhere.
+//! A [`Model`] names what it reads ([`Model::encoding`], [`Model::layout`]) and computes logits from it. Sampling, collation,
+//! training, evaluation and memory are the same for all models. A [`ModelRegistry`] builds a model from its [`ModelConfig`]; a
+//! [`CustomModel`] is registered there by name.
+//!
+//! # Notation
+//!
+//! Each model's file opens with its equations. Numbers in parentheses are those of the paper; an equation without one is stated
+//! as the authors' text or code has it. All files use one legend:
+//!
+//! | letter | meaning |
+//! |---|---|
+//! | `B` | pairs in the batch; `2B` roots: source, destination, source of the next pair, … |
+//! | `T` | tokens: roots and their events, of all sequences |
+//! | `S` | patches, or entries of the sequences that attention reads; `P` tokens per patch |
+//! | `F`, `G` | neighbours of the roots; neighbours of those |
+//! | `R` | distinct nodes within the pairs, on which MITE and counts depend |
+//! | `U` | distinct nodes of the batch, on which a memory depends |
+//! | `N`, `E` | nodes and events of the dataset |
+//! | `K` | slots per root, where the model has a fixed number |
+//! | `H` | attention heads |
+//! | `d` | width of an embedding or memory (`d-out`); `D` width of a transformer; `C` width of a channel |
+//! | `Dn`, `De`, `Dt`, `Dm` | widths of node, edge, time and MITE features |
+//!
+//! | symbol | meaning |
+//! |---|---|
+//! | `x_u`, `e` | features of node `u`, of an event |
+//! | `t`, `t'`, `Δt` | query time, event time, `t − t'` |
+//! | `Φ(Δt)` | time encoding `cos(ω·Δt + φ)`, see [`TimeEncoding`](crate::nn::TimeEncoding) |
+//! | `N(u, t)` | the events of `u` before `t` that were sampled |
+//! | `[a ‖ b]` | concatenation |
+//! | `W`, `b` | a weight matrix and a bias |
+//!
+//! Two differences hold for all models. Features narrower than 172 are not padded with zeros, but weights are initialised as if
+//! they were. Sampled events depend on the pair and the time alone, so that a pair's score does not depend on its batch.
 
+pub(crate) mod bounds;
 mod cawn;
+mod config;
 mod dygformer;
 mod global;
 mod graphmixer;
@@ -11,6 +45,8 @@ mod hopedgn;
 mod jodie;
 mod patches;
 mod pint;
+mod registry;
+pub(crate) mod table;
 mod tcl;
 mod tgat;
 mod tgn;
@@ -18,67 +54,64 @@ mod tgn;
 use std::fmt;
 
 use ctdg::mite::PairEncoding;
-use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
+use hopedgn_tensor::{Dropout, Tape, Var};
 
-use crate::Result;
-use crate::collate::{FeatureWidths, HopLayout, Input, Layout};
-use crate::config::{ModelConfig, ModelName};
+use crate::collate::{HopLayout, Input, Layout};
 use crate::memory::MemoryForm;
+use crate::{Error, Result};
 
-pub use cawn::Cawn;
-pub use dygformer::DyGFormer;
-pub use global::GlobalHopeDgn;
-pub use graphmixer::GraphMixer;
-pub use hopedgn::HopeDgn;
-pub use jodie::Jodie;
-pub use pint::Pint;
-pub use tcl::Tcl;
-pub use tgat::Tgat;
-pub use tgn::Tgn;
+pub use cawn::{Cawn, CawnSettings};
+pub use config::{CommonSettings, CustomSettings, ModelConfig, ModelName, ModelSettings};
+pub use dygformer::{DyGFormer, DyGFormerSettings};
+pub use global::{GlobalHopeDgn, GlobalHopeDgnSettings};
+pub use graphmixer::{GraphMixer, GraphMixerSettings};
+pub use hopedgn::{HopeDgn, HopeDgnSettings, Pooling};
+pub use jodie::{Jodie, JodieSettings};
+pub use patches::PatchSettings;
+pub use pint::{Pint, PintSettings};
+pub use registry::{BuiltModel, CustomModel, ModelRegistry, NoSettings, build};
+pub use tcl::{Tcl, TclSettings};
+pub use tgat::{Tgat, TgatSettings};
+pub use tgn::{Tgn, TgnSettings};
 
-/// A link predictor without its weights, which lie in [`Parameters`].
+/// A link prediction model without its parameter values, which live in [`Parameters`](hopedgn_tensor::Parameters).
+///
+/// A model of one's own needs [`Model::name`], [`Model::encoding`] and [`Model::logits`], and [`CustomModel`] to be built by
+/// name.
 pub trait Model: fmt::Debug + Send + Sync {
-    /// The sizes and choices it was made with.
-    fn config(&self) -> &ModelConfig;
+    /// Its name; [`ModelName::Custom`] with [`CustomModel::NAME`] for a model of one's own.
+    fn name(&self) -> ModelName;
 
-    /// What it sees of a pair's past.
+    /// Which part of a pair's past is sampled.
     fn encoding(&self) -> PairEncoding;
 
-    /// How that is laid out for it: as hops, unless it says otherwise.
+    /// How that is laid out: as hops of neighbours, unless stated otherwise.
     fn layout(&self) -> Layout {
         Layout::Hops(HopLayout::default())
     }
 
-    /// The memory it keeps of each node, if it does.
+    /// The memory it keeps of each node, if any.
     fn memory(&self) -> Option<MemoryForm> {
         None
     }
 
-    /// What stands for both nodes of each pair when they meet, `[2B, d-out]`: source, destination, source of the next pair, … .
-    /// To a model that knows nothing but pairs ([`Layout::Pairs`]) a node is its pair with itself: asked about that, it answers
-    /// with one row for each, `[B, d-out]`.
-    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var>;
+    /// Dropout probability in training.
+    fn dropout(&self) -> f32 {
+        0.0
+    }
+
+    /// Width of a node embedding, `d`; 0 for a model that has none.
+    fn width(&self) -> usize {
+        0
+    }
+
+    /// Node embeddings `[2B, d]`: source, destination, source of the next pair, … . Node classification needs them. With
+    /// [`Layout::Pairs`] a node is embedded as its pair with itself, and there is one row for each pair, `[B, d]`.
+    fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
+        let _ = (tape, input, dropout);
+        Err(Error::NoNodeEmbeddings { model: self.name().title() })
+    }
 
     /// The logit of each pair, `[B, 1]`.
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var>;
-}
-
-/// The model that `config` names, for features of these widths, with weights drawn from `seed`.
-pub fn build(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Box<dyn Model>, Parameters)> {
-    fn boxed<M: Model + 'static>((model, parameters): (M, Parameters)) -> (Box<dyn Model>, Parameters) {
-        (Box::new(model), parameters)
-    }
-    config.check()?;
-    Ok(match config.name {
-        ModelName::Hopedgn => boxed(HopeDgn::new(config, widths, seed)?),
-        ModelName::HopedgnGlobal => boxed(GlobalHopeDgn::new(config, widths, seed)?),
-        ModelName::Dygformer => boxed(DyGFormer::new(config, widths, seed)?),
-        ModelName::Tgat => boxed(Tgat::new(config, widths, seed)?),
-        ModelName::Tcl => boxed(Tcl::new(config, widths, seed)?),
-        ModelName::Graphmixer => boxed(GraphMixer::new(config, widths, seed)?),
-        ModelName::Jodie => boxed(Jodie::new(config, widths, seed)?),
-        ModelName::Dyrep | ModelName::Tgn => boxed(Tgn::new(config, widths, seed)?),
-        ModelName::Cawn => boxed(Cawn::new(config, widths, seed)?),
-        ModelName::Pint => boxed(Pint::new(config, widths, seed)?),
-    })
 }

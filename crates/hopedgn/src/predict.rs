@@ -1,83 +1,163 @@
-//! Scores of any pairs at any times, for people who ask.
+//! Logits of arbitrary pairs at arbitrary times, and the resolution of node names.
 
-use ctdg::event::{EventId, EventStream};
+use std::collections::BTreeMap;
+
+use ctdg::event::{EventId, EventStream, NameLookup, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
 use hopedgn_tensor::Weights;
 
-use crate::collate::FeatureTables;
+use crate::collate::{FeatureTables, PairBatch};
 use crate::memory::{Memory, MemoryState};
 use crate::model::Model;
 use crate::score::PairScorer;
 use crate::{Error, Result};
 
-/// Pairs scored at once.
-const AT_ONCE: usize = 1024;
+/// Pairs scored in one batch.
+const BATCH: usize = 1024;
 
-/// What is looked back on.
+/// The events that predictions look back on.
 #[derive(Debug)]
-pub struct Past<'a> {
+pub struct History<'a> {
     /// All events.
     pub stream: &'a EventStream,
-    /// What the model remembered after training, if it does: by it gaps of time are long or short.
-    pub remembered: Option<&'a MemoryState>,
-    /// Their past.
+    /// Their index.
     pub store: &'a Store,
     /// Their features.
     pub tables: &'a FeatureTables,
-    /// Events that a memory takes in at a time.
+    /// The node memory after training, if the model has one: its statistics scale elapsed times.
+    pub memory: Option<&'a MemoryState>,
+    /// Events that a memory is updated with at a time.
     pub batch: usize,
 }
 
-/// The logit of each of `queries`, the same whatever else is asked. A model with a memory first lives through all that came
-/// before, from the first event on: what it remembered in training may be later than what is asked about. It takes in whole
-/// batches, and then what has begun of the next one; that it forgets again before the next time that is asked about.
+/// The logit of each of `queries`. A logit does not depend on the other queries.
 ///
-/// `done` is called with the number of new scores.
-pub fn answer(
-    past: &Past<'_>,
+/// A model with a memory replays all events before each query time, starting from an empty memory: the memory after training
+/// may be later than the query. Whole batches are replayed once; the rest, up to the query time, is rolled back afterwards.
+///
+/// `on_progress` is called with the number of newly scored pairs.
+///
+/// # Complexity
+/// One forward pass a pair; with a memory, one more for every event before the latest query time.
+pub fn logits(
+    history: &History<'_>,
     model: &dyn Model,
     weights: &Weights,
     queries: &[PairQuery],
-    done: &mut dyn FnMut(usize),
+    on_progress: &mut dyn FnMut(usize),
 ) -> Result<Vec<f32>> {
-    let mut scorer = PairScorer::new(model, past.tables, past.store);
+    let mut scorer = PairScorer::new(model, history.tables, history.store);
     let mut logits = vec![0.0; queries.len()];
     let Some(form) = model.memory() else {
-        for (some, logits) in queries.chunks(AT_ONCE).zip(logits.chunks_mut(AT_ONCE)) {
-            logits.copy_from_slice(&scorer.logits(weights, some, 1)?);
-            done(some.len());
+        for (queries, logits) in queries.chunks(BATCH).zip(logits.chunks_mut(BATCH)) {
+            logits.copy_from_slice(&scorer.logits(weights, PairBatch::new(queries).padded_alone())?);
+            on_progress(queries.len());
         }
         return Ok(logits);
     };
-    let mut memory = Memory::new(weights.device(), form, past.stream, &[])?;
-    memory.use_time_scale_of(past.remembered.ok_or(Error::NoMemory)?);
-    let mut order: Vec<usize> = (0..queries.len()).collect();
-    order.sort_by(|&one, &other| queries[one].time.total_cmp(&queries[other].time));
-    let events: Vec<EventId> = (0..).map(EventId).take(past.stream.len()).collect();
-    let batch = past.batch.max(1);
-    let mut n_over = 0;
-    for same_time in order.chunk_by(|&one, &other| queries[one].time == queries[other].time) {
-        let n_before = past.store.cut(queries[same_time[0]].time).n_events();
+    let mut memory = Memory::new(weights.device(), form, history.stream, &[])?;
+    memory.use_time_scale_of(history.memory.ok_or(Error::NoMemory)?);
+    let mut by_time: Vec<usize> = (0..queries.len()).collect();
+    by_time.sort_by(|&a, &b| queries[a].time.total_cmp(&queries[b].time));
+    let events: Vec<EventId> = history.stream.ids().collect();
+    let batch = history.batch.max(1);
+    let mut n_replayed = 0;
+    for same_time in by_time.chunk_by(|&a, &b| queries[a].time == queries[b].time) {
+        let n_before = history.store.cut(queries[same_time[0]].time).n_events();
         let n_whole = n_before - n_before % batch;
-        for over in events[n_over..n_whole].chunks(batch) {
-            scorer.logits_with(weights, &PairQuery::of(past.stream, over), &mut memory, over)?;
+        for events in events[n_replayed..n_whole].chunks(batch) {
+            scorer.logits_with(weights, &PairQuery::of(history.stream, events), &mut memory, events)?;
         }
-        n_over = n_whole;
-        let begun = &events[n_whole..n_before];
-        let kept = if begun.is_empty() { None } else { Some(memory.snapshot()?) };
-        if kept.is_some() {
-            scorer.logits_with(weights, &PairQuery::of(past.stream, begun), &mut memory, begun)?;
+        n_replayed = n_whole;
+        let partial = &events[n_whole..n_before];
+        let snapshot = if partial.is_empty() { None } else { Some(memory.snapshot()?) };
+        if snapshot.is_some() {
+            scorer.logits_with(weights, &PairQuery::of(history.stream, partial), &mut memory, partial)?;
         }
-        for some in same_time.chunks(AT_ONCE) {
-            let asked: Vec<PairQuery> = some.iter().map(|&at| queries[at]).collect();
-            let scores = scorer.logits_with(weights, &asked, &mut memory, &[])?;
-            some.iter().zip(scores).for_each(|(&at, score)| logits[at] = score);
-            done(some.len());
+        for indices in same_time.chunks(BATCH) {
+            let batch: Vec<PairQuery> = indices.iter().map(|&index| queries[index]).collect();
+            let scores = scorer.logits_with(weights, &batch, &mut memory, &[])?;
+            indices.iter().zip(scores).for_each(|(&index, score)| logits[index] = score);
+            on_progress(indices.len());
         }
-        if let Some(kept) = kept {
-            memory.restore(&kept, &events[..n_whole])?;
+        if let Some(snapshot) = snapshot {
+            memory.restore(&snapshot, &events[..n_whole])?;
         }
     }
     Ok(logits)
+}
+
+/// The probability of a logit.
+#[must_use]
+pub fn sigmoid(logit: f32) -> f32 {
+    1.0 / (1.0 + (-logit).exp())
+}
+
+/// Pairs given by node names. A name without any event becomes a new node without a history; the same name is the same node.
+#[derive(Debug)]
+pub struct NamedPairs<'s> {
+    stream: &'s EventStream,
+    lookup: NameLookup,
+    /// New nodes by name: of sources, and of destinations where those have names of their own.
+    new: [BTreeMap<String, NodeId>; 2],
+    unknown: Vec<String>,
+    queries: Vec<PairQuery>,
+}
+
+impl<'s> NamedPairs<'s> {
+    /// No pairs yet, among the nodes of `stream`.
+    pub fn new(stream: &'s EventStream) -> Result<Self> {
+        let lookup = stream.names().lookup()?;
+        Ok(Self { stream, lookup, new: Default::default(), unknown: Vec::new(), queries: Vec::new() })
+    }
+
+    /// Adds a pair.
+    pub fn push(&mut self, src: &str, dst: &str, time: f64) -> Result<()> {
+        let (known_src, known_dst) = (self.lookup.source(src), self.lookup.destination(dst));
+        let src = known_src.map_or_else(|| self.new_node(src, 0), Ok)?;
+        let dst = known_dst.map_or_else(|| self.new_node(dst, 1), Ok)?;
+        self.queries.push(PairQuery { src, dst, time });
+        Ok(())
+    }
+
+    /// Whether both names have events.
+    #[must_use]
+    pub fn knows(&self, src: &str, dst: &str) -> bool {
+        self.lookup.source(src).is_some() && self.lookup.destination(dst).is_some()
+    }
+
+    /// The pairs, in the order they were added.
+    #[must_use]
+    pub fn queries(&self) -> &[PairQuery] {
+        &self.queries
+    }
+
+    /// Names without any event, in the order they came up.
+    #[must_use]
+    pub fn unknown(&self) -> &[String] {
+        &self.unknown
+    }
+
+    /// The name of a node, also of a new one.
+    #[must_use]
+    pub fn name(&self, node: NodeId) -> String {
+        match node.index().checked_sub(self.stream.n_nodes()) {
+            Some(index) => self.unknown[index].clone(),
+            None => self.stream.names().name(node),
+        }
+    }
+
+    fn new_node(&mut self, name: &str, side: usize) -> Result<NodeId> {
+        let side = if self.stream.names().n_sources().is_some() { side } else { 0 };
+        if let Some(&node) = self.new[side].get(name) {
+            return Ok(node);
+        }
+        let index = self.stream.n_nodes() + self.unknown.len();
+        let too_many = ctdg::Problem::TooMany { what: "nodes", max: u64::from(u32::MAX) };
+        let node = NodeId::from_index(index).ok_or_else(|| ctdg::Error::from(too_many))?;
+        self.unknown.push(name.to_owned());
+        self.new[side].insert(name.to_owned(), node);
+        Ok(node)
+    }
 }

@@ -1,31 +1,33 @@
-//! Work that other threads do ahead of its use.
+//! Ordered multi-threaded prefetch of batches.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Items that a worker may have ready and unused.
-const READY: usize = 2;
+/// Items that each worker keeps in its queue.
+const QUEUE: usize = 2;
 
-/// Hands items 0, 1, 2, … to `take` in order while `n_workers` threads make those to come. Worker `w` of `n` hands over
-/// items w, w + n, w + 2n, … and stops when nobody wants more. `take` also learns how long its item was waited for.
+/// Calls `consume` with items 0, 1, 2, … in order while `n_workers` threads produce the next ones.
+///
+/// Worker `w` of `n` produces items w, w + n, w + 2n, …, and stops when its callback returns `false`. `consume` also gets the
+/// time it waited for the item.
 pub(crate) fn in_order<T: Send, E>(
     n_workers: usize,
     work: impl Fn(usize, &mut (dyn FnMut(T) -> bool + Send)) + Sync,
-    mut take: impl FnMut(T, Duration) -> Result<(), E>,
+    mut consume: impl FnMut(T, Duration) -> Result<(), E>,
 ) -> Result<(), E> {
     let work = &work;
     thread::scope(|scope| {
         let worker = |index: usize| -> Receiver<T> {
-            let (give, items) = sync_channel(READY);
-            scope.spawn(move || work(index, &mut |item| give.send(item).is_ok()));
+            let (sender, items) = sync_channel(QUEUE);
+            scope.spawn(move || work(index, &mut |item| sender.send(item).is_ok()));
             items
         };
         let workers: Vec<_> = (0..n_workers).map(worker).collect();
         for items in workers.iter().cycle() {
             let start = Instant::now();
             let Ok(item) = items.recv() else { break };
-            take(item, start.elapsed())?;
+            consume(item, start.elapsed())?;
         }
         Ok(())
     })
@@ -37,9 +39,9 @@ mod tests {
 
     fn run(n_items: usize, n_workers: usize, stop_at: usize) -> Result<Vec<usize>, Vec<usize>> {
         let mut got = Vec::new();
-        let work = |worker: usize, give: &mut (dyn FnMut(usize) -> bool + Send)| {
+        let work = |worker: usize, send: &mut (dyn FnMut(usize) -> bool + Send)| {
             let mut items = (worker..n_items).step_by(n_workers);
-            while items.next().is_some_and(&mut *give) {}
+            while items.next().is_some_and(&mut *send) {}
         };
         let result = in_order(n_workers, work, |item, _| {
             got.push(item);
@@ -58,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_ends_the_workers() {
+    fn an_error_of_the_consumer_ends_the_workers() {
         assert_eq!(run(1000, 3, 10), Err((0..=10).collect()));
     }
 }

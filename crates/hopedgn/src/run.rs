@@ -1,19 +1,19 @@
-//! A run folder: everything a run reads and writes, so that it can be looked at, continued and used.
+//! Run folders: settings, checkpoints, metrics and results of one training run.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `config.toml` | every setting, resolved |
-//! | `manifest.json` | program, machine, data and split |
-//! | `metrics.jsonl` | one record an epoch |
-//! | `model.safetensors` | the best weights so far |
-//! | `state.safetensors` | the newest weights, Adam's state and progress: what `--resume` goes on from |
-//! | `summary.json` | final metrics, once training is over |
-//! | `classification.json` | how well labels are told, once that was asked |
-//! | `report.html` | all of it for a person |
+//! | `config.toml` | all settings of the run |
+//! | `manifest.json` | program, machine, dataset and split |
+//! | `metrics.jsonl` | one record for each epoch |
+//! | `model.safetensors` | weights of the best epoch |
+//! | `state.safetensors` | checkpoint: latest weights, optimizer state and progress |
+//! | `summary.json` | test metrics, once training is complete |
+//! | `classification.json` | results of node classification, if it was run |
+//! | `report.html` | a page with curves and metrics |
 //! | `events.out.tfevents.*` | the same for `TensorBoard` |
 //!
-//! Each file is written beside its place and renamed, in an order that leaves the folder fit to be resumed whenever the
-//! program dies: the state names the epochs it knows, and whatever was written ahead of it is written again, the same.
+//! Each file is written to a temporary file and renamed. If the process dies at any time, the run resumes from `state.safetensors`:
+//! it lists the completed epochs, and files that were written after it are written again with the same content.
 
 mod classify;
 mod manifest;
@@ -23,54 +23,52 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use ctdg::dataset::write_file;
-use hopedgn_tensor::Parameters;
+use hopedgn_tensor::{Parameters, Weights};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::collate::FeatureWidths;
 use crate::config::Config;
 use crate::memory::MemoryState;
-use crate::metrics::{EpochRecord, Summary};
-use crate::model::{self, Model};
+use crate::metrics::{Classification, EpochRecord, Summary};
+use crate::model::{Model, ModelRegistry};
 use crate::{Error, Result};
 
 pub use manifest::{DataRecord, Manifest};
-pub use session::Session;
+use session::weights_file;
+pub use session::{Session, Trained};
 
 const CONFIG: &str = "config.toml";
 const MANIFEST: &str = "manifest.json";
 const METRICS: &str = "metrics.jsonl";
-/// The best weights.
+/// The file of the best weights.
 pub const MODEL: &str = "model.safetensors";
 const STATE: &str = "state.safetensors";
 const SUMMARY: &str = "summary.json";
-/// How well labels are told.
+/// The file of node classification results.
 pub const CLASSIFICATION: &str = "classification.json";
-/// What `hopedgn evaluate --json` said, where an experiment keeps it.
+/// The file of an [`Evaluation`](crate::Evaluation), where an experiment keeps one.
 pub const EVALUATION: &str = "evaluation.json";
-const REPORT: &str = "report.html";
-const EVENTS: &str = "events.out.tfevents";
 const LOCK: &str = ".lock";
 
-/// A folder of one run.
+/// The folder of one run.
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     path: PathBuf,
 }
 
-/// Held while a program writes to a run folder.
+/// Lock on a run folder; released when dropped.
 #[derive(Debug)]
 pub struct RunLock {
     _file: File,
 }
 
 impl RunFolder {
-    /// A new folder with its configuration and manifest; it appears with both in it.
+    /// Creates a folder with settings and manifest, atomically. Refused if the folder is not empty.
     pub fn create(path: &Path, config: &Config, manifest: &Manifest) -> Result<Self> {
         let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if taken || (path.exists() && !path.is_dir()) {
-            let detail = "there is something already; continue a run with --resume, or name another folder with --out";
-            return Err(Error::Run { folder: path.to_owned(), detail: detail.into() });
+            return Err(Error::RunFolderTaken { folder: path.to_owned() });
         }
         let failed = |action| move |source| Error::from(ctdg::Error::io(path, action, source));
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -82,61 +80,59 @@ impl RunFolder {
         let filled = folder.write(CONFIG, config.to_toml()?).and_then(|()| folder.write_json(MANIFEST, manifest));
         let placed = filled.and_then(|()| fs::rename(&draft, path).map_err(failed("create")));
         if placed.is_err() {
-            // Best effort: what is left has a name of its own and is in nobody's way.
+            // Best effort: a leftover has a hidden name of its own.
             let _ = fs::remove_dir_all(&draft);
         }
         placed.map(|()| Self { path: path.to_owned() })
     }
 
-    /// A folder that is there.
+    /// Opens the folder of a run.
     pub fn open(path: &Path) -> Result<Self> {
         if !path.join(CONFIG).is_file() {
-            let detail = format!("found no {CONFIG} in it, expected the folder of a run; `hopedgn train` makes one");
-            return Err(Error::Run { folder: path.to_owned(), detail });
+            return Err(Error::NotARunFolder { folder: path.to_owned() });
         }
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes sure that no other program writes to the folder while the answer lives.
+    /// Locks the folder against writing by other processes.
     pub fn lock(&self) -> Result<RunLock> {
         let path = self.path.join(LOCK);
         let file = File::create(&path).map_err(|source| ctdg::Error::io(&path, "create", source))?;
-        // Some file systems cannot lock: then nobody is protected, and nobody hindered.
+        // Some file systems cannot lock; then there is no protection.
         if let Err(fs::TryLockError::WouldBlock) = file.try_lock() {
-            let detail = "another program is at work in it; wait for it, or stop it";
-            return Err(Error::Run { folder: self.path.clone(), detail: detail.into() });
+            return Err(Error::RunFolderBusy { folder: self.path.clone() });
         }
         Ok(RunLock { _file: file })
     }
 
-    /// Removes the folder of a run that was refused before anything was learned.
+    /// Removes the folder of a run that failed before its first checkpoint.
     pub fn remove_unless_begun(&self) {
         let Ok(entries) = fs::read_dir(&self.path) else { return };
         let is_plain = |name: &str| [CONFIG, MANIFEST, LOCK].contains(&name);
         if entries.flatten().all(|entry| is_plain(&entry.file_name().to_string_lossy())) {
-            // Best effort: a run that is left can be resumed or removed by hand.
+            // Best effort: what is left can be resumed or removed by hand.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
 
-    /// Removes what a killed program left half-written; only for who holds the lock.
+    /// Removes temporary files of a killed process. The caller holds the lock.
     fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.path) else { return };
         for entry in entries.flatten() {
             if entry.file_name().to_string_lossy().starts_with(".hopedgn-") {
-                // Best effort: it is in nobody's way.
+                // Best effort: a temporary file is harmless.
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
 
-    /// Removes what is said of weights that are about to be replaced.
+    /// Removes results that belong to weights about to be replaced.
     fn remove_results(&self) -> Result<()> {
         for name in [SUMMARY, CLASSIFICATION, EVALUATION] {
             let path = self.path.join(name);
@@ -151,29 +147,30 @@ impl RunFolder {
     }
 
     /// The settings.
-    pub fn config(&self) -> Result<Config> {
+    pub fn config(&self, registry: &ModelRegistry) -> Result<Config> {
         let path = self.path.join(CONFIG);
-        Config::from_toml(&read_text(&path)?, &path.display().to_string())
+        Config::from_toml_with(registry, &read_text(&path)?, &path.display().to_string())
     }
 
-    /// Replaces the settings, as when a run is given more epochs.
-    fn write_config(&self, config: &Config) -> Result<()> {
-        self.write(CONFIG, config.to_toml()?)
+    /// Replaces the settings if they differ, e.g. by more epochs.
+    fn update_config(&self, config: &Config) -> Result<()> {
+        let text = config.to_toml()?;
+        if read_text(&self.path.join(CONFIG))? == text { Ok(()) } else { self.write(CONFIG, text) }
     }
 
-    /// Program, machine, data and split.
+    /// Program, machine, dataset and split.
     pub fn manifest(&self) -> Result<Manifest> {
         self.read_json(MANIFEST)
     }
 
-    /// The final metrics, if training is over.
+    /// Test metrics, if training is complete.
     pub fn summary(&self) -> Result<Option<Summary>> {
         if self.path.join(SUMMARY).is_file() { self.read_json(SUMMARY).map(Some) } else { Ok(None) }
     }
 
-    /// The model with its best weights, and what it remembered when they were validated.
-    pub fn model(&self, config: &Config, widths: FeatureWidths) -> Result<TrainedModel> {
-        let (model, mut parameters) = model::build(&config.model, widths, config.seed)?;
+    /// The model with its best weights, and its memory after validating them.
+    pub fn model(&self, registry: &ModelRegistry, config: &Config, widths: FeatureWidths) -> Result<TrainedModel> {
+        let (model, mut parameters) = registry.build(&config.model, widths, config.seed)?;
         let memory = self.load_best(&mut parameters)?;
         Ok(TrainedModel { model, parameters, memory })
     }
@@ -181,8 +178,7 @@ impl RunFolder {
     fn load_best(&self, parameters: &mut Parameters) -> Result<Option<MemoryState>> {
         let file = self.path.join(MODEL);
         if !file.is_file() {
-            let detail = format!("found no {MODEL} in it: no epoch is over yet, or the file was removed; train first");
-            return Err(Error::Run { folder: self.path.clone(), detail });
+            return Err(Error::NoWeights { folder: self.path.clone() });
         }
         let bytes = read(&file)?;
         let load = |parameters: &mut Parameters| {
@@ -193,18 +189,48 @@ impl RunFolder {
         if beside.is_empty() { Ok(None) } else { MemoryState::of(beside).map(Some) }
     }
 
-    /// Whether there is something to resume from.
+    /// Whether there is a checkpoint to resume from.
     #[must_use]
     pub fn has_state(&self) -> bool {
         self.path.join(STATE).exists()
     }
 
-    fn state(&self) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn state(&self) -> Result<Option<Vec<u8>>> {
         let file = self.path.join(STATE);
         if file.is_file() { read(&file).map(Some) } else { Ok(None) }
     }
 
-    fn write_metrics(&self, history: &[EpochRecord]) -> Result<()> {
+    /// One record for each epoch; none before the first.
+    pub fn metrics(&self) -> Result<Vec<EpochRecord>> {
+        let path = self.path.join(METRICS);
+        if !path.is_file() {
+            return Ok(Vec::new());
+        }
+        let parse = |line: &str| serde_json::from_str(line).map_err(|error| damaged(&path, &error));
+        read_text(&path)?.lines().map(parse).collect()
+    }
+
+    pub(crate) fn write_classification(&self, classification: &Classification) -> Result<()> {
+        self.sweep();
+        self.write_json(CLASSIFICATION, classification)
+    }
+
+    pub(crate) fn write_summary(&self, summary: &Summary) -> Result<()> {
+        self.write_json(SUMMARY, summary)
+    }
+
+    /// Writes the best weights, and the checkpoint to resume from.
+    pub(crate) fn write_trained(
+        &self,
+        weights: &Weights,
+        memory: Option<&MemoryState>,
+        state: Option<&[u8]>,
+    ) -> Result<()> {
+        self.write(MODEL, weights_file(weights.parameters()?.as_ref(), memory)?)?;
+        state.map_or(Ok(()), |state| self.write(STATE, state))
+    }
+
+    pub(crate) fn write_metrics(&self, history: &[EpochRecord]) -> Result<()> {
         let mut text = String::new();
         for record in history {
             text += &to_json(record, serde_json::to_string)?;
@@ -227,14 +253,14 @@ impl RunFolder {
     }
 }
 
-/// A model as it came out of training.
+/// A trained model.
 #[derive(Debug)]
 pub struct TrainedModel {
     /// The model.
     pub model: Box<dyn Model>,
     /// Its best weights.
     pub parameters: Parameters,
-    /// What it remembered when they were validated, if it does.
+    /// Its node memory after validating them, if it has one.
     pub memory: Option<MemoryState>,
 }
 

@@ -10,8 +10,9 @@ use ctdg::store::Store;
 use hopedgn_tensor::{Device, Dropout, Gradients, Mode, Tape, TrainState, Var, Weights};
 use rayon::prelude::*;
 
-use crate::collate::{Encode, EncodeHops, FeatureTables, GlobalInput, Input, Layout, PaddedTo, longest};
-use crate::config::Padding;
+use crate::collate::{
+    FeatureTables, GlobalInput, HopCollator, Input, Layout, PaddedTo, PairBatch, PatchCollator, longest,
+};
 use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
@@ -28,13 +29,11 @@ pub struct PairScorer<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct TrainBatch<'a> {
     /// The pairs, which do not see one another.
-    pub queries: &'a [PairQuery],
+    pub pairs: PairBatch<'a>,
     /// 1 for each that happened, 0 for the others.
     pub targets: &'a [f32],
     /// The events that the first pairs are; what has a memory will remember them.
     pub events: &'a [EventId],
-    /// Only [`Padding::Dyglib`] knows groups: so many consecutive queries are padded together.
-    pub group: usize,
     /// Chunk `i` draws its dropout from fork `i`; what is drawn of the past comes from the last fork.
     pub dropout: &'a Stream,
 }
@@ -62,12 +61,10 @@ impl<'a> PairScorer<'a> {
         Self { past: Past { model, tables: tables.clone(), store }, encoder, tokens: PairTokens::default() }
     }
 
-    /// The logit of each of `queries`, which do not see one another.
-    ///
-    /// Only [`Padding::Dyglib`] knows groups: every `group` consecutive queries are padded together.
-    pub fn logits(&mut self, weights: &Weights, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
-        self.look_up(queries, 0);
-        self.past.score(weights, &self.tokens, queries, group, Wanted::Logits)
+    /// The logit of each of `pairs`, which do not see one another.
+    pub fn logits(&mut self, weights: &Weights, pairs: PairBatch<'_>) -> Result<Vec<f32>> {
+        self.look_up(pairs.queries, 0);
+        self.past.score(weights, &self.tokens, pairs, Wanted::Logits)
     }
 
     /// The same with what `memory` knows. It remembers `events`, which the first queries are, afterwards.
@@ -81,15 +78,15 @@ impl<'a> PairScorer<'a> {
         self.recalled(weights, queries, memory, events, Wanted::Logits)
     }
 
-    /// What stands for the source of each of `queries`, `[queries, d-out]` row after row, without dropout.
-    pub fn sources(&mut self, weights: &Weights, queries: &[PairQuery], group: usize) -> Result<Vec<f32>> {
+    /// The embedding of the source of each of `pairs`, `[pairs, d]` in row-major order, without dropout.
+    pub fn sources(&mut self, weights: &Weights, pairs: PairBatch<'_>) -> Result<Vec<f32>> {
         let with_itself = |query: &PairQuery| PairQuery { dst: query.src, ..*query };
         let queries: Cow<'_, [PairQuery]> = match self.past.model.layout() {
-            Layout::Pairs(_) => queries.iter().map(with_itself).collect(),
-            _ => queries.into(),
+            Layout::Pairs(_) => pairs.queries.iter().map(with_itself).collect(),
+            _ => pairs.queries.into(),
         };
         self.look_up(&queries, 0);
-        self.past.score(weights, &self.tokens, &queries, group, Wanted::Sources)
+        self.past.score(weights, &self.tokens, pairs.with(&queries), Wanted::Sources)
     }
 
     /// The same with what `memory` knows. It remembers `events`, which the first queries are, afterwards.
@@ -118,11 +115,11 @@ impl<'a> PairScorer<'a> {
 
     /// All that comes before the model, for measuring: looks up the past of `queries` and lays out the input. The number
     /// of tokens.
-    pub fn encode_only(&mut self, queries: &[PairQuery], group: usize) -> Result<usize> {
-        self.look_up(queries, 0);
+    pub fn encode_only(&mut self, pairs: PairBatch<'_>) -> Result<usize> {
+        self.look_up(pairs.queries, 0);
         let (past, tokens) = (&self.past, &self.tokens);
-        let plan = past.plan(Device::cpu().rows_to_learn(), tokens, group);
-        plan.par_iter().try_for_each(|chunk| past.input(tokens, queries, chunk).map(drop))?;
+        let plan = past.plan(Device::cpu().rows_to_learn(), tokens, pairs);
+        plan.par_iter().try_for_each(|chunk| past.input(tokens, pairs.queries, chunk).map(drop))?;
         Ok(tokens.n_tokens())
     }
 
@@ -135,10 +132,10 @@ impl<'a> PairScorer<'a> {
     ) -> Result<()> {
         if let Some(memory) = memory {
             let piece = self.remembered(lesson, memory)?;
-            return learner.step(&[piece], |tape, piece| piece.loss(self.past.model, tape, lesson.queries.len()));
+            return learner.step(&[piece], |tape, piece| piece.loss(self.past.model, tape, lesson.pairs.queries.len()));
         }
         let chunks = self.chunks(learner.weights().device(), lesson);
-        let n_pairs = lesson.queries.len();
+        let n_pairs = lesson.pairs.queries.len();
         learner.step(&chunks, |tape, chunk| self.piece(chunk, lesson)?.loss(self.past.model, tape, n_pairs))
     }
 
@@ -149,7 +146,7 @@ impl<'a> PairScorer<'a> {
         lesson: &TrainBatch<'_>,
         memory: Option<&mut Memory<'_>>,
     ) -> Result<(f64, Gradients)> {
-        let n_pairs = lesson.queries.len();
+        let n_pairs = lesson.pairs.queries.len();
         if let Some(memory) = memory {
             let piece = self.remembered(lesson, memory)?;
             return learner.differentiate(&[piece], |tape, piece| piece.loss(self.past.model, tape, n_pairs));
@@ -166,7 +163,7 @@ impl<'a> PairScorer<'a> {
             let piece = self.piece(chunk, lesson)?;
             pieces.push(MicroBatch { input: staged(device, piece.input, true)?, ..piece });
         }
-        Ok(PreparedBatch { pieces, n_pairs: lesson.queries.len() })
+        Ok(PreparedBatch { pieces, n_pairs: lesson.pairs.queries.len() })
     }
 
     /// Leaves the tokens of `queries`; what is drawn at random depends on the seed and on each pair, on nothing else.
@@ -176,13 +173,13 @@ impl<'a> PairScorer<'a> {
     }
 
     fn chunks(&mut self, device: &Device, lesson: &TrainBatch<'_>) -> Vec<Chunk> {
-        self.look_up(lesson.queries, lesson.draws());
-        self.past.plan(device.rows_to_learn(), &self.tokens, lesson.group)
+        self.look_up(lesson.pairs.queries, lesson.draws());
+        self.past.plan(device.rows_to_learn(), &self.tokens, lesson.pairs)
     }
 
     fn piece(&self, chunk: &Chunk, lesson: &TrainBatch<'_>) -> Result<MicroBatch> {
         Ok(MicroBatch {
-            input: self.past.input(&self.tokens, lesson.queries, chunk)?,
+            input: self.past.input(&self.tokens, lesson.pairs.queries, chunk)?,
             targets: lesson.targets[chunk.pairs.clone()].to_vec(),
             seed: lesson.dropout.fork(chunk.index).next_u64(),
         })
@@ -190,8 +187,8 @@ impl<'a> PairScorer<'a> {
 
     /// A lesson that a memory takes part in: one piece, since all pairs read the same nodes.
     fn remembered(&mut self, lesson: &TrainBatch<'_>, memory: &mut Memory<'_>) -> Result<MicroBatch> {
-        self.look_up(lesson.queries, lesson.draws());
-        let input = self.past.remembered(&self.tokens, lesson.queries, memory, lesson.events)?;
+        self.look_up(lesson.pairs.queries, lesson.draws());
+        let input = self.past.remembered(&self.tokens, lesson.pairs.queries, memory, lesson.events)?;
         let seed = lesson.dropout.fork(0).next_u64();
         Ok(MicroBatch { input, targets: lesson.targets.to_vec(), seed })
     }
@@ -223,7 +220,7 @@ struct MicroBatch {
 impl MicroBatch {
     /// Its share of the mean loss of `n_pairs`.
     fn loss(&self, model: &dyn Model, tape: &mut Tape<'_>, n_pairs: usize) -> Result<Var> {
-        let dropout = Dropout::new(model.config().dropout, self.seed, Mode::Train)?;
+        let dropout = Dropout::new(model.dropout(), self.seed, Mode::Train)?;
         let logits = model.logits(tape, &self.input, dropout)?;
         Ok(tape.bce_with_logits(logits, &self.targets, n_pairs)?)
     }
@@ -238,7 +235,12 @@ pub(crate) fn score_tokens(
     tokens: &PairTokens,
     queries: &[PairQuery],
 ) -> Result<Vec<f32>> {
-    Past { model, tables: tables.clone(), store }.score(weights, tokens, queries, 1, Wanted::Logits)
+    Past { model, tables: tables.clone(), store }.score(
+        weights,
+        tokens,
+        PairBatch::new(queries).padded_alone(),
+        Wanted::Logits,
+    )
 }
 
 /// A model and what it looks back on.
@@ -257,16 +259,9 @@ enum Wanted {
 }
 
 impl Past<'_> {
-    fn score(
-        &self,
-        weights: &Weights,
-        tokens: &PairTokens,
-        queries: &[PairQuery],
-        group: usize,
-        wanted: Wanted,
-    ) -> Result<Vec<f32>> {
-        let device = weights.device();
-        let plan = self.plan(device.rows_to_score(), tokens, group);
+    fn score(&self, weights: &Weights, tokens: &PairTokens, pairs: PairBatch<'_>, wanted: Wanted) -> Result<Vec<f32>> {
+        let (device, queries) = (weights.device(), pairs.queries);
+        let plan = self.plan(device.rows_to_score(), tokens, pairs);
         let scores = if device.is_gpu() {
             // All threads lay out what the card then reads.
             let ready = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?, false);
@@ -295,14 +290,14 @@ impl Past<'_> {
 
     fn input(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<Input> {
         let Chunk { pairs, padded_to, .. } = chunk.clone();
-        let (config, tables, store) = (self.model.config(), &self.tables, self.store);
+        let (tables, store) = (&self.tables, self.store);
         match self.model.layout() {
-            Layout::Patches { with_roots, with_counts } => {
-                Encode { config, with_roots, with_counts, tables, tokens, pairs, padded_to }.run().map(Input::Patches)
+            Layout::Patches(layout) => {
+                PatchCollator { layout, tables, tokens, pairs, padded_to }.run().map(Input::Patches)
             }
             Layout::Hops(layout) => {
                 let has_second = self.model.encoding().second.is_some();
-                let input = EncodeHops { config, layout, tables, store, tokens, queries, pairs, has_second }.run()?;
+                let input = HopCollator { layout, tables, store, tokens, queries, pairs, has_second }.run()?;
                 Ok(Input::Hops(Box::new(input)))
             }
             Layout::Pairs(layout) => {
@@ -323,24 +318,25 @@ impl Past<'_> {
         let Input::Hops(mut input) = self.input(tokens, queries, &whole)? else { return Err(Error::MissingInput) };
         let mut recalled = memory.recall(tokens, queries, input.second.is_some())?;
         if !events.is_empty() {
-            recalled.consumed = Some(memory.consume(events, self.model.config().message_order)?);
+            recalled.update = Some(memory.consume(events)?);
         }
-        input.recalled = Some(recalled);
+        input.memory = Some(recalled);
         Ok(Input::Hops(input))
     }
 
     /// Divides the pairs of `tokens` into chunks of at most so many rows, or one pair. The plan depends on the tokens
     /// alone.
-    fn plan(&self, n_rows: usize, tokens: &PairTokens, group: usize) -> Vec<Chunk> {
-        let config = self.model.config();
-        let (patch, is_padded, places, most_pairs) = match self.model.layout() {
-            Layout::Patches { .. } => (config.patch, config.padding == Padding::Dyglib, 0, MOST_PAIRS),
-            Layout::Hops(layout) => (1, false, layout.places, MOST_PAIRS),
-            // Behind one there are thousands.
-            Layout::Pairs(_) => (1, false, 0, 1),
+    fn plan(&self, n_rows: usize, tokens: &PairTokens, pairs: PairBatch<'_>) -> Vec<Chunk> {
+        let layout = self.model.layout();
+        let (patch, slots, most_pairs) = match layout {
+            Layout::Patches(layout) => (layout.patch, 0, MOST_PAIRS),
+            Layout::Hops(layout) => (1, layout.slots, MOST_PAIRS),
+            // An embedding of one pair depends on those of thousands.
+            Layout::Pairs(_) => (1, 0, 1),
         };
         let has_second = self.model.encoding().second.is_some();
-        let group = if is_padded { group } else { tokens.n_pairs() };
+        let is_padded = layout.is_padded();
+        let group = if is_padded { pairs.padding_group() } else { tokens.n_pairs() };
         let mut plan = Vec::new();
         for first in (0..tokens.n_pairs()).step_by(group.max(1)) {
             let in_group = first..tokens.n_pairs().min(first + group.max(1));
@@ -350,7 +346,7 @@ impl Past<'_> {
                 let starts = tokens.second_starts();
                 // Less is done with a neighbour's neighbour than with a neighbour.
                 let further = if has_second { (starts[drawn.end] - starts[drawn.start]) as usize / 8 } else { 0 };
-                tokens.tokens(pair, side).len().div_ceil(patch).max(places) + further
+                tokens.tokens(pair, side).len().div_ceil(patch).max(slots) + further
             };
             let n_patches = |pair: usize| {
                 padded_to.map_or_else(

@@ -1,4 +1,4 @@
-//! A data set made ready: divided, with its past indexed for training and for evaluation.
+//! A dataset prepared for link prediction: split, indexed for training and evaluation, with feature tables.
 
 use ctdg::event::{EventId, EventStream};
 use ctdg::mite::PairQuery;
@@ -13,23 +13,23 @@ use crate::{Error, Result};
 pub struct Task<'s> {
     /// All events.
     pub stream: &'s EventStream,
-    /// Its parts.
+    /// Training, validation and test events.
     pub split: Split,
-    /// What training may look at: training events alone.
+    /// Index of the training events, all that training may see.
     pub train_store: Store,
-    /// What evaluation may look at: every event, of which a query sees those strictly before it.
+    /// Index of all events; a query sees those strictly before it.
     pub full_store: Store,
     /// Node and edge features.
     pub tables: FeatureTables,
 }
 
 impl<'s> Task<'s> {
-    /// Divides `stream` by the protocol's rule.
+    /// Splits `stream` by the protocol's rule.
     pub fn new(stream: &'s EventStream, mode: Mode) -> Result<Self> {
         Self::with_rule(stream, &SplitRule::of(stream, mode, MASK_SEED)?)
     }
 
-    /// Divides `stream` by a rule made earlier; events that came since belong to no part.
+    /// Splits `stream` by a rule made earlier; events appended since belong to no part.
     pub fn with_rule(stream: &'s EventStream, rule: &SplitRule) -> Result<Self> {
         let split = rule.apply(stream)?;
         for (what, part) in [("training", &split.train), ("validation", &split.val), ("test", &split.test)] {
@@ -42,7 +42,7 @@ impl<'s> Task<'s> {
         Ok(Self { stream, split, train_store, full_store, tables: FeatureTables::of(stream)? })
     }
 
-    /// The pairs of `events`, at their own times.
+    /// The pairs of `events` at their times.
     #[must_use]
     pub fn queries(&self, events: &[EventId]) -> Vec<PairQuery> {
         PairQuery::of(self.stream, events)

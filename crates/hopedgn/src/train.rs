@@ -1,6 +1,6 @@
-//! The training loop under DyGLib's protocol: events in order of time, one negative each, Adam, two-metric selection.
+//! Training loop under DyGLib's protocol: events in order of time, one random negative each, Adam, selection by AP and AUC.
 //!
-//! A [`Trainer`] can be saved after any step and restored; what it computes afterwards is the same to the last bit.
+//! A [`Trainer`] can be saved after any step. A restored one continues bit-identically.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -13,7 +13,7 @@ use hopedgn_tensor::{AdamConfig, Device, Parameters, TrainState, Weights};
 use serde::{Deserialize, Serialize};
 
 use crate::callbacks::{Callback, Stage};
-use crate::collate::Layout;
+use crate::collate::{Layout, PairBatch};
 use crate::config::Config;
 use crate::evaluate::{ModelScorer, Negatives, evaluate};
 use crate::memory::{Memory, MemoryState};
@@ -24,42 +24,42 @@ use crate::score::{PairScorer, PreparedBatch, TrainBatch};
 use crate::task::Task;
 use crate::{Error, Result};
 
-/// How far training has come; with the weights and Adam's state, all there is to know.
+/// Progress of training; with the weights and the optimizer state, all that a checkpoint holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Progress {
-    /// Batches of the current epoch that are done.
+    /// Completed batches of the current epoch.
     pub batch: usize,
-    /// Steps since the beginning.
+    /// Completed steps of all epochs.
     pub steps: u64,
     /// Sum of the losses of the current epoch.
     pub loss_sum: f64,
     /// Seconds spent on the current epoch.
     pub seconds: f64,
-    /// How much the generator of training negatives has drawn.
+    /// Position of the random generator of training negatives.
     pub negatives: u64,
     /// The best epoch so far.
     pub best: Option<Best>,
-    /// Epochs since then.
+    /// Epochs since the best one.
     pub waited: usize,
-    /// The epochs that are over.
+    /// Completed epochs.
     pub history: Vec<EpochRecord>,
 }
 
-/// The epoch whose weights are kept.
+/// The best epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// From 1.
     pub epoch: usize,
-    /// Of all validation events.
+    /// Transductive validation AP.
     pub ap: f64,
-    /// Of all validation events.
+    /// Transductive validation AUC.
     pub auc: f64,
 }
 
 impl Progress {
-    /// Takes in an epoch's validation: better only if both metrics are at least the best so far, as DyGLib decides.
-    fn take(&mut self, epoch: usize, val: LinkMetrics) -> bool {
+    /// Records the validation of an epoch. As in DyGLib, it is better if neither metric is below that of the best epoch.
+    fn record_validation(&mut self, epoch: usize, val: LinkMetrics) -> bool {
         let better = self.best.is_none_or(|best| val.ap >= best.ap && val.auc >= best.auc);
         if better {
             self.best = Some(Best { epoch, ap: val.ap, auc: val.auc });
@@ -71,37 +71,37 @@ impl Progress {
     }
 }
 
-/// Weights being learned.
+/// Trains the weights of one model on one task.
 #[derive(Debug)]
 pub struct Trainer<'a> {
     config: &'a Config,
     task: &'a Task<'a>,
     model: &'a dyn Model,
-    learner: TrainState,
-    /// What the model remembers of the epoch so far, if it does.
+    state: TrainState,
+    /// The node memory after the last batch, if the model has one.
     memory: Option<Memory<'a>>,
-    /// The same after the last validation.
-    remembered: Option<MemoryState>,
+    /// The node memory after the last validation.
+    validated_memory: Option<MemoryState>,
     negatives: RandomNegatives,
     progress: Progress,
-    /// Where the generator of negatives stood behind each batch whose step was asked for and is not over.
-    asked: VecDeque<u64>,
-    /// Threads that make batches ready while the device computes, if any.
+    /// Position of the generator of negatives after each batch whose step is submitted but not complete.
+    pending: VecDeque<u64>,
+    /// Prefetch threads, if the device computes beside the host.
     workers: Option<usize>,
-    waited: f64,
+    prefetch_wait: f64,
 }
 
-/// Steps that a card may be behind: enough to have the next one waiting for it.
-const BEHIND: usize = 2;
+/// Steps that a GPU may lag behind the host, so that the next one is always queued.
+const MAX_LAG: usize = 2;
 
-/// Threads that make batches as fast as a large card learns from them, also where histories are long.
-const ENOUGH_WORKERS: usize = 9;
+/// Prefetch threads that keep an H200 busy, also with long histories.
+const PREFETCH_WORKERS: usize = 9;
 
-/// The key of [`Progress`] in a saved state.
+/// The key of [`Progress`] in the metadata of a checkpoint.
 const PROGRESS: &str = "progress";
 
 impl<'a> Trainer<'a> {
-    /// Nothing learned yet.
+    /// Starts from initial weights.
     pub fn new(
         config: &'a Config,
         task: &'a Task<'a>,
@@ -115,95 +115,94 @@ impl<'a> Trainer<'a> {
         }
         let seed = u32::try_from(config.seed).unwrap_or(u32::MAX);
         Ok(Self {
-            learner: TrainState::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,
-            remembered: None,
+            state: TrainState::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,
+            validated_memory: None,
             negatives: RandomNegatives::new(task.stream, &task.split.train, seed),
             progress: Progress::default(),
-            asked: VecDeque::new(),
-            // What a memory knows depends on the batch before.
-            workers: device.workers_beside(ENOUGH_WORKERS).filter(|_| model.memory().is_none()),
+            pending: VecDeque::new(),
+            // A memory depends on the batch before, so its batches cannot be prefetched.
+            workers: device.workers_beside(PREFETCH_WORKERS).filter(|_| model.memory().is_none()),
             memory: model.memory().map(|form| Memory::new(device, form, task.stream, &task.split.train)).transpose()?,
-            waited: 0.0,
+            prefetch_wait: 0.0,
             config,
             task,
             model,
         })
     }
 
-    /// The bytes of a safetensors file from which [`Trainer::restore`] goes on.
+    /// A checkpoint: the bytes of a safetensors file for [`Trainer::restore`].
     pub fn save(&self) -> Result<Vec<u8>> {
         let progress = serde_json::to_string(&self.progress).map_err(|error| unreadable(&error))?;
         let metadata = BTreeMap::from([(PROGRESS.to_owned(), progress)]);
-        let (parameters, adam) = self.learner.snapshot()?;
+        let (parameters, adam) = self.state.snapshot()?;
         let memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
         let beside = memory.map(|memory| memory.tensors()).unwrap_or_default();
         Ok(hopedgn_tensor::save_beside(&parameters, Some(&adam), &beside, &metadata)?)
     }
 
-    /// Takes up what [`Trainer::save`] put down. On an error nothing has been changed.
+    /// Continues from a checkpoint of [`Trainer::save`]. On an error nothing is changed.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<()> {
-        let (mut parameters, mut adam) = self.learner.snapshot()?;
+        let (mut parameters, mut adam) = self.state.snapshot()?;
         let metadata = hopedgn_tensor::load(bytes, &mut parameters, Some(&mut adam))?;
-        let text = metadata.get(PROGRESS).ok_or_else(|| unreadable(&"no progress is written in it"))?;
+        let text = metadata.get(PROGRESS).ok_or_else(|| unreadable(&"it holds no progress"))?;
         let progress: Progress = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
         if let Some(memory) = &mut self.memory {
             let state = MemoryState::of(hopedgn_tensor::load_beside(bytes)?)?;
             let train = &self.task.split.train;
             memory.restore(&state, &train[..train.len().min(progress.batch * self.config.train.batch)])?;
         }
-        self.learner.replace(parameters, adam)?;
+        self.state.replace(parameters, adam)?;
         self.negatives.advance_to(progress.negatives);
-        self.asked.clear();
+        self.pending.clear();
         self.progress = progress;
         Ok(())
     }
 
-    /// How far it has come.
+    /// Progress so far.
     #[must_use]
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// What the model remembered after the last validation, if it does.
+    /// The node memory after the last validation, if the model has one.
     #[must_use]
-    pub fn remembered(&self) -> Option<&MemoryState> {
-        self.remembered.as_ref()
+    pub fn validated_memory(&self) -> Option<&MemoryState> {
+        self.validated_memory.as_ref()
     }
 
-    /// The model that is trained.
+    /// The model.
     #[must_use]
     pub fn model(&self) -> &'a dyn Model {
         self.model
     }
 
-    /// The weights as they are now.
+    /// The current weights.
     #[must_use]
     pub fn weights(&self) -> &Weights {
-        self.learner.weights()
+        self.state.weights()
     }
 
-    /// Seconds in which the next batch was not ready yet, where other threads make it ready.
+    /// Seconds spent waiting for prefetched batches.
     #[must_use]
-    pub fn waited(&self) -> f64 {
-        self.waited
+    pub fn prefetch_wait(&self) -> f64 {
+        self.prefetch_wait
     }
 
-    /// Whether the last epoch is over or patience has run out.
+    /// Whether all epochs are trained, or patience has run out.
     #[must_use]
     pub fn is_done(&self) -> bool {
         let Progress { history, waited, .. } = &self.progress;
         history.len() >= self.config.train.epochs || *waited >= self.config.train.patience
     }
 
-    /// Batches of an epoch.
+    /// Number of batches of an epoch.
     #[must_use]
     pub fn n_batches(&self) -> usize {
         self.task.split.train.len().div_ceil(self.config.train.batch)
     }
 
-    /// Trains to the end of the current epoch and validates it. `save` is called whenever it is time for a saved state
-    /// inside the epoch. When the callback wants to stop, [`Error::Interrupted`] comes after the step at hand, and the
-    /// state can be saved.
+    /// Trains to the end of the current epoch and validates. `save` is called for every checkpoint inside the epoch. When the
+    /// callback asks to stop, the current step is completed and [`Error::Interrupted`] returned; a checkpoint can be saved then.
     pub fn epoch(
         &mut self,
         callback: &mut dyn Callback,
@@ -212,16 +211,16 @@ impl<'a> Trainer<'a> {
         let (mut mark, mut saved) = (Instant::now(), Instant::now());
         let n_batches = self.n_batches();
         let save_every = self.config.train.save_every;
-        callback.progress(Stage::Train, self.progress.batch, n_batches);
+        callback.on_progress(Stage::Train, self.progress.batch, n_batches);
         let trained = self.train_until(n_batches, &mut |trainer| {
             trainer.progress.seconds += mark.elapsed().as_secs_f64();
             mark = Instant::now();
-            callback.progress(Stage::Train, trainer.progress.batch, n_batches);
-            if callback.wants_to_stop() {
+            callback.on_progress(Stage::Train, trainer.progress.batch, n_batches);
+            if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
             if saved.elapsed().as_secs_f64() > save_every {
-                trainer.settle(0)?;
+                trainer.collect_losses(0)?;
                 save(trainer)?;
                 (mark, saved) = (Instant::now(), Instant::now());
             }
@@ -234,61 +233,60 @@ impl<'a> Trainer<'a> {
         Ok(self.finish_epoch(val, mark.elapsed().as_secs_f64()))
     }
 
-    /// Trains on the next `n` batches of the epoch, or to its end, and does nothing else; `after` is called behind each.
-    pub fn steps(&mut self, n: usize, after: &mut dyn FnMut()) -> Result<()> {
+    /// Trains on the next `n` batches, or to the end of the epoch, without validation. `on_step` is called after each.
+    pub fn steps(&mut self, n: usize, on_step: &mut dyn FnMut()) -> Result<()> {
         let end = self.n_batches().min(self.progress.batch + n);
         self.train_until(end, &mut |_| {
-            after();
+            on_step();
             Ok(())
         })
     }
 
-    /// Trains until batch `end`; `after` is called behind each step that was asked for. Whatever it returns, afterwards
-    /// all steps that were asked for are over.
-    fn train_until(&mut self, end: usize, after: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
+    /// Trains until batch `end`. `on_step` is called after each submitted step. On return all submitted steps are complete.
+    fn train_until(&mut self, end: usize, on_step: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let Self { config, task, model, .. } = *self;
         let Progress { batch: first, steps, .. } = self.progress;
-        let lessons = Lessons { config, task, model, negatives: self.negatives.clone(), first, end, steps };
-        let device = self.learner.weights().device().clone();
+        let batches = TrainBatches { config, task, model, negatives: self.negatives.clone(), first, end, steps };
+        let device = self.state.weights().device().clone();
         if let (Some(memory), 0) = (&mut self.memory, first) {
             memory.reset()?;
         }
         let Some(n_workers) = self.workers else {
-            let mut scorer = lessons.scorer();
-            let trained = lessons.each(|_| true, &mut |draft| {
-                scorer.learn(&mut self.learner, &draft.lesson(), self.memory.as_mut())?;
-                self.asked.push_back(draft.negatives);
-                self.settle(BEHIND)?;
-                after(self)
+            let mut scorer = batches.scorer();
+            let trained = batches.each(|_| true, &mut |drawn| {
+                scorer.learn(&mut self.state, &drawn.batch(), self.memory.as_mut())?;
+                self.pending.push_back(drawn.negatives);
+                self.collect_losses(MAX_LAG)?;
+                on_step(self)
             });
-            return self.end(trained);
+            return self.complete(trained);
         };
-        let work = |worker: usize, give: &mut (dyn FnMut(Result<(PreparedBatch, u64)>) -> bool + Send)| {
-            lessons.prepare(&device, (worker, n_workers), give);
+        let work = |worker: usize, send: &mut (dyn FnMut(Result<(PreparedBatch, u64)>) -> bool + Send)| {
+            batches.prefetch(&device, worker, n_workers, send);
         };
         let trained = prefetch::in_order(n_workers, work, |ready, waited| {
-            self.waited += waited.as_secs_f64();
+            self.prefetch_wait += waited.as_secs_f64();
             let (prepared, negatives) = ready?;
-            prepared.learn(model, &mut self.learner)?;
-            self.asked.push_back(negatives);
-            self.settle(BEHIND)?;
-            after(self)
+            prepared.learn(model, &mut self.state)?;
+            self.pending.push_back(negatives);
+            self.collect_losses(MAX_LAG)?;
+            on_step(self)
         });
-        self.end(trained)
+        self.complete(trained)
     }
 
-    /// Waits for all steps that were asked for.
-    fn end(&mut self, trained: Result<()>) -> Result<()> {
-        let settled = self.settle(0);
+    /// Waits for all submitted steps.
+    fn complete(&mut self, trained: Result<()>) -> Result<()> {
+        let collected = self.collect_losses(0);
         match trained {
-            Ok(()) | Err(Error::Interrupted) => settled.and(trained),
+            Ok(()) | Err(Error::Interrupted) => collected.and(trained),
             failed => failed,
         }
     }
 
-    /// Takes in how the steps went that are over, waiting for all but the newest `behind`.
-    fn settle(&mut self, behind: usize) -> Result<()> {
-        for step in self.learner.results(behind)? {
+    /// Reads the losses of completed steps, waiting for all but the newest `lag`.
+    fn collect_losses(&mut self, lag: usize) -> Result<()> {
+        for step in self.state.results(lag)? {
             if !step.is_finite {
                 return Err(Error::Diverged {
                     loss: step.loss,
@@ -301,7 +299,7 @@ impl<'a> Trainer<'a> {
             self.progress.loss_sum += step.loss;
             self.progress.batch += 1;
             self.progress.steps += 1;
-            if let Some(negatives) = self.asked.pop_front() {
+            if let Some(negatives) = self.pending.pop_front() {
                 self.progress.negatives = negatives;
                 self.negatives.advance_to(negatives);
             }
@@ -309,13 +307,13 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// Passes over the next batch of the epoch without learning from it, for measuring.
+    /// Skips the next batch, for benchmarks.
     pub fn skip_batch(&mut self) {
         self.progress.batch += 1;
     }
 
-    /// Metrics of the weights as they are now, on all validation events and on those with new nodes. Both passes begin
-    /// with what was remembered after training, and so does whoever comes back after an error.
+    /// Validation metrics of the current weights, transductive and inductive. Both passes start with the memory after training,
+    /// which is also restored after an error.
     fn validate(&mut self, callback: &mut dyn Callback) -> Result<PerSetting> {
         let mut metrics = [None; 2];
         let trained = self.memory.as_ref().map(Memory::snapshot).transpose()?;
@@ -324,7 +322,7 @@ impl<'a> Trainer<'a> {
                 memory.restore(trained, &self.task.split.train)?;
             }
             let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
-            let mut scorer = [ModelScorer::new(scorer, self.learner.weights(), self.memory.take())];
+            let mut scorer = [ModelScorer::new(scorer, self.state.weights(), self.memory.take())];
             let batch = self.config.train.batch;
             let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, callback);
             let [scorer] = scorer;
@@ -334,7 +332,7 @@ impl<'a> Trainer<'a> {
             }
             *metrics = of_pass?.map(|of_pass| of_pass[0]);
             if pass == Pass::Val {
-                self.remembered = self.memory.as_ref().map(Memory::snapshot).transpose()?;
+                self.validated_memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
             }
         }
         let [transductive, inductive] = metrics;
@@ -344,7 +342,7 @@ impl<'a> Trainer<'a> {
     fn finish_epoch(&mut self, val: PerSetting, eval_seconds: f64) -> EpochRecord {
         let progress = &mut self.progress;
         let epoch = progress.history.len() + 1;
-        let better = val.transductive.is_some_and(|metrics| progress.take(epoch, metrics));
+        let better = val.transductive.is_some_and(|metrics| progress.record_validation(epoch, metrics));
         let n_pairs = 2 * self.task.split.train.len();
         let record = EpochRecord {
             epoch,
@@ -361,49 +359,55 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Batches to come: positives in the order of time, and as many negatives.
-struct Lessons<'a> {
+/// The batches of an epoch from `first` to `end`: positives in order of time, and as many random negatives.
+struct TrainBatches<'a> {
     config: &'a Config,
     task: &'a Task<'a>,
     model: &'a dyn Model,
-    /// As it stands before the first batch.
+    /// The generator before the first batch.
     negatives: RandomNegatives,
     first: usize,
     end: usize,
-    /// Steps before the first batch.
+    /// Steps before the first batch, which seed its dropout.
     steps: u64,
 }
 
-/// A batch whose negatives are drawn.
-struct Draft<'a> {
+/// A batch with its negatives.
+struct DrawnBatch<'a> {
     events: &'a [EventId],
     queries: Vec<PairQuery>,
     targets: Vec<f32>,
     dropout: Stream,
-    /// Where the generator of negatives stands behind it.
+    /// Position of the generator of negatives after it.
     negatives: u64,
 }
 
-impl Draft<'_> {
-    fn lesson(&self) -> TrainBatch<'_> {
+impl DrawnBatch<'_> {
+    fn batch(&self) -> TrainBatch<'_> {
         let Self { events, queries, targets, dropout, .. } = self;
-        TrainBatch { queries, targets, events, group: queries.len() / 2, dropout }
+        // Positives and negatives are padded apart.
+        let pairs = PairBatch::new(queries).padded_in_groups_of(queries.len() / 2);
+        TrainBatch { pairs, targets, events, dropout }
     }
 }
 
-impl<'a> Lessons<'a> {
+impl<'a> TrainBatches<'a> {
     fn scorer(&self) -> PairScorer<'a> {
         PairScorer::new(self.model, &self.task.tables, &self.task.train_store)
     }
 
-    /// Draws the negatives of every batch, and hands over those batches whose place is `wanted`.
-    fn each(&self, wanted: impl Fn(usize) -> bool, hand_over: &mut dyn FnMut(Draft<'_>) -> Result<()>) -> Result<()> {
+    /// Draws the negatives of every batch and calls `consume` with those whose index is `wanted`.
+    fn each(
+        &self,
+        wanted: impl Fn(usize) -> bool,
+        consume: &mut dyn FnMut(DrawnBatch<'_>) -> Result<()>,
+    ) -> Result<()> {
         let mut negatives = self.negatives.clone();
         let (size, train) = (self.config.train.batch, &self.task.split.train);
-        for (place, batch) in (self.first..self.end).enumerate() {
+        for (index, batch) in (self.first..self.end).enumerate() {
             let events = &train[batch * size..train.len().min((batch + 1) * size)];
             let drawn = negatives.draw(events.len());
-            if !wanted(place) {
+            if !wanted(index) {
                 continue;
             }
             let mut queries = self.task.queries(events);
@@ -411,28 +415,29 @@ impl<'a> Lessons<'a> {
                 queries.push(PairQuery { dst, ..queries[at] });
             }
             let targets = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
-            let dropout = Stream::named(self.config.seed, "dropout").fork(self.steps + place as u64);
-            hand_over(Draft { events, queries, targets, dropout, negatives: negatives.position() })?;
+            let dropout = Stream::named(self.config.seed, "dropout").fork(self.steps + index as u64);
+            consume(DrawnBatch { events, queries, targets, dropout, negatives: negatives.position() })?;
         }
         Ok(())
     }
 
-    /// The batches of one worker of several, ready to be learned from. The worker keeps to its own thread.
-    fn prepare(
+    /// Collates the batches of one of several prefetch workers, on the worker's own thread.
+    fn prefetch(
         &self,
         device: &Device,
-        (worker, n_workers): (usize, usize),
-        give: &mut (dyn FnMut(Result<(PreparedBatch, u64)>) -> bool + Send),
+        worker: usize,
+        n_workers: usize,
+        send: &mut (dyn FnMut(Result<(PreparedBatch, u64)>) -> bool + Send),
     ) {
         let mut work = || {
             let mut scorer = self.scorer();
-            self.each(|place| place % n_workers == worker, &mut |draft| {
-                let ready = scorer.prepare(device, &draft.lesson());
-                let wanted = give(ready.map(|prepared| (prepared, draft.negatives)));
+            self.each(|index| index % n_workers == worker, &mut |drawn| {
+                let ready = scorer.prepare(device, &drawn.batch());
+                let wanted = send(ready.map(|prepared| (prepared, drawn.negatives)));
                 if wanted { Ok(()) } else { Err(Error::Interrupted) }
             })
         };
-        // Nobody wants more: that is all that ends this early.
+        // The only early end is a consumer that stopped.
         let _ = match rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build() {
             Ok(alone) => alone.install(&mut work),
             Err(_) => work(),
@@ -449,13 +454,15 @@ mod tests {
     use ctdg::generate::TriadicSpec;
 
     use super::*;
-    use crate::config::ModelConfig;
 
     #[test]
-    fn batches_made_ready_ahead_teach_the_same() {
+    fn prefetched_batches_train_bit_identically() {
         let stream = TriadicSpec { n_episodes: 400, ..TriadicSpec::default() }.generate(1).unwrap().stream;
         let mut config = Config::default();
-        config.model = ModelConfig { length: 4, k: 2, d_channel: 4, d_time: 4, d_mite: 4, d_out: 4, ..config.model };
+        for (setting, value) in [("length", 4), ("k", 2), ("d-channel", 4), ("d-time", 4), ("d-mite", 4), ("d-out", 4)]
+        {
+            config.model = config.model.with(setting, value).unwrap();
+        }
         let task = Task::new(&stream, config.split).unwrap();
         let (model, parameters) = crate::model::build(&config.model, task.tables.widths(), 1).unwrap();
         let train = |workers: Option<usize>, stop: usize| {
@@ -472,15 +479,15 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_is_better_only_in_both_metrics_and_ties_count() {
+    fn an_epoch_is_better_if_neither_metric_is_worse() {
         let metrics = |ap, auc| LinkMetrics { ap, auc, ap_global: 0.0, auc_global: 0.0 };
         let mut progress = Progress::default();
-        assert!(progress.take(1, metrics(0.5, 0.5)));
-        assert!(!progress.take(2, metrics(0.6, 0.4)));
+        assert!(progress.record_validation(1, metrics(0.5, 0.5)));
+        assert!(!progress.record_validation(2, metrics(0.6, 0.4)));
         assert_eq!((progress.waited, progress.best.unwrap().epoch), (1, 1));
-        assert!(progress.take(3, metrics(0.5, 0.5)), "a tie is taken");
-        assert!(progress.take(4, metrics(0.5, 0.7)));
-        assert!(!progress.take(5, metrics(0.9, 0.6)));
+        assert!(progress.record_validation(3, metrics(0.5, 0.5)), "a tie counts as better");
+        assert!(progress.record_validation(4, metrics(0.5, 0.7)));
+        assert!(!progress.record_validation(5, metrics(0.9, 0.6)));
         assert_eq!((progress.waited, progress.best.unwrap().epoch), (1, 4));
     }
 }

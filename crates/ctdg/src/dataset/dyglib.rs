@@ -7,12 +7,12 @@
 use std::path::Path;
 
 use crate::dataset::npy::{self, Matrix};
-use crate::dataset::source::Source;
+use crate::dataset::source::{OnProgress, Source};
 use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, sidecar, text};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventStream, Features, NodeId};
 
-pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream> {
+pub(crate) fn read(path: &Path, options: &ReadOptions, progress: OnProgress<'_>) -> Result<EventStream> {
     let column = |chosen: &Option<ColumnRef>, name: &str| chosen.clone().or(Some(ColumnRef::Name(name.into())));
     let options = ReadOptions {
         src: column(&options.src, "u"),
@@ -24,7 +24,7 @@ pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream
         header: Some(true),
         ..options.clone()
     };
-    let mut rows = text::read_rows(Source::open(path, options.progress)?, Format::Text, &options)?;
+    let mut rows = text::read_rows(Source::open(path, progress)?, Format::Text, &options)?;
     let places = rows.builder.take_features();
     let edges = match sidecar::find(path, ".npy") {
         Some(file) => {

@@ -34,7 +34,7 @@ impl Layout {
     /// Finds the roles among the column names `header`, or by position when there is none.
     pub(crate) fn resolve(
         format: Format,
-        options: &ReadOptions<'_>,
+        options: &ReadOptions,
         header: Option<&[String]>,
         first_row: &[&[u8]],
     ) -> Result<Self, Problem> {
@@ -125,7 +125,7 @@ impl Finder<'_> {
 
     fn chosen(&self, role: &'static str, column: &ColumnRef) -> Result<usize, Problem> {
         match column {
-            ColumnRef::Position(position) if *position <= self.n_columns => Ok(position - 1),
+            ColumnRef::Position(position) if (1..=self.n_columns).contains(position) => Ok(position - 1),
             ColumnRef::Position(position) => Err(self.missing(role, format!("column {position}"))),
             ColumnRef::Name(name) => self.named(name)?.ok_or_else(|| self.missing(role, format!("{name:?}"))),
         }

@@ -5,7 +5,7 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use crate::dataset::source::{Progress, Source};
+use crate::dataset::source::{OnProgress, Source};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::Features;
 
@@ -28,7 +28,7 @@ impl Matrix {
 }
 
 /// Reads a two-dimensional array; a one-dimensional one is a matrix of one column.
-pub(crate) fn read(path: &Path, progress: Option<Progress<'_>>) -> Result<Matrix> {
+pub(crate) fn read(path: &Path, progress: OnProgress<'_>) -> Result<Matrix> {
     read_from(Source::open(path, progress)?)
 }
 

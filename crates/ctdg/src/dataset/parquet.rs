@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnDescriptor;
 pub(crate) use write::write;
 
 use crate::dataset::layout::{FeatureSpan, Layout};
-use crate::dataset::source::Source;
+use crate::dataset::source::{OnProgress, Source};
 use crate::dataset::{Format, ReadOptions, sidecar};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventStream, IdKind, RejectedRow, StreamBuilder};
@@ -26,18 +26,18 @@ const BIPARTITE: &str = "ctdg.bipartite";
 /// Rows decoded at a time.
 const BLOCK: usize = 1 << 16;
 
-pub(crate) fn read(path: &Path, options: &ReadOptions<'_>) -> Result<EventStream> {
-    let stream = read_bytes(Bytes::from_owner(Source::map(path)?), options)?;
+pub(crate) fn read(path: &Path, options: &ReadOptions, progress: OnProgress<'_>) -> Result<EventStream> {
+    let stream = read_bytes(Bytes::from_owner(Source::map(path)?), options, progress)?;
     sidecar::with_node_features(path, stream)
 }
 
 /// Reads a Parquet file that lies in memory.
-pub(crate) fn read_bytes(bytes: Bytes, options: &ReadOptions<'_>) -> Result<EventStream> {
+pub(crate) fn read_bytes(bytes: Bytes, options: &ReadOptions, progress: OnProgress<'_>) -> Result<EventStream> {
     // The decoder has been seen to panic on damaged files; to its callers that is one more kind of damage.
-    catch_quietly(|| read_groups(bytes, options)).unwrap_or_else(|| Err(corrupt("the decoder gave up")))
+    catch_quietly(|| read_groups(bytes, options, progress)).unwrap_or_else(|| Err(corrupt("the decoder gave up")))
 }
 
-fn read_groups(bytes: Bytes, options: &ReadOptions<'_>) -> Result<EventStream> {
+fn read_groups(bytes: Bytes, options: &ReadOptions, progress: OnProgress<'_>) -> Result<EventStream> {
     let file = SerializedFileReader::new(Bounded(bytes)).map_err(damaged)?;
     let metadata = file.metadata().file_metadata();
     let schema = metadata.schema_descr();
@@ -69,7 +69,7 @@ fn read_groups(bytes: Bytes, options: &ReadOptions<'_>) -> Result<EventStream> {
             features: features.iter().map(|&at| open(at)).collect::<Result<_>>()?,
         };
         while reader.push_block(&mut builder, &layout, &names)? {
-            if let Some(progress) = options.progress {
+            if let Some(progress) = progress {
                 progress(builder.len() as u64, n_rows);
             }
         }

@@ -9,8 +9,8 @@ use memmap2::Mmap;
 
 use crate::error::{Error, Place, Problem, Result};
 
-/// Called with the bytes of a file read so far and in all.
-pub type Progress<'a> = &'a dyn Fn(u64, u64);
+/// Called with what has been read so far and the total: bytes of a text file, rows of a Parquet file.
+pub(crate) type OnProgress<'a> = Option<&'a dyn Fn(u64, u64)>;
 
 /// A file as plain bytes.
 pub(crate) struct Source<'a> {
@@ -57,7 +57,7 @@ impl Compression {
 }
 
 impl<'a> Source<'a> {
-    pub(crate) fn open(path: &Path, progress: Option<Progress<'a>>) -> Result<Self> {
+    pub(crate) fn open(path: &Path, progress: OnProgress<'a>) -> Result<Self> {
         let file = File::open(path).map_err(|source| Error::io(path, "open", source))?;
         let metadata = file.metadata().map_err(|source| Error::io(path, "open", source))?;
         if metadata.is_dir() {
@@ -137,7 +137,7 @@ struct Counted<'a> {
     inner: File,
     done: u64,
     total: u64,
-    progress: Option<Progress<'a>>,
+    progress: OnProgress<'a>,
 }
 
 impl Read for Counted<'_> {

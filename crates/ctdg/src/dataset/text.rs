@@ -9,7 +9,7 @@ use csv::ByteRecord;
 
 use crate::dataset::dyglib::all_zero;
 use crate::dataset::layout::{FeatureSpan, Layout, format_of_header, looks_like_header};
-use crate::dataset::source::{Compression, Source};
+use crate::dataset::source::{Compression, OnProgress, Source};
 use crate::dataset::{ColumnRef, Format, ReadOptions, npy, sidecar};
 use crate::error::{Error, Place, Problem, Result, quoted};
 use crate::event::{Columns, EventStream, RejectedRow, Role, StreamBuilder};
@@ -19,8 +19,13 @@ const LONGEST_ROW: usize = 16 << 20;
 /// What is looked at before reading, for the delimiter and comments.
 const HEAD: u64 = 1 << 16;
 
-pub(crate) fn read(path: &Path, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
-    let stream = read_from(Source::open(path, options.progress)?, format, options)?;
+pub(crate) fn read(
+    path: &Path,
+    format: Format,
+    options: &ReadOptions,
+    progress: OnProgress<'_>,
+) -> Result<EventStream> {
+    let stream = read_from(Source::open(path, progress)?, format, options, progress)?;
     sidecar::with_node_features(path, stream)
 }
 
@@ -32,7 +37,7 @@ pub(crate) struct Rows {
 }
 
 /// Reads all rows of `source`.
-pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> Result<Rows> {
+pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOptions) -> Result<Rows> {
     let mut table = Table::open(source, format, options)?;
     let bipartite = options.bipartite.unwrap_or(table.format == Format::Jodie);
     let mut builder = StreamBuilder::new(options.ids, bipartite, options.sort);
@@ -46,7 +51,12 @@ pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOption
 }
 
 /// Reads `source` as delimited text; features beside the file are taken where the rows bring none.
-fn read_from(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> Result<EventStream> {
+fn read_from(
+    source: Source<'_>,
+    format: Format,
+    options: &ReadOptions,
+    progress: OnProgress<'_>,
+) -> Result<EventStream> {
     let path = source.path().to_path_buf();
     let Rows { builder, format, has_features } = read_rows(source, format, options)?;
     let beside = if has_features { None } else { sidecar::find(&path, sidecar::EDGE_FEATURES) };
@@ -55,7 +65,7 @@ fn read_from(source: Source<'_>, format: Format, options: &ReadOptions<'_>) -> R
         let silent = stream.edge_features().is_some_and(|features| all_zero(features.values()));
         return if format == Format::Jodie && silent { without_edge_features(stream) } else { Ok(stream) };
     };
-    let matrix = npy::read(&beside, options.progress)?;
+    let matrix = npy::read(&beside, progress)?;
     if matrix.rows != builder.len() {
         let (found, expected) = (matrix.rows as u64, builder.len() as u64);
         return Err(Error::at(Place::file(beside), Problem::FeatureRows { found, expected, of: "events" }));
@@ -83,7 +93,7 @@ struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    fn open(mut source: Source<'a>, format: Format, options: &ReadOptions<'_>) -> Result<Self> {
+    fn open(mut source: Source<'a>, format: Format, options: &ReadOptions) -> Result<Self> {
         let path = source.path().to_path_buf();
         let compression = source.compression();
         let mut head = Vec::new();
@@ -119,7 +129,7 @@ impl<'a> Table<'a> {
     }
 
     /// Reads the header, if there is one, and the first row of data.
-    fn find_layout(&mut self, options: &ReadOptions<'_>) -> Result<()> {
+    fn find_layout(&mut self, options: &ReadOptions) -> Result<()> {
         let mut first = ByteRecord::new();
         self.next(&mut first)?;
         if first.is_empty() {
@@ -152,14 +162,14 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    fn has_header(&self, options: &ReadOptions<'_>, row: &[String]) -> bool {
+    fn has_header(&self, options: &ReadOptions, row: &[String]) -> bool {
         options.header.unwrap_or_else(|| match self.format {
             Format::Jodie | Format::Tgb => true,
             Format::Konect => false,
             _ => {
                 let is_number = |field: &String| field.parse::<f64>().is_ok();
                 let time = match &options.time {
-                    Some(ColumnRef::Position(position)) => position - 1,
+                    Some(ColumnRef::Position(position)) => position.saturating_sub(1),
                     Some(ColumnRef::Name(_)) => return true,
                     None => 2,
                 };

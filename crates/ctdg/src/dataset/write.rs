@@ -76,7 +76,7 @@ fn refuse_false_companions(stream: &EventStream, path: &Path, format: WriteForma
     let nodes = format != WriteFormat::Binary && stream.node_features().is_none();
     for (taken, ending) in [(edges, sidecar::EDGE_FEATURES), (nodes, sidecar::NODE_FEATURES)] {
         if taken && let Some(file) = sidecar::find(path, ending) {
-            return Err(Error::at(Place::file(file), Problem::FalseCompanion));
+            return Err(Error::at(Place::file(file), Problem::StraySidecar));
         }
     }
     Ok(())
@@ -105,7 +105,7 @@ impl TextNames {
             let lookup = names.lookup()?;
             let mut destinations = (n_sources..=last.0).map(NodeId);
             let apart = destinations.all(|node| lookup.source(&names.name(node)).is_none());
-            return if apart { Ok(Self { shift: 0 }) } else { Err(Problem::TwoKindsOfNames.into()) };
+            return if apart { Ok(Self { shift: 0 }) } else { Err(Problem::SharedNames.into()) };
         };
         // Names of each side are sorted: sources that all come first stay as they are.
         if largest_source < smallest {
@@ -113,7 +113,7 @@ impl TextNames {
         }
         let largest = names.integer(last).unwrap_or(smallest);
         let shift = largest_source.checked_add(1).filter(|shift| largest.checked_add(*shift).is_some());
-        Ok(Self { shift: shift.ok_or(Problem::TwoKindsOfNames)? })
+        Ok(Self { shift: shift.ok_or(Problem::SharedNames)? })
     }
 
     fn destination(&self, stream: &EventStream, node: NodeId) -> String {

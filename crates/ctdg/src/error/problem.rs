@@ -1,6 +1,6 @@
 //! What can be wrong. A uniform list, in the order in which a data set meets these: file, table, values, use, network.
 
-use crate::error::Error;
+use crate::error::{Error, Remedy};
 
 /// The kinds of failure, each with its facts. [`Problem::remedy`] names the way out.
 #[derive(Debug, thiserror::Error)]
@@ -91,10 +91,10 @@ pub enum Problem {
     },
     /// A feature file that would be taken for that of a file about to be written.
     #[error("found this file beside the one to write, expected none, because it would be read as its features")]
-    FalseCompanion,
+    StraySidecar,
     /// A bipartite stream whose two kinds of text names collide in a format that has one kind.
     #[error("found names that sources and destinations share, expected different ones in a text file")]
-    TwoKindsOfNames,
+    SharedNames,
     /// A null where a value must stand (Parquet).
     #[error("found no value, expected one in every row")]
     Null,
@@ -342,53 +342,45 @@ fn listed(failures: &[Error]) -> String {
 }
 
 impl Problem {
-    /// What the person can do about it, where there is something.
+    /// What can be done about it, where something can.
     #[must_use]
-    pub fn remedy(&self) -> Option<&'static str> {
+    pub fn remedy(&self) -> Option<Remedy> {
         Some(match self {
-            Self::MissingColumn { .. } => {
-                "name the columns with --src, --dst and --time (a name or a position from 1), or give --no-header"
-            }
-            Self::DuplicateColumn { .. } => "rename one, or choose columns by position with --src, --dst and --time",
-            Self::TimeBackwards { .. } => "sort the file, or let --sort do it",
+            Self::MissingColumn { .. } => Remedy::NameColumns,
+            Self::DuplicateColumn { .. } => Remedy::ChooseColumnsByPosition,
+            Self::TimeBackwards { .. } => Remedy::Sort,
             Self::NegativeId { .. }
             | Self::IdOverflow { .. }
-            | Self::NotANumber { expected: "an integer node id", .. } => "take ids as names with --ids text",
+            | Self::NotANumber { expected: "an integer node id", .. } => Remedy::TextIds,
             Self::NotANumber { .. }
             | Self::NonFiniteTime { .. }
             | Self::NonFiniteValue { .. }
-            | Self::WrongType { .. } => {
-                "mend the value, or choose other columns with --src, --dst, --time, --label and --features"
-            }
-            Self::Truncated { .. } => "the file was cut off; fetch or copy it again",
-            Self::Corrupt { .. } => "fetch or copy the file again",
-            Self::NotUtf8 => "save the file as UTF-8",
-            Self::FalseCompanion => "write under another name, or remove this file first",
-            Self::TwoKindsOfNames => "write .parquet or .ctdg, which keep them apart",
-            Self::Null => "drop the rows without a value, or fill them in",
-            Self::FeatureRows { .. } => "make the feature file again from the same events",
-            Self::FeatureWidth { .. } | Self::RowLength { .. } => "make every row equally long",
-            Self::Empty => "check that the right file and columns were given",
-            Self::NotFetched { .. } => "fetch it with `hopedgn data fetch NAME`",
-            Self::UnknownData { .. } => "see `hopedgn data list`",
-            Self::UnknownNode { .. } => "name nodes as the input does",
-            Self::WlBudget { .. } => "take a smaller k, or allow more with --max-memory",
-            Self::WlSearch { .. } => "compare with k-DWL for k = 3 or 4 instead",
-            Self::Version { .. } => "convert the original file again with this program",
-            Self::NanScore => "the model has diverged: lower its learning rate, or look for bad values in its input",
-            Self::OneClass { .. } => "score positives and negatives together",
-            Self::Http { status: 408 | 425 | 429 | 500.., .. } => {
-                "the server is busy or down; run the same command again later"
-            }
-            Self::Http { .. } => "the file may have moved; download it by hand and read it with `hopedgn data convert`",
-            Self::Unreachable { .. } => "check the connection and the proxy settings, then run the same command again",
-            Self::CutOff { .. } => "run the same command again; it goes on from there",
-            Self::Checksum { .. } => "what was downloaded has been removed; run the same command again",
-            Self::TooLarge { .. } | Self::UnsafeMember { .. } | Self::MissingMember { .. } => {
-                "this is not the published file; download it by hand and look at it"
-            }
-            Self::WrongCounts { .. } => "this is not the published data set; download it by hand and look at it",
-            Self::Busy { .. } => "wait for the other one to end",
+            | Self::WrongType { .. } => Remedy::CorrectValue,
+            Self::Truncated { .. } => Remedy::CopyTruncated,
+            Self::Corrupt { .. } => Remedy::CopyDamaged,
+            Self::NotUtf8 => Remedy::SaveAsUtf8,
+            Self::StraySidecar => Remedy::WriteElsewhere,
+            Self::SharedNames => Remedy::WriteTypedFormat,
+            Self::Null => Remedy::FillNulls,
+            Self::FeatureRows { .. } => Remedy::RemakeFeatures,
+            Self::FeatureWidth { .. } | Self::RowLength { .. } => Remedy::EvenRows,
+            Self::Empty => Remedy::CheckInput,
+            Self::NotFetched { name } => Remedy::Fetch(name.clone()),
+            Self::UnknownData { .. } => Remedy::ListDatasets,
+            Self::UnknownNode { .. } => Remedy::UseInputNames,
+            Self::WlBudget { .. } => Remedy::SmallerK,
+            Self::WlSearch { .. } => Remedy::CompareWithDwl,
+            Self::Version { .. } => Remedy::ConvertAgain,
+            Self::NanScore => Remedy::LowerLearningRate,
+            Self::OneClass { .. } => Remedy::ScoreBothClasses,
+            Self::Http { status: 408 | 425 | 429 | 500.., .. } => Remedy::RetryLater,
+            Self::Http { .. } => Remedy::DownloadByHand,
+            Self::Unreachable { .. } => Remedy::CheckConnection,
+            Self::CutOff { .. } => Remedy::Resume,
+            Self::Checksum { .. } => Remedy::Redownload,
+            Self::TooLarge { .. } | Self::UnsafeMember { .. } | Self::MissingMember { .. } => Remedy::InspectFile,
+            Self::WrongCounts { .. } => Remedy::InspectDataset,
+            Self::Busy { .. } => Remedy::Wait,
             _ => return None,
         })
     }

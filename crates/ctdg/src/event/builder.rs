@@ -1,12 +1,14 @@
 //! Builds a stream row by row: names become dense ids, order is checked or made.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Problem, Result, quoted};
 use crate::event::{Columns, EventStream, Features, NodeId, NodeNames, TextTable};
 
 /// How node ids are read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum IdKind {
     /// Integers if both ids of the first row are, text otherwise.
     #[default]

@@ -2,11 +2,10 @@
 
 mod layout;
 
-use std::fmt::Write;
-
 use crate::event::NodeId;
+use crate::svg::{Point, Svg};
 use crate::wl::graph::Graph;
-use layout::{Point, layout};
+use layout::layout;
 
 /// Side of the square that each graph is drawn in.
 const SIDE: f64 = 520.0;
@@ -15,11 +14,11 @@ const TITLE: f64 = 44.0;
 const LEGEND: f64 = 44.0;
 const FONT: f64 = 11.0;
 /// Names stand in the nodes only where they can be read.
-const MOST_NAMED: usize = 80;
+const MAX_NAMED: usize = 80;
 /// Times stand on the edges only where they can be read.
-const MOST_LABELLED: usize = 80;
+const MAX_LABELLED: usize = 80;
 /// Classes in the legend; the rest is counted.
-const MOST_CLASSES: usize = 12;
+const MAX_CLASSES: usize = 12;
 
 /// One graph of a picture.
 #[derive(Debug, Clone)]
@@ -34,8 +33,8 @@ pub struct Panel<'a> {
     pub marked: &'a [NodeId],
 }
 
-/// Draws the panels side by side. Equal classes have equal colours in all of them. The picture depends on nothing but
-/// its arguments.
+/// Draws the panels side by side. Equal classes have equal colours in all of them. The picture depends only on the
+/// arguments.
 ///
 /// # Panics
 /// When a panel does not have one class per node.
@@ -44,46 +43,31 @@ pub fn draw(panels: &[Panel<'_>]) -> String {
     let mut order: Vec<u32> = panels.iter().flat_map(|panel| panel.classes.iter().copied()).collect();
     order.sort_unstable();
     order.dedup();
-    let (width, height) = (SIDE * panels.len() as f64, TITLE + SIDE + LEGEND);
-    let mut svg = String::new();
-    put(
-        &mut svg,
-        &format!(
-            r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" font-family="sans-serif" font-size="{FONT}">
-<rect width="100%" height="100%" fill="#ffffff"/>"##
-        ),
-    );
-    for (place, panel) in panels.iter().enumerate() {
+    let mut svg = Svg::standalone(SIDE * panels.len() as f64, TITLE + SIDE + LEGEND, FONT);
+    for (index, panel) in panels.iter().enumerate() {
         assert_eq!(panel.classes.len(), panel.graph.n_nodes(), "one class per node");
-        put(&mut svg, &format!(r#"<g transform="translate({:.0} 0)">"#, SIDE * place as f64));
-        draw_panel(&mut svg, panel, &order);
-        put(&mut svg, "</g>");
+        let transform = format!("translate({:.0} 0)", SIDE * index as f64);
+        svg.group(transform, |svg| draw_panel(svg, panel, &order));
     }
     draw_legend(&mut svg, panels, &order);
-    put(&mut svg, "</svg>");
-    svg
+    svg.finish()
 }
 
-fn put(svg: &mut String, line: &str) {
-    svg.push_str(line);
-    svg.push('\n');
-}
-
-fn draw_panel(svg: &mut String, panel: &Panel<'_>, order: &[u32]) {
+fn draw_panel(svg: &mut Svg, panel: &Panel<'_>, order: &[u32]) {
     let graph = panel.graph;
     let n = graph.n_nodes();
     let inner = SIDE - 2.0 * MARGIN;
     let onto_page = |[x, y]: Point| [MARGIN + x * inner, TITLE + MARGIN + y * inner];
     let scene = Scene {
-        places: layout(graph).into_iter().map(onto_page).collect(),
+        positions: layout(graph).into_iter().map(onto_page).collect(),
         radius: (70.0 / (n.max(1) as f64).sqrt()).clamp(3.0, 15.0),
         edges: edges(graph),
     };
-    let legible = scene.edges.len() <= MOST_LABELLED;
+    let legible = scene.edges.len() <= MAX_LABELLED;
     let counts = format!("{n} nodes, {} events, {} pairs met", graph.n_events(), scene.edges.len());
     let remark = if legible { "" } else { "; too many to write their times" };
-    put(svg, &format!(r##"<text x="{MARGIN}" y="24" font-size="15" fill="#222222">{}</text>"##, escaped(panel.title)));
-    put(svg, &format!(r##"<text x="{MARGIN}" y="42" fill="#666666">{counts}{remark}</text>"##));
+    svg.text([MARGIN, 24.0], panel.title).attr("font-size", 15).attr("fill", "#222222");
+    svg.text([MARGIN, 42.0], format_args!("{counts}{remark}")).attr("fill", "#666666");
     scene.draw_edges(svg, if legible { 0.8 } else { 0.35 });
     if legible {
         scene.draw_times(svg);
@@ -103,53 +87,43 @@ fn edges(graph: &Graph) -> Vec<Edge> {
     edges
 }
 
-/// One graph, placed on the page.
+/// One graph with the positions of its nodes on the page.
 struct Scene {
-    places: Vec<Point>,
+    positions: Vec<Point>,
     radius: f64,
     edges: Vec<Edge>,
 }
 
 impl Scene {
-    fn draw_edges(&self, svg: &mut String, opacity: f64) {
+    fn draw_edges(&self, svg: &mut Svg, opacity: f64) {
         for (u, v, _) in &self.edges {
-            let ([x1, y1], [x2, y2]) = (self.places[*u], self.places[*v]);
-            let line = if u == v {
-                let [x, y] = self.outwards(*u, 1.5 * self.radius);
-                let r = self.radius;
-                format!(r##"<circle cx="{x:.1}" cy="{y:.1}" r="{r:.1}" fill="none" stroke="#888888"/>"##)
+            if u == v {
+                let centre = self.outwards(*u, 1.5 * self.radius);
+                svg.circle(centre, self.radius).attr("fill", "none").attr("stroke", "#888888");
             } else {
-                format!(
-                    r##"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="#888888" stroke-opacity="{opacity}"/>"##
-                )
-            };
-            put(svg, &line);
+                let line = svg.line(self.positions[*u], self.positions[*v]);
+                line.attr("stroke", "#888888").attr("stroke-opacity", opacity);
+            }
         }
     }
 
-    fn draw_nodes(&self, svg: &mut String, panel: &Panel<'_>, order: &[u32]) {
-        let radius = self.radius;
-        for (node, &[x, y]) in self.places.iter().enumerate() {
+    fn draw_nodes(&self, svg: &mut Svg, panel: &Panel<'_>, order: &[u32]) {
+        for (node, &centre) in self.positions.iter().enumerate() {
             let class = order.binary_search(&panel.classes[node]).unwrap_or_default();
             let marked = panel.marked.iter().any(|marked| marked.index() == node);
-            let (rim, width) = if marked { ("#000000", 3.5) } else { ("#444444", 1.0) };
-            let fill = fill(class);
-            put(
-                svg,
-                &format!(
-                    r#"<circle cx="{x:.1}" cy="{y:.1}" r="{radius:.1}" fill="{fill}" stroke="{rim}" stroke-width="{width}"/>"#
-                ),
-            );
-            if self.places.len() <= MOST_NAMED {
+            let (stroke, width) = if marked { ("#000000", 3.5) } else { ("#444444", 1.0) };
+            let circle = svg.circle(centre, self.radius).attr("fill", fill(class));
+            circle.attr("stroke", stroke).attr("stroke-width", width);
+            if self.positions.len() <= MAX_NAMED {
                 let name = NodeId::from_index(node).map(|node| panel.graph.names().name(node)).unwrap_or_default();
-                draw_name(svg, &name, [x, y], radius);
+                draw_name(svg, &name, centre, self.radius);
             }
         }
     }
 
     /// Writes the times where they hide least: of some places along the edge, the one that covers least of nodes, of
     /// other edges and of what is written already.
-    fn draw_times(&self, svg: &mut String) {
+    fn draw_times(&self, svg: &mut Svg) {
         const ALONG: [f64; 11] = [0.5, 0.46, 0.54, 0.42, 0.58, 0.37, 0.63, 0.31, 0.69, 0.25, 0.75];
         let mut written: Vec<(Point, f64)> = Vec::new();
         for (place, (u, v, times)) in self.edges.iter().enumerate().filter(|(_, edge)| edge.2 != "met") {
@@ -159,34 +133,29 @@ impl Scene {
                 let texts: f64 =
                     written.iter().map(|&(other, half)| covered(*spot, other, half_width + half, FONT * 1.2)).sum();
                 let reach = (half_width + self.radius, FONT * 0.6 + self.radius);
-                let nodes: f64 = self.places.iter().map(|&node| covered(*spot, node, reach.0, reach.1)).sum();
+                let nodes: f64 = self.positions.iter().map(|&node| covered(*spot, node, reach.0, reach.1)).sum();
                 let others = self.edges.iter().enumerate().filter(|&(other, (s, t, _))| other != place && s != t);
-                let near = others.map(|(_, (s, t, _))| distance(*spot, self.places[*s], self.places[*t]));
+                let near = others.map(|(_, (s, t, _))| distance(*spot, self.positions[*s], self.positions[*t]));
                 let lines: f64 = near.map(|distance| (FONT * 0.7 - distance).max(0.0) * 10.0).sum();
                 texts + 2.0 * nodes + lines
             };
             let [x, y] = if u == v {
                 self.outwards(*u, 3.2 * self.radius)
             } else {
-                let ([x1, y1], [x2, y2]) = (self.places[*u], self.places[*v]);
+                let ([x1, y1], [x2, y2]) = (self.positions[*u], self.positions[*v]);
                 let spots = ALONG.iter().map(|along| [x1 + (x2 - x1) * along, y1 + (y2 - y1) * along]);
                 spots.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or([x1, y1])
             };
             written.push(([x, y], half_width));
-            let (left, top, width, height) = (x - half_width, y - FONT * 0.6, 2.0 * half_width, FONT * 1.2);
-            let (below, times) = (y + FONT * 0.36, escaped(&times));
-            put(
-                svg,
-                &format!(
-                    r##"<rect x="{left:.1}" y="{top:.1}" width="{width:.1}" height="{height:.1}" rx="3" fill="#ffffff" fill-opacity="0.9"/><text x="{x:.1}" y="{below:.1}" text-anchor="middle" fill="#22409a">{times}</text>"##
-                ),
-            );
+            let background = svg.rect([x - half_width, y - FONT * 0.6], [2.0 * half_width, FONT * 1.2]);
+            background.attr("rx", 3).attr("fill", "#ffffff").attr("fill-opacity", 0.9);
+            svg.text([x, y + FONT * 0.36], times).attr("text-anchor", "middle").attr("fill", "#22409a");
         }
     }
 
     /// The point at `distance` from `node`, away from the middle of the picture.
     fn outwards(&self, node: usize, distance: f64) -> Point {
-        let ([x, y], middle) = (self.places[node], [SIDE / 2.0, TITLE + SIDE / 2.0]);
+        let ([x, y], middle) = (self.positions[node], [SIDE / 2.0, TITLE + SIDE / 2.0]);
         let away = [x - middle[0], y - middle[1]];
         let length = away[0].hypot(away[1]);
         let unit = if length < 1.0 { [0.0, -1.0] } else { [away[0] / length, away[1] / length] };
@@ -194,18 +163,13 @@ impl Scene {
     }
 }
 
-/// A short name stands in its node, a long one below it.
-fn draw_name(svg: &mut String, name: &str, [x, y]: Point, radius: f64) {
+/// Draws a short name inside its node, a long one below it.
+fn draw_name(svg: &mut Svg, name: &str, [x, y]: Point, radius: f64) {
     let length = name.chars().count().max(2) as f64;
     let inside = 1.7 * radius / (0.6 * length);
     let (size, y) = if inside >= 8.0 { (inside.min(13.0), y) } else { (9.5, y + radius + 7.0) };
-    let (below, name) = (y + size * 0.36, escaped(name));
-    put(
-        svg,
-        &format!(
-            r##"<text x="{x:.1}" y="{below:.1}" font-size="{size:.1}" text-anchor="middle" fill="#111111">{name}</text>"##
-        ),
-    );
+    let text = svg.text([x, y + size * 0.36], name).number("font-size", size);
+    text.attr("text-anchor", "middle").attr("fill", "#111111");
 }
 
 /// Area in which a box around `spot` covers one around `other`, the two reaching so far together.
@@ -232,32 +196,26 @@ fn shortened(times: &str) -> String {
     format!("{head}…")
 }
 
-fn draw_legend(svg: &mut String, panels: &[Panel<'_>], order: &[u32]) {
+fn draw_legend(svg: &mut Svg, panels: &[Panel<'_>], order: &[u32]) {
     let y = TITLE + SIDE + LEGEND / 2.0;
+    let baseline = y + FONT * 0.35;
     let mut x = MARGIN;
-    for (place, class) in order.iter().enumerate().take(MOST_CLASSES) {
+    let mut n_shown = 0;
+    for (index, class) in order.iter().enumerate().take(MAX_CLASSES) {
         let count = |panel: &Panel<'_>| panel.classes.iter().filter(|other| *other == class).count().to_string();
         let counts: Vec<String> = panels.iter().map(count).collect();
         let text = format!("class {class}: {}", counts.join(" + "));
-        put(
-            svg,
-            &format!(
-                r##"<circle cx="{x:.1}" cy="{y:.1}" r="6" fill="{}" stroke="#444444"/><text x="{:.1}" y="{:.1}" fill="#222222">{text}</text>"##,
-                fill(place),
-                x + 10.0,
-                y + FONT * 0.35
-            ),
-        );
+        svg.circle([x, y], 6.0).attr("fill", fill(index)).attr("stroke", "#444444");
+        svg.text([x + 10.0, baseline], &text).attr("fill", "#222222");
         x += 26.0 + 0.56 * FONT * text.chars().count() as f64;
-        if x > SIDE * panels.len() as f64 - 160.0 && place + 1 < order.len() {
-            let text = format!("and {} more classes", order.len() - place - 1);
-            put(svg, &format!(r##"<text x="{x:.1}" y="{:.1}" fill="#666666">{text}</text>"##, y + FONT * 0.35));
-            return;
+        n_shown = index + 1;
+        if x > SIDE * panels.len() as f64 - 160.0 {
+            break;
         }
     }
-    if order.len() > MOST_CLASSES {
-        let text = format!("and {} more classes", order.len() - MOST_CLASSES);
-        put(svg, &format!(r##"<text x="{x:.1}" y="{:.1}" fill="#666666">{text}</text>"##, y + FONT * 0.35));
+    if n_shown < order.len() {
+        let text = format!("and {} more classes", order.len() - n_shown);
+        svg.text([x, baseline], text).attr("fill", "#666666");
     }
 }
 
@@ -276,24 +234,6 @@ fn fill(class: usize) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 255")]
     let hex = |value: f64| format!("{:02x}", value.round() as u8);
     format!("#{}{}{}", hex(red), hex(green), hex(blue))
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() => {
-                // Not allowed in XML at all.
-                let _ = write!(out, "\\u{:x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -333,8 +273,8 @@ mod tests {
     #[test]
     fn one_node_and_none_at_all_can_be_drawn() {
         assert!(picture(&[(0, 0, 1.0)]).contains("1 nodes"));
-        let nobody = Graph::new(&EventStream::from_events([]).unwrap(), &Reading::default()).unwrap();
-        let empty = draw(&[Panel { title: "", graph: &nobody, classes: Vec::new(), marked: &[] }]);
-        assert!(empty.ends_with("</svg>\n"));
+        let empty = Graph::new(&EventStream::from_events([]).unwrap(), &Reading::default()).unwrap();
+        let svg = draw(&[Panel { title: "", graph: &empty, classes: Vec::new(), marked: &[] }]);
+        assert!(svg.ends_with("</svg>\n"));
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use ctdg::Problem;
-use ctdg::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, WriteFormat, read, write};
+use ctdg::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, WriteFormat, read, read_with_progress, write};
 use ctdg::event::{EventStream, Features, IdKind, NodeId, StreamBuilder};
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn sample(name: &str) -> PathBuf {
 }
 
 /// Reads `text` as a file called `name`.
-fn parse(name: &str, text: &str, options: &ReadOptions<'_>) -> EventStream {
+fn parse(name: &str, text: &str, options: &ReadOptions) -> EventStream {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     std::fs::write(&path, text).unwrap();
@@ -166,7 +166,7 @@ proptest! {
             let written = write(&stream, &path, format);
             let is_text = matches!(format, WriteFormat::Text(_));
             if is_text && shared && text {
-                prop_assert!(matches!(written.unwrap_err().problem(), Problem::TwoKindsOfNames));
+                prop_assert!(matches!(written.unwrap_err().problem(), Problem::SharedNames));
                 continue;
             }
             written.unwrap();
@@ -271,7 +271,7 @@ fn a_feature_file_of_another_set_is_not_taken_along() {
     write(&rich(&[(0, 1, 1.0)], IdKind::Integer, false, 0, true), &path, WriteFormat::Text(b',')).unwrap();
     let plain = EventStream::from_events([(0, 1, 1.0)]).unwrap();
     let error = write(&plain, &path, WriteFormat::Text(b',')).unwrap_err();
-    assert!(matches!(error.problem(), Problem::FalseCompanion), "{error}");
+    assert!(matches!(error.problem(), Problem::StraySidecar), "{error}");
     assert!(read(&path, &ReadOptions::default()).unwrap().node_features().is_some(), "and nothing was written");
 }
 
@@ -302,4 +302,42 @@ fn links_and_permissions_survive_and_pipes_are_read_once() {
     });
     assert_eq!(read(&pipe, &ReadOptions::default()).unwrap(), stream);
     writer.join().unwrap();
+}
+
+#[test]
+fn read_options_survive_json_and_missing_fields_take_defaults() {
+    let options = ReadOptions {
+        format: Format::DyGLib,
+        src: Some(ColumnRef::Name("4".into())),
+        time: Some(ColumnRef::Position(4)),
+        features: FeatureColumns::Chosen(vec![ColumnRef::Position(5), ColumnRef::Name("w".into())]),
+        header: Some(false),
+        delimiter: Some(b'\t'),
+        ids: IdKind::Text,
+        bipartite: Some(true),
+        sort: true,
+        ..ReadOptions::default()
+    };
+    let json = serde_json::to_string(&options).unwrap();
+    assert_eq!(serde_json::from_str::<ReadOptions>(&json).unwrap(), options);
+    assert!(json.contains(r#""format":"dyglib","src":"4","dst":null,"time":4"#), "{json}");
+    assert_eq!(serde_json::from_str::<ReadOptions>("{}").unwrap(), ReadOptions::default());
+    for refused in [r#"{"src": 0}"#, r#"{"sorted": true}"#, r#"{"delimiter": "ab"}"#] {
+        assert!(serde_json::from_str::<ReadOptions>(refused).is_err(), "{refused}");
+    }
+}
+
+#[test]
+fn progress_ends_with_the_whole_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    let text = "src,dst,time\n1,2,3\n";
+    std::fs::write(&path, text).unwrap();
+    let calls = std::cell::RefCell::new(Vec::new());
+    let stream = read_with_progress(&path, &ReadOptions::default(), &|done, total| {
+        calls.borrow_mut().push((done, total));
+    });
+    assert_eq!(stream.unwrap().len(), 1);
+    let n = text.len() as u64;
+    assert_eq!(calls.borrow().last(), Some(&(n, n)));
 }

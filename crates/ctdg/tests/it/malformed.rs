@@ -9,7 +9,7 @@ fn folder() -> PathBuf {
 }
 
 /// Reads `file` and compares the error, with the folder taken out of it.
-fn check_with(file: &str, options: &ReadOptions<'_>, expected: &str) {
+fn check_with(file: &str, options: &ReadOptions, expected: &str) {
     let error = read(&folder().join(file), options).expect_err(file).to_string();
     let error = error.replace(&format!("{}/", folder().display()), "");
     assert_eq!(error, expected, "{file}");
@@ -23,11 +23,11 @@ fn check(file: &str, expected: &str) {
 fn a_table_without_its_columns_is_refused() {
     check(
         "missing-column.csv",
-        r#"missing-column.csv, line 1: found no time column among "src", "dst", "when", expected one of "time", "timestamp", "ts", "t", "unixts", "day"; name the columns with --src, --dst and --time (a name or a position from 1), or give --no-header"#,
+        r#"missing-column.csv, line 1: found no time column among "src", "dst", "when", expected one of "time", "timestamp", "ts", "t", "unixts", "day"; name the source, destination and time columns (by name or by position from 1), or read without a header"#,
     );
     check(
         "duplicate-column.csv",
-        r#"duplicate-column.csv, line 1: found the column "time" twice, expected it once; rename one, or choose columns by position with --src, --dst and --time"#,
+        r#"duplicate-column.csv, line 1: found the column "time" twice, expected it once; rename one, or choose columns by position"#,
     );
     check("short-row.csv", "short-row.csv, line 3: found 2 fields, expected 3; make every row equally long");
     check(
@@ -40,7 +40,7 @@ fn a_table_without_its_columns_is_refused() {
     );
     check(
         "missing-column.parquet",
-        r#"missing-column.parquet: found no source column among "a", "b", expected one of "src", "source", "u", "user_id", "user", "from", "sender", "src_id", "source_id"; name the columns with --src, --dst and --time (a name or a position from 1), or give --no-header"#,
+        r#"missing-column.parquet: found no source column among "a", "b", expected one of "src", "source", "u", "user_id", "user", "from", "sender", "src_id", "source_id"; name the source, destination and time columns (by name or by position from 1), or read without a header"#,
     );
 }
 
@@ -48,31 +48,31 @@ fn a_table_without_its_columns_is_refused() {
 fn values_that_are_no_numbers_are_refused() {
     check(
         "not-a-number.csv",
-        r#"not-a-number.csv, line 3, column 3 (time): found "noon", expected a number; mend the value, or choose other columns with --src, --dst, --time, --label and --features"#,
+        r#"not-a-number.csv, line 3, column 3 (time): found "noon", expected a number; correct the value, or choose other columns"#,
     );
     check(
         "nan-time.csv",
-        r#"nan-time.csv, line 3, column 3 (time): found the time "nan", expected a finite number; mend the value, or choose other columns with --src, --dst, --time, --label and --features"#,
+        r#"nan-time.csv, line 3, column 3 (time): found the time "nan", expected a finite number; correct the value, or choose other columns"#,
     );
     check(
         "infinite-time.csv",
-        r#"infinite-time.csv, line 2, column 3 (time): found the time "inf", expected a finite number; mend the value, or choose other columns with --src, --dst, --time, --label and --features"#,
+        r#"infinite-time.csv, line 2, column 3 (time): found the time "inf", expected a finite number; correct the value, or choose other columns"#,
     );
     check(
         "infinite-feature.csv",
-        "infinite-feature.csv, line 3, column 4 (feat_0): found inf, expected a finite number; mend the value, or choose other columns with --src, --dst, --time, --label and --features",
+        "infinite-feature.csv, line 3, column 4 (feat_0): found inf, expected a finite number; correct the value, or choose other columns",
     );
     check(
         "label.csv",
-        r#"label.csv, line 2, column 4 (label): found "x", expected a number; mend the value, or choose other columns with --src, --dst, --time, --label and --features"#,
+        r#"label.csv, line 2, column 4 (label): found "x", expected a number; correct the value, or choose other columns"#,
     );
     check(
         "text-time.parquet",
-        "text-time.parquet, row 0, column 3 (time): found values of type text, expected numbers; mend the value, or choose other columns with --src, --dst, --time, --label and --features",
+        "text-time.parquet, row 0, column 3 (time): found values of type text, expected numbers; correct the value, or choose other columns",
     );
     check(
         "nan-time.ctdg",
-        "nan-time.ctdg, row 0: found the time NaN, expected a finite number; mend the value, or choose other columns with --src, --dst, --time, --label and --features",
+        "nan-time.ctdg, row 0: found the time NaN, expected a finite number; correct the value, or choose other columns",
     );
 }
 
@@ -80,7 +80,7 @@ fn values_that_are_no_numbers_are_refused() {
 fn times_that_go_backwards_are_refused() {
     check(
         "time-backwards.csv",
-        "time-backwards.csv, line 3, column 3 (time): found the time 2.5 after 3, expected times that never go backwards; sort the file, or let --sort do it",
+        "time-backwards.csv, line 3, column 3 (time): found the time 2.5 after 3, expected times that never go backwards; sort the events by time, or read with sorting on",
     );
 }
 
@@ -88,23 +88,23 @@ fn times_that_go_backwards_are_refused() {
 fn ids_out_of_range_are_refused() {
     check(
         "negative-id.csv",
-        "negative-id.csv, line 3, column 2 (dst): found the negative node id -5, expected an integer of at least 0; take ids as names with --ids text",
+        "negative-id.csv, line 3, column 2 (dst): found the negative node id -5, expected an integer of at least 0; read the ids as text",
     );
     check(
         "text-id.csv",
-        r#"text-id.csv, line 3, column 1 (src): found "alice", expected an integer node id; take ids as names with --ids text"#,
+        r#"text-id.csv, line 3, column 1 (src): found "alice", expected an integer node id; read the ids as text"#,
     );
     check(
         "id-overflow.csv",
-        "id-overflow.csv, line 2, column 2 (dst): found the node id 99999999999999999999, expected at most 18446744073709551615; take ids as names with --ids text",
+        "id-overflow.csv, line 2, column 2 (dst): found the node id 99999999999999999999, expected at most 18446744073709551615; read the ids as text",
     );
     check(
         "negative-id.parquet",
-        "negative-id.parquet, row 1, column 1 (src): found the negative node id -4, expected an integer of at least 0; take ids as names with --ids text",
+        "negative-id.parquet, row 1, column 1 (src): found the negative node id -4, expected an integer of at least 0; read the ids as text",
     );
     check(
         "float-id.parquet",
-        "float-id.parquet, row 0, column 1 (src): found values of type floats, expected integers or text; mend the value, or choose other columns with --src, --dst, --time, --label and --features",
+        "float-id.parquet, row 0, column 1 (src): found values of type floats, expected integers or text; correct the value, or choose other columns",
     );
     check(
         "node-out-of-range.ctdg",
@@ -124,11 +124,11 @@ fn features_that_do_not_fit_are_refused() {
     );
     check(
         "feature-type.csv",
-        "feature-type_features.npy: found values of type <U1, expected little-endian floats or integers; mend the value, or choose other columns with --src, --dst, --time, --label and --features",
+        "feature-type_features.npy: found values of type <U1, expected little-endian floats or integers; correct the value, or choose other columns",
     );
     check(
         "feature-nan.csv",
-        "feature-nan_features.npy, row 1: found NaN, expected a finite number; mend the value, or choose other columns with --src, --dst, --time, --label and --features",
+        "feature-nan_features.npy, row 1: found NaN, expected a finite number; correct the value, or choose other columns",
     );
     check(
         "feature-truncated.csv",
@@ -176,7 +176,7 @@ fn cut_off_and_damaged_files_are_refused() {
     );
     check(
         "version.ctdg",
-        "version.ctdg: found version 9 of the format, expected 1; convert the original file again with this program",
+        "version.ctdg: found version 9 of the format, expected 1; convert the original file again with this version",
     );
     check(
         "absurd.ctdg",
@@ -204,13 +204,13 @@ fn parquet_without_a_value_in_every_row_is_refused() {
     );
     check(
         "list.parquet",
-        r#"list.parquet: found no source column among "src.list.element", "dst", "time", expected one of "src", "source", "u", "user_id", "user", "from", "sender", "src_id", "source_id"; name the columns with --src, --dst and --time (a name or a position from 1), or give --no-header"#,
+        r#"list.parquet: found no source column among "src.list.element", "dst", "time", expected one of "src", "source", "u", "user_id", "user", "from", "sender", "src_id", "source_id"; name the source, destination and time columns (by name or by position from 1), or read without a header"#,
     );
 }
 
 #[test]
 fn the_remedies_work() {
-    let read = |file: &str, options: ReadOptions<'_>| read(&folder().join(file), &options).expect(file);
+    let read = |file: &str, options: ReadOptions| read(&folder().join(file), &options).expect(file);
     let text = ReadOptions { ids: ctdg::event::IdKind::Text, ..ReadOptions::default() };
     for file in ["negative-id.csv", "text-id.csv", "id-overflow.csv"] {
         assert!(read(file, text.clone()).names().is_text());
@@ -228,7 +228,7 @@ fn a_chosen_column_that_is_not_there_is_named() {
     check_with(
         "time-backwards.csv",
         &options,
-        r#"time-backwards.csv, line 1: found no source column among "src", "dst", "time", expected one of "sender"; name the columns with --src, --dst and --time (a name or a position from 1), or give --no-header"#,
+        r#"time-backwards.csv, line 1: found no source column among "src", "dst", "time", expected one of "sender"; name the source, destination and time columns (by name or by position from 1), or read without a header"#,
     );
     let options = ReadOptions { format: Format::Binary, ..ReadOptions::default() };
     check_with("header-only.csv", &options, "header-only.csv: found another kind of file, expected a .ctdg file");

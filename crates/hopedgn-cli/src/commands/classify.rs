@@ -1,83 +1,81 @@
-//! `hopedgn classify`: the labels of events, from what a trained model makes of their sources.
+//! `hopedgn classify`: node classification on frozen embeddings of a trained model.
 
 use std::path::Path;
 
 use clap::Args;
-use hopedgn::Error;
 use hopedgn::classify::{LabelConfig, Sources};
 use hopedgn::config::data_stem;
 use hopedgn::fmt::{duration, grouped, percent};
 use hopedgn::metrics::{Classification, LabelMetrics};
-use hopedgn::run::{CLASSIFICATION, Session};
-use hopedgn::task::Task;
+use hopedgn::run::CLASSIFICATION;
+use hopedgn::{Error, ModelRegistry};
 use serde_json::json;
 
 use crate::commands::progress::ProgressCallback;
-use crate::commands::run_args::{Opened, RunArgs};
+use crate::commands::run_args::{OtherEvents, RunArgs};
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 
-/// Learn the labels of events from what a trained model makes of their sources, and test that
+/// Node classification: train and test a classifier of event labels on frozen embeddings of the source nodes
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn train --data wikipedia --out runs/wikipedia
   hopedgn classify runs/wikipedia
   hopedgn classify runs/wikipedia --seed 1 --epochs 50 --patience 10 --json
 
-The model is frozen. Labels are 0 and 1, in the column that --label names. The answer is also kept
-as classification.json in the folder of the run.")]
+Labels are 0 and 1, in the column that --label names. The result is also written to
+classification.json in the run folder.")]
 pub(crate) struct Classify {
-    /// Passes over the training events at most
+    /// Training epochs at most
     #[arg(long, value_name = "N", default_value_t = LabelConfig::default().epochs)]
     epochs: usize,
-    /// Epochs without a better AUC on validation before learning ends
+    /// Epochs without a better validation AUC before training stops
     #[arg(long, value_name = "N", default_value_t = LabelConfig::default().patience)]
     patience: usize,
     /// Decides initial weights and dropout of the classifier [default: the run's]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
     #[command(flatten)]
-    of: RunArgs,
+    run: RunArgs,
 }
 
-pub(crate) fn run(args: &Classify, output: &Output) -> anyhow::Result<Outcome> {
-    let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
-    let device = args.of.device.open_for(&config.model, output)?;
-    manifest.data.check(&loaded.stream)?;
-    let task = Task::with_rule(&loaded.stream, &manifest.split)?;
-    let session = Session { folder: &folder, config: &config, task: &task, device: &device };
-    let settings = LabelConfig {
+pub(crate) fn run(args: &Classify, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    let predictor = args.run.load(OtherEvents::Refused, registry, output)?;
+    let config = predictor.config();
+    let labels = LabelConfig {
         epochs: args.epochs,
         patience: args.patience,
         seed: args.seed.unwrap_or(config.seed),
-        dropout: config.model.dropout,
+        dropout: config.model.common.dropout,
         ..LabelConfig::default()
     };
-    let n_events = manifest.split.n_events;
+    let n_events = predictor.events().len();
     output.remark(format_args!(
-        "the sources of {} events as {} sees them: {} MB",
+        "embedding the source nodes of {} events with {}: {} MB",
         grouped(n_events),
-        config.model.name.title(),
-        grouped(Sources::n_bytes(n_events, config.model.d_out) / 1_000_000)
+        config.model.name().title(),
+        grouped(Sources::n_bytes(n_events, config.model.common.d_out) / 1_000_000)
     ));
-    let mut watch = ProgressCallback::new(output)?;
-    match session.classify(&settings, &mut watch) {
+    let mut progress = ProgressCallback::new(output)?;
+    match predictor.classify(&labels, &mut progress) {
         Ok(classification) => {
             let Classification { epochs, val, .. } = classification;
             if val.auc.is_none() {
-                output.remark("validation has events of one label only: the last weights were tested");
-            } else if epochs < settings.epochs {
-                let (most, patience) = (settings.epochs, settings.patience);
+                output.remark("validation events all have the same label: the weights of the last epoch were tested");
+            } else if epochs < labels.epochs {
                 output.remark(format_args!(
-                    "ended after {epochs} of {most} epochs: {patience} without a better AUC on validation (--patience)"
+                    "stopped early after {epochs} of {} epochs: no better validation AUC for {} (--patience)",
+                    labels.epochs,
+                    count(labels.patience, "epoch")
                 ));
             }
-            output.answer(text(&classification, folder.path()), &classification)?;
+            output.answer(text(&classification, &args.run.run), &classification)?;
             Ok(Outcome::Done)
         }
         Err(Error::Interrupted) => {
-            output.remark("stopped; nothing was written");
-            output.answer("", &json!({ "interrupted": true, "run": folder.path() }))?;
+            output.remark("interrupted; nothing was written");
+            output.answer("", &json!({ "interrupted": true, "run": args.run.run }))?;
             Ok(Outcome::FellShort)
         }
         Err(error) => Err(error.into()),

@@ -1,4 +1,4 @@
-//! `hopedgn evaluate`: a trained model under every protocol, heuristics beside it.
+//! `hopedgn evaluate`: test metrics of a trained model under every protocol, with heuristics beside it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,15 +6,12 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use ctdg::negative::CandidateCount;
-use hopedgn::Weights;
-use hopedgn::evaluate::Evaluator;
-use hopedgn::evaluate::{Evaluation, Negatives, RankingMetrics, RankingTest};
+use hopedgn::evaluate::{Evaluation, Negatives, RankingMetrics};
 use hopedgn::metrics::LinkMetrics;
-use hopedgn::run::TrainedModel;
-use hopedgn::task::Task;
+use hopedgn::{EvaluateOptions, ModelRegistry};
 
 use crate::commands::progress::ProgressCallback;
-use crate::commands::run_args::{Opened, RunArgs};
+use crate::commands::run_args::{OtherEvents, RunArgs};
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
 
@@ -25,8 +22,8 @@ use crate::output::{Outcome, Output};
   hopedgn evaluate runs/mine --negatives all --ranking 100 --json")]
 pub(crate) struct Evaluate {
     #[command(flatten)]
-    of: RunArgs,
-    /// Which pairs that did not happen stand against those that did
+    run: RunArgs,
+    /// Negatives for AP and AUC
     #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
     negatives: NegativesArg,
     /// Also rank each true destination against so many others, or against `all`
@@ -68,47 +65,25 @@ impl FromStr for Candidates {
     }
 }
 
-pub(crate) fn run(args: &Evaluate, output: &Output) -> anyhow::Result<Outcome> {
-    let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
-    let device = args.of.device.open_for(&config.model, output)?;
-    manifest.data.check(&loaded.stream)?;
-    let task = Task::with_rule(&loaded.stream, &manifest.split)?;
-    let TrainedModel { model, parameters, memory } = folder.model(&config, task.tables.widths())?;
-    let weights = Weights::new(&device, parameters)?;
-    let (memory, batch) = (memory.as_ref(), config.train.batch);
-    let examination = Evaluator { task: &task, model: &*model, weights: &weights, memory, batch };
-    let mut watch = ProgressCallback::new(output)?;
-    let mut negatives = BTreeMap::new();
-    for kind in args.negatives.kinds() {
-        let by_scorer = examination.links(kind, &mut watch)?;
-        if by_scorer.is_empty() {
-            output.remark(format_args!("no {} negatives could be drawn: too few distinct pairs", kind.as_str()));
-        }
-        negatives.insert(kind.as_str().to_owned(), by_scorer);
-    }
-    let ranking = args.ranking.map(|Candidates(count)| -> anyhow::Result<_> {
-        let candidates = match count {
-            CandidateCount::Some(count) => serde_json::json!(count),
-            CandidateCount::All => serde_json::json!("all"),
-        };
-        Ok(RankingTest { candidates, scorers: examination.ranks(count, &mut watch)? })
-    });
-    let answer = Evaluation {
-        run: args.of.run.display().to_string(),
-        data: config.data,
-        model: config.model.name.as_str().to_owned(),
-        device: device.name().to_owned(),
-        negatives,
-        ranking: ranking.transpose()?,
+pub(crate) fn run(args: &Evaluate, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    let predictor = args.run.load(OtherEvents::Refused, registry, output)?;
+    let options = EvaluateOptions {
+        negatives: args.negatives.kinds(),
+        ranking: args.ranking.map(|Candidates(count)| count),
     };
-    output.answer(text(&answer), &answer)?;
+    let mut progress = ProgressCallback::new(output)?;
+    let evaluation = predictor.evaluate_with(predictor.events(), &options, &mut progress)?;
+    for (kind, _) in evaluation.negatives.iter().filter(|(_, scorers)| scorers.is_empty()) {
+        output.remark(format_args!("no {kind} negatives could be drawn: too few distinct pairs"));
+    }
+    output.answer(text(&evaluation), &evaluation)?;
     Ok(Outcome::Done)
 }
 
-fn text(answer: &Evaluation) -> String {
+fn text(evaluation: &Evaluation) -> String {
     let percent = |value: f64| format!("{:.2}", 100.0 * value);
-    let mut text = format!("{} on {}, test events\n", answer.model, answer.data);
-    for (negatives, scorers) in &answer.negatives {
+    let mut text = format!("{} on {}, test events\n", evaluation.model, evaluation.data);
+    for (negatives, scorers) in &evaluation.negatives {
         let title = format!("{negatives} negatives");
         let mut table =
             Table::new([&title, "AP", "AUC", "whole: AP", "AUC", "new nodes: AP", "AUC", "whole: AP", "AUC"]);
@@ -116,12 +91,12 @@ fn text(answer: &Evaluation) -> String {
             Some(LinkMetrics { ap, auc, ap_global, auc_global }) => [ap, auc, ap_global, auc_global].map(percent),
             None => [const { String::new() }; 4],
         };
-        for (name, settings) in model_first(scorers, &answer.model) {
+        for (name, settings) in model_first(scorers, &evaluation.model) {
             table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
         }
         let _ = write!(text, "\n{table}");
     }
-    if let Some(ranking) = &answer.ranking {
+    if let Some(ranking) = &evaluation.ranking {
         let title = match ranking.candidates.as_u64() {
             Some(count) => format!("ranked against at most {count}"),
             None => "ranked against all".to_owned(),
@@ -131,7 +106,7 @@ fn text(answer: &Evaluation) -> String {
             Some(RankingMetrics { mrr, hits_at_10 }) => [mrr, hits_at_10].map(percent),
             None => [const { String::new() }; 2],
         };
-        for (name, settings) in model_first(&ranking.scorers, &answer.model) {
+        for (name, settings) in model_first(&ranking.scorers, &evaluation.model) {
             table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
         }
         let _ = write!(text, "\n{table}");

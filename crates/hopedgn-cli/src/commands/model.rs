@@ -1,27 +1,28 @@
-//! Which model: the flags.
+//! `--model` and `--mite`.
 
 use clap::Args;
-use clap::builder::PossibleValuesParser;
-use hopedgn::config::ModelName;
+use hopedgn::{ModelName, ModelRegistry};
 
 /// Which model.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// The model
-    #[arg(long, value_name = "M", default_value = ModelName::Hopedgn.as_str(),
-          value_parser = PossibleValuesParser::new(ModelName::ALL.map(ModelName::as_str)))]
+    /// The model: hopedgn, hopedgn-global, dygformer, tgat, tcl, graphmixer, cawn, jodie, dyrep, tgn or pint
+    #[arg(long, value_name = "M", default_value = ModelName::HopeDgn.as_str())]
     model: String,
-    /// Let the model see when each neighbour met both nodes; HopeDGN does anyway
+    /// Add MITE to the model's input: when each neighbour interacted with both nodes [HopeDGN: always]
     #[arg(long)]
     mite: bool,
 }
 
 impl ModelArgs {
-    pub(crate) fn name(&self) -> ModelName {
-        ModelName::named(&self.model).unwrap_or_default()
+    pub(crate) fn name(&self, registry: &ModelRegistry) -> anyhow::Result<ModelName> {
+        registry.named(&self.model).map_err(|_| {
+            let known: Vec<&str> = registry.names().map(ModelName::as_str).collect();
+            anyhow::anyhow!("found --model {}, expected one of {}", self.model, known.join(", "))
+        })
     }
 
-    /// What it sets besides.
+    /// The settings that the other flags stand for.
     pub(crate) fn settings(&self) -> Option<String> {
         self.mite.then(|| "model.mite=true".to_owned())
     }

@@ -1,22 +1,23 @@
-//! A run that is there: its folder, and its data as it was read then.
+//! Arguments of commands over a trained model: its run folder, and its data as it was read then.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
-use hopedgn::config::Config;
+use ctdg::dataset::ReadOptions;
 use hopedgn::run::{Manifest, RunFolder};
+use hopedgn::{Events, LinkPredictor, ModelRegistry};
 
 use crate::args::{Cli, Command};
-use crate::commands::data_args::{Loaded, ReadArgs};
+use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
 use crate::output::Output;
 
 /// What every command over a trained model takes.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The folder of a run
+    /// The run folder
     pub(crate) run: PathBuf,
-    /// The run's data, if it is not where it was; `score` may look back on a file that has grown since
+    /// The run's data, if the file was moved; `score` accepts a file that has grown since
     #[arg(long, value_name = "D")]
     pub(crate) data: Option<String>,
     #[command(flatten)]
@@ -25,41 +26,58 @@ pub(crate) struct RunArgs {
     from: ReadArgs,
 }
 
-/// A run with its data.
-pub(crate) struct Opened {
-    pub(crate) folder: RunFolder,
-    pub(crate) config: Config,
-    pub(crate) manifest: Manifest,
-    pub(crate) loaded: Loaded,
+/// Whether the events must begin with those that the run was trained on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OtherEvents {
+    Refused,
+    /// Where the user names them.
+    Allowed,
 }
 
 impl RunArgs {
-    pub(crate) fn open(&self, output: &Output) -> anyhow::Result<Opened> {
+    /// Loads the model with its data.
+    pub(crate) fn load(
+        &self,
+        other: OtherEvents,
+        registry: &ModelRegistry,
+        output: &Output,
+    ) -> anyhow::Result<LinkPredictor> {
         let folder = RunFolder::open(&self.run)?;
-        let (config, manifest) = (folder.config()?, folder.manifest()?);
-        let loaded = load(&manifest, self.data.as_deref(), &self.from, output)?;
-        Ok(Opened { folder, config, manifest, loaded })
+        let config = folder.config(registry)?;
+        let events = load_events(&folder.manifest()?, self.data.as_deref(), &self.from, output)?;
+        let device = self.device.open_for(&config.model, output)?;
+        let predictor = LinkPredictor::loader().registry(registry.clone()).device(device).any_events().load(&self.run, &events)?;
+        match (predictor.check_events(), &self.data, other) {
+            (Err(_), Some(data), OtherEvents::Allowed) => {
+                output.remark(format_args!("{data} does not begin with the events that the run was trained on"));
+            }
+            (checked, ..) => checked?,
+        }
+        Ok(predictor)
     }
 }
 
-/// Loads the data of a run: what the person names now, or what was named then, read with the flags that were typed then.
-pub(crate) fn load(
+/// Loads the data of a run: what the user names now, or what was named then, read with the options of then.
+pub(crate) fn load_events(
     manifest: &Manifest,
     data: Option<&str>,
     from: &ReadArgs,
     output: &Output,
-) -> anyhow::Result<Loaded> {
+) -> anyhow::Result<Events> {
     let recorded = &manifest.data;
     let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
     let data = data.or(file).unwrap_or(&recorded.name);
-    let typed_then = typed_from(&manifest.command).filter(|_| from.is_as_if_untyped());
-    typed_then.as_ref().unwrap_or(from).load(data, output)
+    let options = if from.is_default() { recorded_options(manifest)? } else { from.options()? };
+    from.load_with(data, &options, output)
 }
 
-/// How a command line of `train` reads its data.
-fn typed_from(command: &[String]) -> Option<ReadArgs> {
-    match Cli::try_parse_from(command).ok()?.command {
-        Command::Train(train) => Some(train.from),
-        _ => None,
+/// How the data of a run was read. Manifests of version 0.1 have the command line instead.
+fn recorded_options(manifest: &Manifest) -> anyhow::Result<ReadOptions> {
+    if let Some(options) = &manifest.data.read {
+        return Ok(options.clone());
+    }
+    match Cli::try_parse_from(&manifest.command).map(|cli| cli.command) {
+        Ok(Command::Train(train)) => train.from.options(),
+        _ => Ok(ReadOptions::default()),
     }
 }

@@ -1,4 +1,4 @@
-//! `hopedgn score`: how likely each of some pairs is to meet, and why.
+//! `hopedgn score`: the probability of each of some pairs, and why.
 
 mod pairs;
 
@@ -6,49 +6,47 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use ctdg::event::{EventStream, NodeId};
+use ctdg::event::EventStream;
 use ctdg::mite::{PairQuery, Side};
-use ctdg::store::Store;
-use hopedgn::Weights;
-use hopedgn::collate::FeatureTables;
-use hopedgn::explain::{self, Explanation, TokenEffect, explain, sigmoid};
-use hopedgn::predict::{Past, answer};
-use hopedgn::run::TrainedModel;
+use hopedgn::explain::{CommonNeighbor, EventEffect};
+use hopedgn::fmt::{span, time};
+use hopedgn::predict::sigmoid;
+use hopedgn::{Explanation, ModelRegistry};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::commands::run_args::{Opened, RunArgs};
+use crate::commands::run_args::{OtherEvents, RunArgs};
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use crate::progress;
-use hopedgn::fmt::{span, time};
 use pairs::Pairs;
 
-/// Score pairs with a trained model: the probability that each meets at its time
+/// Score pairs with a trained model: the probability that each interacts at its time
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn score runs/mine --pairs pairs.csv --at 1700000000
   echo 42,77 | hopedgn score runs/mine --pairs - --explain
 
-A file of pairs has the columns source, destination and, if it likes, time.")]
+A file of pairs has the columns source, destination and optionally a time.")]
 pub(crate) struct Score {
     #[command(flatten)]
-    of: RunArgs,
+    run: RunArgs,
     /// CSV of pairs, or `-` for stdin
     #[arg(long, value_name = "FILE")]
     pairs: PathBuf,
-    /// The time asked about, for all pairs without one [default: just after the last event]
+    /// The query time of all pairs without one [default: just after the last event]
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     at: Option<f64>,
-    /// Say for each pair what both nodes have in common and which events moved the score most
+    /// Explain each score: common past neighbours, and the events that changed it most
     #[arg(long)]
     explain: bool,
 }
 
 /// Events named in an explanation.
-const MOST_NAMED: usize = 5;
+const MAX_SHOWN: usize = 5;
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct Scores {
     scores: Vec<Row>,
 }
 
@@ -64,69 +62,54 @@ struct Row {
     words: Option<String>,
 }
 
-pub(crate) fn run(args: &Score, output: &Output) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &Score, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     if let Some(at) = args.at.filter(|at| !at.is_finite()) {
         anyhow::bail!("found --at {at}, expected a finite time");
     }
-    let Opened { folder, config, manifest, loaded } = args.of.open(output)?;
-    let device = args.of.device.open_for(&config.model, output)?;
-    let stream = &loaded.stream;
-    match (manifest.data.check(stream), &args.of.data) {
-        (Err(_), Some(data)) => {
-            output.remark(format_args!("{data} does not begin with the events that the run was trained on"));
-        }
-        (check, _) => check?,
-    }
-    let tables = FeatureTables::of(stream)?;
-    let TrainedModel { model, parameters, memory } = folder.model(&config, tables.widths())?;
-    let store = Store::build(stream)?;
+    let predictor = args.run.load(OtherEvents::Allowed, registry, output)?;
     if args.explain {
-        explain::check(&*model)?;
+        predictor.check_explains()?;
     }
-    let weights = Weights::new(&device, parameters)?;
-    // The next number above the last time: strictly before it lies every event.
-    let default_time = args.at.or_else(|| stream.times().last().map(|last| last.next_up())).unwrap_or(0.0);
-    let pairs = Pairs::read(&args.pairs, stream, default_time)?;
-    if !pairs.unknown.is_empty() {
-        let shown: Vec<&str> = pairs.unknown.iter().take(5).map(String::as_str).collect();
-        output.remark(format_args!(
-            "{} nodes are not in the data and have no past ({}{})",
-            pairs.unknown.len(),
-            shown.join(", "),
-            if shown.len() < pairs.unknown.len() { ", …" } else { "" }
-        ));
+    let events = predictor.events();
+    let pairs = Pairs::read(&args.pairs, events, args.at.unwrap_or_else(|| events.end()))?;
+    let unknown = pairs.named.unknown();
+    if !unknown.is_empty() {
+        let shown: Vec<&str> = unknown.iter().take(5).map(String::as_str).collect();
+        let more = if shown.len() < unknown.len() { ", …" } else { "" };
+        let verb = if unknown.len() == 1 { "is" } else { "are" };
+        let (nodes, shown) = (count(unknown.len(), "node"), shown.join(", "));
+        output.remark(format_args!("{nodes} {verb} not in the data and scored without a history ({shown}{more})"));
     }
-    let bar = progress::steps(output, "scoring", pairs.queries.len() as u64);
-    let mut done = |n: usize| bar.inc(n as u64);
-    let past = Past { stream, remembered: memory.as_ref(), store: &store, tables: &tables, batch: config.train.batch };
-    let logits = answer(&past, &*model, &weights, &pairs.queries, &mut done)?;
-    let mut rows = Vec::with_capacity(pairs.queries.len());
-    for ((query, [src, dst]), logit) in pairs.queries.iter().zip(&pairs.names).zip(logits) {
+    let queries = pairs.named.queries();
+    let bar = progress::steps(output, "scoring", queries.len() as u64);
+    let logits = predictor.logits_with_progress(queries, &mut |n| bar.inc(n as u64))?;
+    let mut rows = Vec::with_capacity(queries.len());
+    for ((&query, [src, dst]), logit) in queries.iter().zip(&pairs.ids).zip(logits) {
         let mut row = Row {
-            src: id(src, stream),
-            dst: id(dst, stream),
+            src: id(src, events),
+            dst: id(dst, events),
             time: query.time,
             score: sigmoid(logit),
             explanation: None,
             words: None,
         };
         if args.explain {
-            let explanation = explain(&*model, &weights, &tables, &store, *query)?;
-            let words = Words { explanation: &explanation, query, names: [src, dst], pairs: &pairs, stream };
-            row.explanation = Some(words.json());
-            row.words = Some(words.text());
+            let explanation = predictor.explain_query(query)?.map_nodes(|node| pairs.named.name(node));
+            let shown = Shown { explanation: &explanation, query, ids: [src, dst], events };
+            row.explanation = Some(shown.json());
+            row.words = Some(shown.text());
         }
         rows.push(row);
     }
     bar.finish_and_clear();
-    let answer = Answer { scores: rows };
-    output.answer(text(&answer, &pairs), &answer)?;
+    let scores = Scores { scores: rows };
+    output.answer(text(&scores, &pairs), &scores)?;
     Ok(Outcome::Done)
 }
 
-fn text(answer: &Answer, pairs: &Pairs) -> String {
+fn text(scores: &Scores, pairs: &Pairs<'_>) -> String {
     let mut text = String::from("src,dst,time,score\n");
-    for (row, [src, dst]) in answer.scores.iter().zip(&pairs.names) {
+    for (row, [src, dst]) in scores.scores.iter().zip(&pairs.ids) {
         let _ = writeln!(text, "{},{},{},{:.6}", quoted(src), quoted(dst), time(row.time), row.score);
         if let Some(words) = &row.words {
             text += words;
@@ -137,10 +120,10 @@ fn text(answer: &Answer, pairs: &Pairs) -> String {
 
 /// The newest few of `times`, and how many more there are.
 fn newest(times: &[f64]) -> String {
-    const MOST: usize = 4;
-    let mut shown: Vec<String> = times.iter().take(MOST).map(|&at| time(at)).collect();
-    if times.len() > MOST {
-        shown.push(format!("and {} times before", times.len() - MOST));
+    const SHOWN: usize = 4;
+    let mut shown: Vec<String> = times.iter().take(SHOWN).map(|&at| time(at)).collect();
+    if times.len() > SHOWN {
+        shown.push(format!("and {} earlier", times.len() - SHOWN));
     }
     shown.join(", ")
 }
@@ -157,74 +140,66 @@ fn id(name: &str, stream: &EventStream) -> Value {
     number.map_or_else(|| json!(name), |number| json!(number))
 }
 
-/// An explanation for a person and for a program.
-struct Words<'a> {
-    explanation: &'a Explanation,
-    query: &'a PairQuery,
-    names: [&'a String; 2],
-    pairs: &'a Pairs,
-    stream: &'a EventStream,
+/// An explanation as text and as JSON.
+struct Shown<'a> {
+    explanation: &'a Explanation<String>,
+    query: PairQuery,
+    ids: [&'a String; 2],
+    events: &'a EventStream,
 }
 
-impl Words<'_> {
-    fn name(&self, node: NodeId) -> String {
-        if node.index() < self.stream.n_nodes() {
-            self.stream.names().name(node)
-        } else {
-            self.pairs.unknown[node.index() - self.stream.n_nodes()].clone()
-        }
-    }
-
+impl Shown<'_> {
     fn text(&self) -> String {
-        let Explanation { met, common, effects, .. } = self.explanation;
-        let [src, dst] = self.names;
+        let Explanation { pair_times, common, effects, .. } = self.explanation;
+        let [src, dst] = self.ids;
         let mut text = String::new();
-        let _ = match met.as_slice() {
-            [] => writeln!(text, "  {src} and {dst} have not met within the {} events looked at.", effects.len()),
-            met => writeln!(text, "  {src} and {dst} have met: {}.", newest(met)),
+        let _ = match pair_times.as_slice() {
+            [] => {
+                let seen = count(effects.len(), "event");
+                writeln!(text, "  {src} and {dst} have not interacted within the {seen} that the model sees.")
+            }
+            times => writeln!(text, "  {src} and {dst} have interacted at: {}.", newest(times)),
         };
-        if common.is_empty() {
-            let _ = writeln!(text, "  They have no common past neighbour.");
+        let _ = match common.len() {
+            0 => writeln!(text, "  They have no common past neighbour."),
+            n => writeln!(text, "  Common past neighbours: {n}."),
+        };
+        for CommonNeighbor { node, src_times, dst_times } in common.iter().take(MAX_SHOWN) {
+            let (src_times, dst_times) = (newest(src_times), newest(dst_times));
+            let _ = writeln!(text, "    {node}: with {src} at {src_times}; with {dst} at {dst_times}");
+        }
+        let _ = if effects.is_empty() {
+            writeln!(text, "  Neither has a history: this is the model's score for two new nodes.")
         } else {
-            let _ = writeln!(text, "  Common past neighbours: {}.", common.len());
-        }
-        for neighbor in common.iter().take(MOST_NAMED) {
-            let (with_src, with_dst) = (newest(&neighbor.with_src), newest(&neighbor.with_dst));
-            let _ =
-                writeln!(text, "    {}: with {src} at {with_src}; with {dst} at {with_dst}", self.name(neighbor.node));
-        }
-        if effects.is_empty() {
-            let _ = writeln!(text, "  Neither has a past: the score is what the model gives to strangers.");
-        } else {
-            let _ = writeln!(text, "  What moved the score most, by leaving out one event at a time:");
-        }
-        for effect in effects.iter().take(MOST_NAMED) {
+            writeln!(text, "  Largest effects on the score, leaving out one event at a time:")
+        };
+        for effect in effects.iter().take(MAX_SHOWN) {
             let _ = writeln!(text, "    {}", self.effect(effect));
         }
         text
     }
 
-    fn effect(&self, effect: &TokenEffect) -> String {
+    fn effect(&self, effect: &EventEffect<String>) -> String {
         let verb = if effect.change >= 0.0 { "raised" } else { "lowered" };
-        let whose = self.names[effect.side as usize];
-        let (met, age) = (self.name(effect.node), span(self.query.time - effect.time));
-        format!("{verb} by {:.4}: {whose} met {met} at {}, {age} before", effect.change.abs(), time(effect.time))
+        let id = self.ids[effect.side as usize];
+        let (change, at, age) = (effect.change.abs(), time(effect.time), span(self.query.time - effect.time));
+        format!("{verb} by {change:.4}: {id} with {} at {at}, {age} before", effect.node)
     }
 
     fn json(&self) -> Value {
-        let node = |node: NodeId| id(&self.name(node), self.stream);
-        let Explanation { met, common, effects, .. } = self.explanation;
+        let node = |name: &String| id(name, self.events);
+        let Explanation { pair_times, common, effects, .. } = self.explanation;
         let common: Vec<Value> = common
             .iter()
-            .map(|c| json!({ "node": node(c.node), "with_src": c.with_src, "with_dst": c.with_dst }))
+            .map(|c| json!({ "node": node(&c.node), "with_src": c.src_times, "with_dst": c.dst_times }))
             .collect();
         let effects: Vec<Value> = effects
             .iter()
             .map(|effect| {
                 let side = if effect.side == Side::Src { "src" } else { "dst" };
-                json!({ "side": side, "node": node(effect.node), "time": effect.time, "change": effect.change })
+                json!({ "side": side, "node": node(&effect.node), "time": effect.time, "change": effect.change })
             })
             .collect();
-        json!({ "met": met, "common_neighbors": common, "effects": effects })
+        json!({ "met": pair_times, "common_neighbors": common, "effects": effects })
     }
 }

@@ -1,23 +1,25 @@
-//! `hopedgn train`: learn, watch, stop and go on.
+//! `hopedgn train`: train a model, with progress, interruption and resumption.
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use clap::Args;
-use hopedgn::Error;
+use hopedgn::callbacks::{Callback, TrainStart};
 use hopedgn::config::{Config, Preset, TrainConfig, data_stem};
+use hopedgn::fmt::{duration, grouped};
 use hopedgn::metrics::{LinkMetrics, Summary};
-use hopedgn::run::{DataRecord, Manifest, RunFolder, Session};
-use hopedgn::task::Task;
+use hopedgn::run::RunFolder;
+use hopedgn::{Error, LinkPredictor, LinkPredictorBuilder, ModelRegistry};
 use serde_json::json;
 
-use crate::commands::data_args::{Loaded, ReadArgs};
+use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
 use crate::commands::model::ModelArgs;
-use crate::commands::progress::{ProgressCallback, wall_time};
+use crate::commands::progress::ProgressCallback;
 use crate::commands::run_args;
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
-use hopedgn::fmt::{duration, grouped};
+use crate::plural::count;
 
 /// Train a model and test it; without arguments, HopeDGN on the bundled data in a few minutes
 #[derive(Debug, Args)]
@@ -27,32 +29,32 @@ use hopedgn::fmt::{duration, grouped};
   hopedgn train --data events.csv.gz --model tgat --mite
   hopedgn train --resume runs/mine
 
-What can be set: hopedgn train --show-config")]
+All settings: hopedgn train --show-config")]
 pub(crate) struct Train {
-    /// A bundled or fetched data set, or a file [default: collegemsg with the preset quick]
+    /// A bundled or fetched dataset, or a file [default: collegemsg with the preset quick]
     #[arg(long, value_name = "D")]
     data: Option<String>,
     #[command(flatten)]
     model: ModelArgs,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Settings that go together: quick, the name of a data set of the paper, or on top of those dyglib [default: the data
-    /// set's own]
+    /// Settings that go together: quick, or the name of a dataset of the paper; dyglib is applied on top of the dataset's own
+    /// [default: the dataset's own]
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
-    /// Passes over the training events at most
+    /// Training epochs at most
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
-    /// Decides initial weights, training negatives and dropout
+    /// Seed of initial weights, training negatives and dropout
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Where the run is kept [default: a new folder in runs/]
+    /// The run folder [default: a new folder in runs/]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Change one setting; may be given many times
     #[arg(long, value_name = "A.B=V")]
     set: Vec<String>,
-    /// Go on with a run that was interrupted; with --epochs, one that has ended
+    /// Continue an interrupted run; with --epochs, also a completed one
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "preset", "set", "seed", "model", "mite"])]
     resume: Option<PathBuf>,
     /// Print the resolved settings and stop
@@ -62,43 +64,41 @@ pub(crate) struct Train {
     pub(crate) from: ReadArgs,
 }
 
-pub(crate) fn run(args: &Train, output: &Output) -> anyhow::Result<Outcome> {
-    if let Some(folder) = &args.resume {
-        return resume(args, folder, output);
+pub(crate) fn run(args: &Train, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    match &args.resume {
+        Some(folder) => resume(args, folder, registry, output),
+        None => start(args, registry, output),
     }
-    let config = args.config(output)?;
+}
+
+fn start(args: &Train, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    let config = args.config(registry, output)?;
     if args.show_config {
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);
     }
     let device = args.device.open_for(&config.model, output)?;
-    let loaded = args.from.load(&config.data, output)?;
-    let task = Task::new(&loaded.stream, config.split)?;
-    let manifest = manifest(&loaded, &task);
-    let folder = match &args.out {
-        Some(path) => RunFolder::create(path, &config, &manifest)?,
-        None => new_folder(&config, &manifest)?,
-    };
-    let path = folder.path().to_owned();
-    output.remark(format_args!(
-        "training {} on {} ({} events to learn from), seed {}; run folder {}",
-        config.model.name.title(),
-        config.data,
-        grouped(task.split.train.len()),
-        config.seed,
-        path.display()
-    ));
-    let trained = train(&Session { folder: &folder, config: &config, task: &task, device: &device }, args, output);
+    let events = args.from.load(&config.data, output)?;
+    let folder = args.out.clone().map_or_else(|| free_folder(&config), Ok)?;
+    let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let mut progress = ProgressCallback::new(output)?;
+    let announce = Announce { folder: &folder, output };
+    let builder = LinkPredictor::builder().registry(registry.clone()).config(config.clone()).device(device);
+    let builder = builder.run_folder(&folder).command(command).callback(announce).callback(&mut progress);
+    let trained = builder.fit(&events);
     if trained.is_err() {
-        folder.remove_unless_begun();
+        // Removes the folder if it is still empty.
+        let _ = std::fs::remove_dir(&folder);
     }
-    trained
+    finish(trained, &config.train, &folder, args, output)
 }
 
-fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome> {
-    let folder = RunFolder::open(path)?;
-    let mut config = folder.config()?;
+fn resume(args: &Train, folder: &Path, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    let run = RunFolder::open(folder)?;
+    let mut builder: LinkPredictorBuilder<'_> = LinkPredictor::builder().registry(registry.clone());
+    let mut config = run.config(registry)?;
     if let Some(epochs) = args.epochs {
+        builder = builder.epochs(epochs);
         config.train.epochs = epochs;
         config.check()?;
     }
@@ -107,40 +107,68 @@ fn resume(args: &Train, path: &Path, output: &Output) -> anyhow::Result<Outcome>
         return Ok(Outcome::Done);
     }
     let device = args.device.open_for(&config.model, output)?;
-    let manifest = folder.manifest()?;
-    let loaded = run_args::load(&manifest, args.data.as_deref(), &args.from, output)?;
-    manifest.data.check(&loaded.stream)?;
-    let task = Task::with_rule(&loaded.stream, &manifest.split)?;
-    output.remark(format_args!("going on with {}", path.display()));
-    train(&Session { folder: &folder, config: &config, task: &task, device: &device }, args, output)
+    let events = run_args::load_events(&run.manifest()?, args.data.as_deref(), &args.from, output)?;
+    output.remark(format_args!("resuming {}", folder.display()));
+    let mut progress = ProgressCallback::new(output)?;
+    let resumed = builder.device(device).callback(&mut progress).resume(folder, &events);
+    finish(resumed, &config.train, folder, args, output)
 }
 
-fn train(session: &Session<'_>, args: &Train, output: &Output) -> anyhow::Result<Outcome> {
-    let go_on = format!("hopedgn train --resume {}{}", session.folder.path().display(), args.device.typed());
-    let mut watch = ProgressCallback::new(output)?;
-    match session.train(&mut watch) {
+/// Says what is about to be trained.
+struct Announce<'a> {
+    folder: &'a Path,
+    output: &'a Output,
+}
+
+impl Callback for Announce<'_> {
+    fn on_train_start(&mut self, start: &TrainStart<'_>) -> hopedgn::Result<()> {
+        let config = start.config;
+        self.output.remark(format_args!(
+            "training {} on {} ({}), seed {}; run folder {}",
+            config.model.name().title(),
+            config.data,
+            count(start.task.split.train.len(), "training event"),
+            config.seed,
+            self.folder.display()
+        ));
+        Ok(())
+    }
+}
+
+fn finish(
+    trained: hopedgn::Result<LinkPredictor>,
+    train: &TrainConfig,
+    folder: &Path,
+    args: &Train,
+    output: &Output,
+) -> anyhow::Result<Outcome> {
+    let resume = format!("hopedgn train --resume {}{}", folder.display(), args.device.typed());
+    match trained.map(|predictor| predictor.summary().cloned()) {
         Ok(summary) => {
-            let TrainConfig { epochs, patience, .. } = session.config.train;
-            if summary.epochs < epochs {
+            let Some(summary) = summary else { return Ok(Outcome::FellShort) };
+            if summary.epochs < train.epochs {
                 output.remark(format_args!(
-                    "ended after {} of {epochs} epochs: {patience} without a better validation (train.patience)",
-                    summary.epochs
+                    "stopped early after {} of {} epochs: no better validation for {} (train.patience)",
+                    summary.epochs,
+                    train.epochs,
+                    count(train.patience, "epoch")
                 ));
             }
-            output.answer(text(&summary, session.folder.path()), &summary)?;
+            output.answer(text(&summary, folder), &summary)?;
             Ok(Outcome::Done)
         }
         Err(Error::Interrupted) => {
-            output.remark(format_args!("stopped; everything is saved. Go on with: {go_on}"));
-            output.answer("", &json!({ "interrupted": true, "run": session.folder.path() }))?;
+            output.remark(format_args!("interrupted; everything is saved. Continue with: {resume}"));
+            output.answer("", &json!({ "interrupted": true, "run": folder }))?;
             Ok(Outcome::FellShort)
         }
         Err(error) => {
-            let lost = matches!(error, Error::Tensor(_));
+            let is_device = matches!(error, Error::Tensor(_));
             let error = anyhow::Error::from(error);
-            if lost && session.folder.has_state() {
+            let has_checkpoint = RunFolder::open(folder).is_ok_and(|folder| folder.has_state());
+            if is_device && has_checkpoint {
                 return Err(error.context(format!(
-                    "training stopped; the last saved state is whole. Go on with: {go_on} (on the CPU: --device cpu)"
+                    "training stopped; the last checkpoint is intact. Continue with: {resume} (on the CPU: --device cpu)"
                 )));
             }
             Err(error)
@@ -149,60 +177,46 @@ fn train(session: &Session<'_>, args: &Train, output: &Output) -> anyhow::Result
 }
 
 impl Train {
-    fn config(&self, output: &Output) -> anyhow::Result<Config> {
-        let own = || self.data.as_ref().map_or(Preset::named("quick").ok(), |data| Preset::for_data(data));
-        let presets: Vec<&Preset> = match self.preset.as_deref().map(Preset::named).transpose()? {
-            Some(preset) if preset.on_top => own().into_iter().chain([preset]).collect(),
+    fn config(&self, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Config> {
+        let own = || self.data.as_ref().map_or(Some(Preset::Quick), |data| Preset::for_data(data));
+        let presets: Vec<Preset> = match self.preset.as_deref().map(Preset::named).transpose()? {
+            Some(preset) if preset.is_on_top() => own().into_iter().chain([preset]).collect(),
             Some(preset) => vec![preset],
             None => own().into_iter().collect(),
         };
         for preset in &presets {
-            output.remark(format_args!("settings: {} ({})", preset.name, preset.about));
+            output.remark(format_args!("preset {}: {}", preset.name(), preset.about()));
         }
         let mut settings = Vec::new();
         settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));
         settings.extend(self.model.settings());
         settings.extend(self.set.iter().cloned());
-        let mut config = Config::resolve(self.model.name(), &presets, &settings)?;
-        if let Some(data) = &self.data {
-            config.data.clone_from(data);
-        }
-        Ok(config)
+        let config = Config::resolve_with(registry, self.model.name(registry)?, &presets, &settings)?;
+        Ok(match &self.data {
+            Some(data) => Config { data: data.clone(), ..config },
+            None => config,
+        })
     }
 }
 
-/// A new folder `runs/DATA-MODEL-SEED`, with a number behind it where that is taken.
-fn new_folder(config: &Config, manifest: &Manifest) -> Result<RunFolder, Error> {
-    let data = data_stem(&config.data);
-    let base = format!("{data}-{}-{}", config.model.name.as_str(), config.seed);
+/// Creates the first of `runs/DATA-MODEL-SEED`, `runs/DATA-MODEL-SEED-2`, … that does not exist.
+fn free_folder(config: &Config) -> anyhow::Result<PathBuf> {
+    let base = format!("{}-{}-{}", data_stem(&config.data), config.model.name().as_str(), config.seed);
     let runs = Path::new("runs");
+    std::fs::create_dir_all(runs).context("could not create the folder runs; name another one with --out")?;
     let numbered = (2..).map(|number| runs.join(format!("{base}-{number}")));
-    let mut free = std::iter::once(runs.join(&base)).chain(numbered).filter(|path| !path.exists());
-    loop {
-        let path = free.next().unwrap_or_else(|| runs.join(&base));
-        match RunFolder::create(&path, config, manifest) {
-            // Another program was quicker.
-            Err(_) if path.exists() => {}
-            made => return made,
+    for folder in std::iter::once(runs.join(&base)).chain(numbered) {
+        match std::fs::create_dir(&folder) {
+            // Another process may have been quicker.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            created => {
+                created.with_context(|| format!("could not create {}; name another one with --out", folder.display()))?;
+                return Ok(folder);
+            }
         }
     }
-}
-
-fn manifest(loaded: &Loaded, task: &Task<'_>) -> Manifest {
-    let path = Path::new(&loaded.name);
-    let file = path.exists().then(|| std::path::absolute(path).ok()).flatten();
-    let file = file.filter(|_| loaded.name != ctdg::dataset::COLLEGEMSG);
-    Manifest {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("HOPEDGN_COMMIT").map(str::to_owned),
-        command: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
-        started: wall_time(),
-        threads: rayon::current_num_threads(),
-        machine: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
-        data: DataRecord::of(&loaded.stream, &loaded.name, file.map(|file| file.to_string_lossy().into_owned())),
-        split: task.split.rule.clone(),
-    }
+    unreachable!("one of the numbers is free")
 }
 
 fn text(summary: &Summary, folder: &Path) -> String {
@@ -216,8 +230,8 @@ fn text(summary: &Summary, folder: &Path) -> String {
         table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
     }
     format!(
-        "{table}\n{} epochs, the best was {}; {} an epoch, {} weights, {} MB of memory at most\n{}\n",
-        summary.epochs,
+        "{table}\n{}, the best was {}; {} an epoch, {} parameters, {} MB peak memory\n{}\n",
+        count(summary.epochs, "epoch"),
         summary.best_epoch,
         duration(summary.seconds_per_epoch),
         grouped(summary.parameters),

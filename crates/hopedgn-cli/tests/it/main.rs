@@ -6,6 +6,7 @@ mod docs;
 mod experiment;
 mod fetch;
 mod lab;
+mod own_models;
 mod tidy;
 mod train;
 mod wl;

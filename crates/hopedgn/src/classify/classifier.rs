@@ -1,6 +1,6 @@
-//! The classifier of nodes: a perceptron with two hidden layers.
+//! Node classifier: an MLP with two hidden layers over node embeddings.
 //!
-//! Shapes: `B` nodes, `d` width of what stands for one.
+//! Shapes: `B` nodes, `d` width of an embedding.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::nn::{Linear, ParamBuilder};
 /// Widths of the hidden layers, DyGLib's.
 const HIDDEN: [usize; 2] = [80, 10];
 
-/// The classifier without its weights, which lie in [`Parameters`].
+/// The layers; their weights are in [`Parameters`].
 #[derive(Debug, Clone, Copy)]
 pub struct Classifier {
     hidden: [Linear; 2],
@@ -20,7 +20,7 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// For nodes of `width` values, with weights drawn from `seed`.
+    /// A classifier of embeddings of `width` values, with weights drawn from `seed`.
     pub fn new(width: usize, seed: u64) -> Result<(Self, Parameters)> {
         let mut parameters = Parameters::default();
         let layers = &mut ParamBuilder::new(&mut parameters, seed);

@@ -1,4 +1,4 @@
-//! Which events have which label.
+//! Labels of the events of each part of the split.
 
 use ctdg::event::EventId;
 
@@ -10,15 +10,15 @@ use crate::{Error, Result};
 /// The events of each part for node classification, and their labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labels {
-    /// Events in the order of time.
+    /// Events in order of time.
     pub(super) events: Parts<Vec<EventId>>,
     /// 0 or 1 for each.
     pub(super) targets: Parts<Vec<f32>>,
 }
 
 impl Labels {
-    /// Of all events of `task`, none of which is masked. Refuses labels other than 0 and 1, and parts to learn from in
-    /// which all events have the same one.
+    /// The labels of all events of `task`, masked nodes included. Refuses labels other than 0 and 1, and a training part in
+    /// which all labels are equal.
     pub fn of(task: &Task<'_>) -> Result<Self> {
         let split = task.split.for_nodes();
         let events = Parts { train: split.train, val: split.val, test: split.test };
@@ -40,13 +40,13 @@ impl Labels {
         Ok(Self { events, targets })
     }
 
-    /// Events of each part.
+    /// The number of events of each part.
     #[must_use]
     pub fn events(&self) -> Parts<usize> {
         self.targets.each_ref().map(Vec::len)
     }
 
-    /// Events of label 1 of each part.
+    /// The number of events with label 1 of each part.
     #[must_use]
     pub fn positives(&self) -> Parts<usize> {
         self.targets.each_ref().map(|targets| targets.iter().filter(|&&target| target == 1.0).count())

@@ -1,4 +1,4 @@
-//! The loop that learns labels: events in the order of time, Adam, the best AUC on validation.
+//! Training loop of the node classifier: events in order of time, Adam, selection by validation AUC.
 
 use std::time::Instant;
 
@@ -11,20 +11,20 @@ use crate::callbacks::{Callback, Stage};
 use crate::metrics::{LabelEpoch, LabelMetrics, Parts};
 use crate::{Error, Result};
 
-/// Steps that a card may be behind.
-const BEHIND: usize = 8;
+/// Steps that a GPU may lag behind the host.
+const MAX_LAG: usize = 8;
 
-/// What came of it.
+/// The trained classifier's results.
 pub(super) struct Learned {
     pub(super) epochs: usize,
     pub(super) best_epoch: usize,
     pub(super) metrics: Parts<LabelMetrics>,
     pub(super) parameters: usize,
-    /// Of all epochs.
+    /// Total of all epochs.
     pub(super) seconds: f64,
 }
 
-/// Learns on `device` from the training batches of `sources`.
+/// Trains on `device` with the training batches of `sources`.
 pub(super) fn learn(
     device: &Device,
     sources: &Sources,
@@ -35,24 +35,24 @@ pub(super) fn learn(
     let n_values = parameters.n_values();
     let adam = AdamConfig { lr: config.lr, ..AdamConfig::default() };
     let mut best = Best { weights: parameters.clone(), epoch: 0, auc: None };
-    let learner = TrainState::new(device, parameters, adam)?;
-    let mut course = Course { classifier, learner, config, n_asked: 0, n_over: 0 };
+    let state = TrainState::new(device, parameters, adam)?;
+    let mut training = Training { classifier, state, config, n_submitted: 0, n_done: 0 };
     let (mut epochs, mut seconds) = (0, 0.0);
     while epochs < config.epochs && epochs - best.epoch < config.patience {
-        callback.progress(Stage::Classify, epochs, config.epochs);
+        callback.on_progress(Stage::Classify, epochs, config.epochs);
         let start = Instant::now();
         epochs += 1;
-        let loss = course.epoch(epochs, &sources.batches.train, callback)?;
-        let auc = metrics(&classifier, course.learner.weights(), &sources.batches.val)?.auc;
-        // As in DyGLib a tie is better. Without both labels there is nothing to choose by, and the newest weights are kept.
+        let loss = training.epoch(epochs, &sources.batches.train, callback)?;
+        let auc = metrics(&classifier, training.state.weights(), &sources.batches.val)?.auc;
+        // Ties count as better, as in DyGLib. Without both labels AUC is undefined, and the last weights are kept.
         let better = auc.is_none_or(|auc| best.auc.is_none_or(|best| auc >= best));
         if better {
-            best = Best { weights: course.learner.weights().parameters()?.into_owned(), epoch: epochs, auc };
+            best = Best { weights: training.state.weights().parameters()?.into_owned(), epoch: epochs, auc };
         }
         seconds += start.elapsed().as_secs_f64();
-        callback.label_epoch(&LabelEpoch { epoch: epochs, loss, auc, better });
+        callback.on_label_epoch_end(&LabelEpoch { epoch: epochs, loss, auc, better });
     }
-    callback.progress(Stage::Classify, config.epochs, config.epochs);
+    callback.on_progress(Stage::Classify, config.epochs, config.epochs);
     let weights = Weights::new(device, best.weights)?;
     let of = |batches: &Vec<Batch>| metrics(&classifier, &weights, batches);
     let Parts { train, val, test } = &sources.batches;
@@ -60,55 +60,55 @@ pub(super) fn learn(
     Ok(Learned { epochs, best_epoch: best.epoch, metrics, parameters: n_values, seconds })
 }
 
-/// The epoch whose weights are kept.
+/// The best epoch so far.
 struct Best {
     weights: hopedgn_tensor::Parameters,
     epoch: usize,
     auc: Option<f64>,
 }
 
-struct Course<'a> {
+struct Training<'a> {
     classifier: Classifier,
-    learner: TrainState,
+    state: TrainState,
     config: &'a LabelConfig,
-    /// Steps asked for.
-    n_asked: u64,
-    /// Of these, steps that are over.
-    n_over: u64,
+    /// Steps submitted to the device.
+    n_submitted: u64,
+    /// Steps whose loss is known.
+    n_done: u64,
 }
 
-impl Course<'_> {
-    /// Learns from each of `batches`, in order; the mean of their losses.
+impl Training<'_> {
+    /// One step for each of `batches`, in order; returns the mean loss.
     fn epoch(&mut self, epoch: usize, batches: &[Batch], callback: &dyn Callback) -> Result<f64> {
-        let (classifier, before) = (self.classifier, self.n_over);
+        let (classifier, before) = (self.classifier, self.n_done);
         let mut sum = 0.0;
         for batch in batches {
-            if callback.wants_to_stop() {
+            if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
-            let seed = Stream::named(self.config.seed, "dropout/classifier").fork(self.n_asked).next_u64();
+            let seed = Stream::named(self.config.seed, "dropout/classifier").fork(self.n_submitted).next_u64();
             let dropout = Dropout::new(self.config.dropout, seed, Mode::Train)?;
             let loss = |tape: &mut Tape<'_>, batch: &Batch| -> Result<Var> {
                 let logits = classifier.logits(tape, &batch.nodes, dropout)?;
                 Ok(tape.bce_with_logits(logits, &batch.targets, batch.targets.len())?)
             };
-            self.learner.step(std::slice::from_ref(batch), loss)?;
-            self.n_asked += 1;
-            sum += self.settle(BEHIND, epoch, before)?;
+            self.state.step(std::slice::from_ref(batch), loss)?;
+            self.n_submitted += 1;
+            sum += self.collect_losses(MAX_LAG, epoch, before)?;
         }
-        sum += self.settle(0, epoch, before)?;
+        sum += self.collect_losses(0, epoch, before)?;
         Ok(sum / batches.len().max(1) as f64)
     }
 
-    /// The sum of the losses of steps that are over, waiting for all but the newest `behind`; the epoch began after `before`.
-    fn settle(&mut self, behind: usize, epoch: usize, before: u64) -> Result<f64> {
+    /// The sum of the losses of completed steps, waiting for all but the newest `lag`. The epoch started after step `before`.
+    fn collect_losses(&mut self, lag: usize, epoch: usize, before: u64) -> Result<f64> {
         let mut sum = 0.0;
-        for step in self.learner.results(behind)? {
-            self.n_over += 1;
+        for step in self.state.results(lag)? {
+            self.n_done += 1;
             if !step.is_finite {
-                let batch = usize::try_from(self.n_over - before).unwrap_or(usize::MAX);
+                let batch = usize::try_from(self.n_done - before).unwrap_or(usize::MAX);
                 let (loss, seed) = (step.loss, self.config.seed);
-                return Err(Error::Diverged { loss, step: self.n_over, epoch, batch, seed });
+                return Err(Error::Diverged { loss, step: self.n_done, epoch, batch, seed });
             }
             sum += step.loss;
         }
@@ -116,7 +116,7 @@ impl Course<'_> {
     }
 }
 
-/// Over all `batches` at once; nothing where all have the same label.
+/// Metrics over all `batches` at once; `None` if all labels are equal.
 fn metrics(classifier: &Classifier, weights: &Weights, batches: &[Batch]) -> Result<LabelMetrics> {
     let forward = |tape: &mut Tape<'_>, batch: &Batch| -> Result<Vec<f32>> {
         let logits = classifier.logits(tape, &batch.nodes, Dropout::NONE)?;

@@ -1,4 +1,4 @@
-//! What a frozen model makes of the source of every event.
+//! Frozen embeddings of the source node of every event.
 
 use std::sync::Arc;
 
@@ -7,53 +7,59 @@ use hopedgn_tensor::Tensor;
 
 use super::Labels;
 use crate::callbacks::{Callback, Stage};
-use crate::evaluate::Evaluator;
-use crate::evaluate::{ModelScorer, Scorer};
+use crate::evaluate::{Evaluator, ModelScorer, Scorer};
 use crate::metrics::Parts;
 use crate::{Error, Result};
 
-/// Events that are learned from at once.
+/// A batch of the node classifier.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// What stands for their sources, `[B, d-out]`.
+    /// Embeddings of the source nodes, `[B, d]`.
     pub nodes: Arc<Tensor>,
-    /// Their labels, 0 or 1.
+    /// Labels, 0 or 1.
     pub targets: Vec<f32>,
 }
 
-/// The sources of all events of each part, in batches in the order of time.
+/// Embeddings of the source nodes of all events of each part, in batches in order of time.
 #[derive(Debug)]
 pub struct Sources {
     /// The batches of each part.
     pub batches: Parts<Vec<Batch>>,
-    /// Values that stand for a source.
+    /// Width of an embedding, `d`.
     pub width: usize,
 }
 
 impl Sources {
-    /// Bytes that the sources of so many events take.
+    /// Memory of the embeddings of so many events, in bytes.
     #[must_use]
     pub fn n_bytes(n_events: usize, width: usize) -> u64 {
         4 * n_events as u64 * width as u64
     }
 
-    /// Embeds the source of every event of `labels`, part after part; a memory is empty before the first.
-    pub fn embed(of: &Evaluator<'_>, labels: &Labels, callback: &mut dyn Callback) -> Result<Self> {
-        let width = of.model.config().d_out;
+    /// Embeds the source node of every event of `labels`, part after part, starting with an empty memory.
+    ///
+    /// Refuses to start if more than `max_memory` bytes are needed.
+    pub fn embed(
+        of: &Evaluator<'_>,
+        labels: &Labels,
+        max_memory: Option<u64>,
+        callback: &mut dyn Callback,
+    ) -> Result<Self> {
+        let width = of.model.width();
         let n_events: usize = labels.events().iter().sum();
         let needed = Self::n_bytes(n_events, width);
-        if let Some(free) = callback.free_memory().filter(|&free| needed > free) {
+        if let Some(free) = max_memory.filter(|&free| needed > free) {
             return Err(Error::TooManySources { n_events, needed: needed >> 20, free: free >> 20 });
         }
-        let mut scorer = of.scorer_from_the_beginning()?;
+        let mut scorer = of.scorer_from_start()?;
         let total = labels.events.iter().map(|events| events.len().div_ceil(of.batch)).sum();
         let mut done = 0;
         let mut embed = |(events, targets): (&Vec<EventId>, &Vec<f32>)| -> Result<Vec<Batch>> {
             let batches: Vec<&[EventId]> = events.chunks(of.batch).collect();
             let mut embedded = Vec::with_capacity(batches.len());
             while let Some(window) = next(&batches[embedded.len()..], of.batch, &scorer) {
-                callback.progress(Stage::Embed, done, total);
-                if callback.wants_to_stop() {
+                callback.on_progress(Stage::Embed, done, total);
+                if callback.should_stop() {
                     return Err(Error::Interrupted);
                 }
                 let values = scorer.sources(window, &of.task.queries(&window.concat()))?;
@@ -77,13 +83,13 @@ impl Sources {
             val: embed((&events.val, &targets.val))?,
             test: embed((&events.test, &targets.test))?,
         };
-        callback.progress(Stage::Embed, total, total);
+        callback.on_progress(Stage::Embed, total, total);
         Ok(Self { batches, width })
     }
 }
 
-/// As many of the first whole batches as are best embedded at once. Only the last may be smaller, and is by itself: where a
-/// model pads, a batch is padded together.
+/// The next batches to embed in one call. Only the last batch may be smaller, and is embedded alone: with DyGLib's padding
+/// all pairs of a call are padded to the same length.
 fn next<'b, 'e>(
     batches: &'b [&'e [EventId]],
     size: usize,

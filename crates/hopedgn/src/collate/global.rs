@@ -16,8 +16,7 @@ use ctdg::store::Store;
 use hopedgn_tensor::{Indices, Ragged, Tensor};
 
 use super::canonical::{self, Draft};
-use super::{FeatureTables, Rows};
-use crate::config::{PairStart, Replacing};
+use super::{FeatureTables, PairStart, Replacing, Rows};
 use crate::fmt::narrow;
 use crate::{Error, Result};
 
@@ -84,7 +83,7 @@ const MOST_BYTES: usize = 1 << 30;
 const VALUES_A_ROW: usize = 20;
 
 impl GlobalLayout {
-    /// Refuses a past in which the pairs behind one question would not fit: any question, or with [`Replacing::MiteIntervals`], where
+    /// Refuses a past in which the pairs behind one question would not fit: any question, or with [`Replacing::Met`], where
     /// that depends on who met whom, the one about the two who met most others, after all events.
     pub fn check(&self, store: &Store) -> Result<()> {
         if self.replacing == Replacing::All {
@@ -340,6 +339,5 @@ fn row_of(table: &Tensor, node: NodeId) -> &[f32] {
 fn rows_of(table: &Arc<Tensor>, pairs: &[Key]) -> Rows {
     let none = table.rows() - 1;
     let row = |node: NodeId| narrow(node.index().min(none));
-    let chosen = pairs.iter().flat_map(|&(_, u, v)| [row(u), row(v)]).collect();
-    Rows { table: Arc::clone(table), chosen: Some((chosen, 2)) }
+    Rows::choose(table, pairs.iter().flat_map(|&(_, u, v)| [row(u), row(v)]).collect(), 2)
 }

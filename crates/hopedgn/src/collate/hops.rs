@@ -1,7 +1,7 @@
-//! The nodes of pairs, their neighbours, and the neighbours of those.
+//! Input of models over neighbours: both nodes of each pair, their neighbours, and the neighbours of those.
 //!
-//! Shapes: `B` pairs, so `2B` roots: source, destination, source of the next pair, … . `R` distinct nodes within the pairs.
-//! Nobody is padded: a node without a past has an empty group.
+//! Shapes: `B` pairs, so `2B` roots: source, destination, source of the next pair, …; `F` neighbours of the roots, `G` of those;
+//! `N`, `E` nodes and events of the dataset; `R` distinct nodes within the pairs; `Dn`, `De` widths of node and edge features.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,48 +11,52 @@ use ctdg::mite::{NO_ROW, PairQuery, PairTokens, Side};
 use ctdg::store::Store;
 use hopedgn_tensor::{Indices, Ragged, Tensor};
 
-use super::{FeatureTables, MiteIntervals, SIDES};
-use crate::config::{ModelConfig, Padding};
+use super::{FeatureTables, MiteIntervals, Normaliser, Padding, rows_of, sides_of};
 use crate::fmt::narrow;
 use crate::memory::MemoryRead;
 use crate::{Error, Result};
 
-/// What a model over hops wants to know besides.
+/// What a model over neighbours reads besides the neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HopLayout {
-    /// How often the node of each row stands where: [`HopInput::landing`].
+    /// Whether the input has visit counts of walks: [`HopInput::landing`].
     pub with_landing: bool,
-    /// The mean features of so many newest neighbours: [`HopInput::node_means`].
+    /// The number of newest neighbours in [`HopInput::node_means`].
     pub mean_over: Option<usize>,
-    /// Places that a node takes, however few neighbours it has.
-    pub places: usize,
+    /// Slots that each root takes in the model, however few neighbours it has; bounds the size of micro-batches.
+    pub slots: usize,
+    /// With [`Padding::Dyglib`], nodes without neighbours are listed: [`Hop::empty`].
+    pub padding: Padding,
+    /// How MITE is scaled; nothing for a model that does not read it.
+    pub mite: Option<Normaliser>,
 }
 
-/// What a model reads of some pairs as hops.
+/// What a model reads of `B` pairs as hops.
 #[derive(Debug, Clone)]
 pub struct HopInput {
-    /// The `2B` nodes that are asked about.
+    /// The `2B` nodes of the pairs.
     pub roots: Entries,
-    /// Their neighbours.
+    /// Their `F` neighbours.
     pub first: Hop,
-    /// The neighbours of those.
+    /// The `G` neighbours of those.
     pub second: Option<Hop>,
-    /// Features of nodes, the last row for what has none.
+    /// `[N + 1, Dn]`: node features; the last row, zeros, is for nodes without.
     pub nodes: Option<Arc<Tensor>>,
-    /// Features of events, the last row for what has none.
+    /// `[E + 1, De]`: edge features; the last row, zeros, is for events without.
     pub edges: Option<Arc<Tensor>>,
-    /// When the node of each of `R + 1` rows met source and destination; that of the last never did.
+    /// MITE of `R + 1` nodes; the last has no intervals.
     pub mite: Option<MiteIntervals>,
-    /// `[2R, 2]`: for the source and for the destination of each row's pair, whether it is the row's node, and which share
-    /// of its neighbours is.
+    /// `[2R, 2]`: for source and destination of each row's pair, whether the row's node is that root, and the share of the
+    /// root's neighbours it is.
     pub landing: Option<Arc<Tensor>>,
     /// `[2B, Dn]`: mean features of the newest neighbours of each root.
     pub node_means: Option<Arc<Tensor>>,
-    /// What the memory knows of all these nodes.
-    pub recalled: Option<MemoryRead>,
+    /// The memory of all these nodes, of models that keep one.
+    pub memory: Option<MemoryRead>,
 }
 
-/// Nodes and how they were met; each list only where the model and the data set have a use for it.
+/// Nodes, and the events through which they are neighbours. Each list is there only where the model and the dataset have a
+/// use for it.
 #[derive(Debug, Clone)]
 pub struct Entries {
     /// How many.
@@ -65,65 +69,73 @@ pub struct Entries {
     pub rows: Option<Indices>,
 }
 
-/// Neighbours of the entries of the hop before.
+/// Neighbours of the entries of the previous hop.
 #[derive(Debug, Clone)]
 pub struct Hop {
-    /// The neighbours.
+    /// The neighbours, oldest first for each entry of the previous hop.
     pub entries: Entries,
-    /// Those of each entry of the hop before.
+    /// Those of each entry of the previous hop.
     pub groups: Ragged,
-    /// `[entries, 1]`: how long ago each was met.
+    /// `[entries, 1]`: query time minus event time.
     pub ages: Arc<Tensor>,
-    /// With DyGLib's padding: the groups that are empty.
+    /// With [`Padding::Dyglib`]: the entries of the previous hop without neighbours.
     pub empty: Option<EmptyGroups>,
 }
 
-/// Groups of a hop in which nobody is.
+/// Entries without neighbours.
 #[derive(Debug, Clone)]
 pub struct EmptyGroups {
-    /// Their places.
+    /// Their numbers in the previous hop.
     pub groups: Indices,
-    /// `[groups, 1]`: the times at which they are asked about.
+    /// `[groups, 1]`: the times at which their neighbours were sampled.
     pub times: Arc<Tensor>,
 }
 
+/// Each root followed by its neighbours, as one sequence per root.
+#[derive(Debug, Clone)]
+pub struct Sequences {
+    /// `2B` sequences over `2B + F` tokens.
+    pub groups: Ragged,
+    /// `[2B + F]`: the row of each token where the roots are rows `0..2B` and the first hop stands behind them.
+    pub order: Indices,
+}
+
 impl HopInput {
-    /// Each root before its neighbours: how long these sequences are, and the place of each token among the roots and,
-    /// behind them, the first hop.
+    /// Each root followed by its neighbours.
     #[must_use]
-    pub fn sequences(&self) -> (Ragged, Indices) {
+    pub fn sequences(&self) -> Sequences {
         let mut order = Vec::with_capacity(self.roots.len + self.first.entries.len);
         for (root, group) in self.first.groups.ranges().enumerate() {
             order.push(narrow(root));
             order.extend(group.map(|entry| narrow(self.roots.len + entry)));
         }
-        (Ragged::from_lengths(self.first.groups.ranges().map(|group| group.len() + 1)), order.into())
+        let groups = Ragged::from_lengths(self.first.groups.ranges().map(|group| group.len() + 1));
+        Sequences { groups, order: order.into() }
     }
 }
 
 impl Hop {
-    /// The place of each entry where a group has the last of `n` places: `n − 1` for the newest.
+    /// The slot of each entry where every group is aligned to the end of `n` slots: `n − 1` for the newest.
     #[must_use]
-    pub fn places(&self, n: usize) -> Vec<u32> {
+    pub fn slots(&self, n: usize) -> Vec<u32> {
         self.groups.ranges().flat_map(|group| narrow(n - group.len())..narrow(n)).collect()
     }
 }
 
-/// Builds the input for `pairs` of `tokens`.
-pub(crate) struct EncodeHops<'a> {
-    pub(crate) config: &'a ModelConfig,
+/// Builds the [`HopInput`] of `pairs` of `tokens`.
+pub(crate) struct HopCollator<'a> {
     pub(crate) layout: HopLayout,
     pub(crate) tables: &'a FeatureTables,
     pub(crate) store: &'a Store,
     pub(crate) tokens: &'a PairTokens,
-    /// Of all pairs of `tokens`.
+    /// All pairs of `tokens`.
     pub(crate) queries: &'a [PairQuery],
     pub(crate) pairs: Range<usize>,
-    /// Whether a second hop was looked up; tokens do not show it where there is no first one.
+    /// Whether a second hop was sampled; tokens do not show it where the first is empty.
     pub(crate) has_second: bool,
 }
 
-impl EncodeHops<'_> {
+impl HopCollator<'_> {
     pub(crate) fn run(&self) -> Result<HopInput> {
         let mean_over = self.layout.mean_over.filter(|_| self.tables.node.is_some());
         Ok(HopInput {
@@ -132,26 +144,22 @@ impl EncodeHops<'_> {
             second: self.has_second.then(|| self.second()).transpose()?,
             nodes: self.tables.node.clone(),
             edges: self.tables.edge.clone(),
-            mite: MiteIntervals::new(self.config, self.tokens, self.all_rows(), true)?,
+            mite: MiteIntervals::new(self.layout.mite, self.tokens, self.all_rows(), true)?,
             landing: self.layout.with_landing.then(|| self.landing()).transpose()?,
             node_means: mean_over.map(|n| self.node_means(n)).transpose()?,
-            recalled: None,
+            memory: None,
         })
     }
 
     fn all_rows(&self) -> Range<usize> {
-        if self.pairs.is_empty() {
-            return 0..0;
-        }
-        self.tokens.rows_of_pair(self.pairs.start).start..self.tokens.rows_of_pair(self.pairs.end - 1).end
+        rows_of(self.tokens, &self.pairs)
     }
 
-    /// Each side of each pair, in order.
     fn sides(&self) -> impl Iterator<Item = (usize, Side)> + use<> {
-        self.pairs.clone().flat_map(|pair| SIDES.map(|side| (pair, side)))
+        sides_of(&self.pairs)
     }
 
-    /// All tokens but the roots, numbered without them.
+    /// The range of the pairs' neighbours among those of all pairs.
     fn drawn(&self) -> Range<usize> {
         if self.pairs.is_empty() {
             return 0..0;
@@ -167,7 +175,7 @@ impl EncodeHops<'_> {
     ) -> Entries {
         let all_rows = self.all_rows();
         let (first, empty) = (narrow(all_rows.start), narrow(all_rows.len()));
-        let has_rows = self.config.mite || self.layout.with_landing;
+        let has_rows = self.layout.mite.is_some() || self.layout.with_landing;
         Entries {
             len: nodes.len(),
             nodes: self.tables.node.as_ref().map(|table| {
@@ -226,7 +234,7 @@ impl EncodeHops<'_> {
     }
 
     fn empty(&self, groups: &Ragged, times: &[f64]) -> Result<Option<EmptyGroups>> {
-        if self.config.padding == Padding::None {
+        if self.layout.padding == Padding::None {
             return Ok(None);
         }
         let empty: Vec<usize> = (0..groups.len()).filter(|&group| groups.range(group).is_empty()).collect();

@@ -1,4 +1,4 @@
-//! What a batch brings to a card.
+//! Host-to-device copies of a batch.
 
 use std::sync::Arc;
 
@@ -7,26 +7,26 @@ use hopedgn_tensor::{Device, Indices, Tensor};
 use super::{Hop, HopInput, Input, MiteIntervals, PairInput};
 use crate::Result;
 
-/// Numbers of rows, and how many rows there are where a gradient comes back to them.
-type Picked<'a> = (&'a Indices, Option<usize>);
+/// Row numbers of a gather, and how many rows its table has where the table has a gradient.
+type Gathered<'a> = (&'a Indices, Option<usize>);
 
 impl Input {
-    /// Copies values, row numbers and intervals, which change from batch to batch, to where `device` reads them by itself;
-    /// `to_learn`, with what the way back takes. What a memory recalls is no part of it.
-    pub(crate) fn stage(&self, device: &Device, to_learn: bool) -> Result<()> {
+    /// Copies values, row numbers and intervals of this batch to memory that `device` reads asynchronously; for training also
+    /// what the backward pass takes. What is read from a memory is not part of it.
+    pub(crate) fn stage(&self, device: &Device, for_training: bool) -> Result<()> {
         for tensor in self.tensors() {
             device.stage(tensor)?;
         }
-        if let Some(met) = self.met() {
-            device.stage_starts(&met.lists)?;
+        if let Some(mite) = self.mite() {
+            device.stage_starts(&mite.lists)?;
         }
-        for (indices, learned) in self.picked() {
-            device.stage_indices(indices, learned.filter(|_| to_learn))?;
+        for (indices, n_table_rows) in self.gathered() {
+            device.stage_indices(indices, n_table_rows.filter(|_| for_training))?;
         }
         Ok(())
     }
 
-    fn met(&self) -> Option<&MiteIntervals> {
+    fn mite(&self) -> Option<&MiteIntervals> {
         match self {
             Self::Patches(input) => input.mite.as_ref(),
             Self::Hops(input) => input.mite.as_ref(),
@@ -35,7 +35,7 @@ impl Input {
     }
 
     fn tensors(&self) -> Vec<&Arc<Tensor>> {
-        let mut tensors: Vec<_> = self.met().map(|met| &met.intervals).into_iter().collect();
+        let mut tensors: Vec<_> = self.mite().map(|mite| &mite.intervals).into_iter().collect();
         match self {
             Self::Patches(input) => tensors.extend(std::iter::once(&input.ages).chain(&input.counts)),
             Self::Hops(input) => tensors.extend(of_hops(input)),
@@ -44,10 +44,10 @@ impl Input {
         tensors
     }
 
-    fn picked(&self) -> Vec<Picked<'_>> {
+    fn gathered(&self) -> Vec<Gathered<'_>> {
         match self {
-            Self::Patches(input) => picked_by_tokens(input),
-            Self::Hops(input) => picked_by_hops(input),
+            Self::Patches(input) => gathered_by_tokens(input),
+            Self::Hops(input) => gathered_by_hops(input),
             Self::Pairs(_) => Vec::new(),
         }
     }
@@ -62,27 +62,27 @@ fn hops(input: &HopInput) -> impl Iterator<Item = &Hop> {
     std::iter::once(&input.first).chain(&input.second)
 }
 
-/// The distinct nodes of all pairs, known from what there are two of for each.
-fn n_rows(met: Option<&MiteIntervals>, beside: Option<&Arc<Tensor>>) -> Option<usize> {
-    let lists = met.map(|met| met.lists.len()).or_else(|| beside.map(|table| table.rows()));
+/// The number of distinct nodes of all pairs; MITE and the other table have two entries for each.
+fn n_rows(mite: Option<&MiteIntervals>, table: Option<&Arc<Tensor>>) -> Option<usize> {
+    let lists = mite.map(|mite| mite.lists.len()).or_else(|| table.map(|table| table.rows()));
     lists.map(|lists| lists / 2)
 }
 
-fn picked_by_tokens(input: &PairInput) -> Vec<Picked<'_>> {
+fn gathered_by_tokens(input: &PairInput) -> Vec<Gathered<'_>> {
     let of_tables = [&input.nodes, &input.edges].into_iter().flatten().flat_map(|rows| &rows.chosen);
-    let mut picked: Vec<Picked<'_>> = of_tables.map(|(rows, _)| (rows, None)).collect();
-    picked.extend(input.places.iter().map(|places| (places, None)));
+    let mut gathered: Vec<Gathered<'_>> = of_tables.map(|choice| (&choice.rows, None)).collect();
+    gathered.extend(input.places.iter().map(|places| (places, None)));
     let n_rows = n_rows(input.mite.as_ref(), input.counts.as_ref());
-    picked.extend(n_rows.map(|n_rows| (&input.rows, Some(n_rows))));
-    picked
+    gathered.extend(n_rows.map(|n_rows| (&input.rows, Some(n_rows))));
+    gathered
 }
 
-fn picked_by_hops(input: &HopInput) -> Vec<Picked<'_>> {
+fn gathered_by_hops(input: &HopInput) -> Vec<Gathered<'_>> {
     let n_rows = n_rows(input.mite.as_ref(), input.landing.as_ref());
-    let mut picked = Vec::new();
+    let mut gathered = Vec::new();
     for entries in std::iter::once(&input.roots).chain(hops(input).map(|hop| &hop.entries)) {
-        picked.extend([&entries.nodes, &entries.edges].into_iter().flatten().map(|rows| (rows, None)));
-        picked.extend(n_rows.and_then(|n_rows| Some((entries.rows.as_ref()?, Some(n_rows)))));
+        gathered.extend([&entries.nodes, &entries.edges].into_iter().flatten().map(|rows| (rows, None)));
+        gathered.extend(n_rows.and_then(|n_rows| Some((entries.rows.as_ref()?, Some(n_rows)))));
     }
-    picked
+    gathered
 }

@@ -1,4 +1,4 @@
-//! Settings under a name, read from `presets.toml`.
+//! Presets: settings that go together, read from `presets.toml`.
 
 use std::sync::OnceLock;
 
@@ -8,34 +8,60 @@ use super::ModelName;
 use crate::{Error, Result};
 
 /// Settings that go together.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+///
+/// ```
+/// use hopedgn::config::Preset;
+/// assert_eq!(Preset::named("quick")?, Preset::Quick);
+/// assert_eq!(Preset::for_data("data/ml_enron.csv"), Some(Preset::Enron));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preset {
+    /// A small model and few epochs.
+    Quick,
+    /// Padding, message order, rounding and schedule of DyGLib, on top of other presets.
+    DyGLib,
+    /// The bundled messages, as the paper treats UCI.
+    CollegeMsg,
+    /// The paper's settings for UCI.
+    Uci,
+    /// The paper's settings for Wikipedia.
+    Wikipedia,
+    /// The paper's settings for Reddit.
+    Reddit,
+    /// The paper's settings for Enron.
+    Enron,
+    /// The paper's settings for LastFM.
+    LastFm,
+    /// The paper's settings for MOOC.
+    Mooc,
+    /// The paper's settings for CanParl.
+    CanParl,
+}
+
+/// A preset as `presets.toml` has it.
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Preset {
-    /// What it is called; for those of the paper, the data set.
-    pub name: String,
-    /// What it is for.
-    pub about: String,
-    /// The settings that differ from the defaults, whatever the model.
+struct Entry {
+    name: String,
+    about: String,
+    /// The settings that differ from the defaults, for every model that has them.
     #[serde(default)]
-    pub settings: toml::Table,
-    /// What differs besides for a model, by its name.
+    settings: toml::Table,
+    /// Further settings by model name.
     #[serde(default)]
-    pub models: toml::Table,
-    /// The preset whose models' settings hold here too.
-    pub like: Option<String>,
-    /// Whether it comes on top of a data set's own, instead of it.
-    #[serde(default)]
-    pub on_top: bool,
+    models: toml::Table,
+    /// The preset whose `models` hold here too.
+    like: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    models: toml::Table,
-    preset: Vec<Preset>,
+    preset: Vec<Entry>,
 }
 
-/// The name of a data set, or of its file without folders and endings.
+/// The name of a dataset, or of its file without folders and extensions.
 #[must_use]
 pub fn data_stem(data: &str) -> &str {
     let file = data.rsplit(['/', '\\']).next().unwrap_or(data);
@@ -46,50 +72,119 @@ pub fn data_stem(data: &str) -> &str {
 ///
 /// # Panics
 /// Never: the file is part of the program, and a test reads it.
-fn file() -> &'static File {
+fn entries() -> &'static [Entry] {
     static FILE: OnceLock<File> = OnceLock::new();
-    FILE.get_or_init(|| toml::from_str(include_str!("presets.toml")).expect("the bundled presets are sound"))
-}
-
-/// What `model` changes of the defaults.
-pub(super) fn of_model(model: ModelName) -> toml::Table {
-    settings_of(&file().models, model)
-}
-
-/// The settings that `models` has for `model`, as settings of a run.
-fn settings_of(models: &toml::Table, model: ModelName) -> toml::Table {
-    let of_model = models.get(model.as_str()).cloned();
-    of_model.map(|table| toml::Table::from_iter([("model".to_owned(), table)])).unwrap_or_default()
+    let file =
+        FILE.get_or_init(|| toml::from_str(include_str!("presets.toml")).expect("the bundled presets are valid"));
+    &file.preset
 }
 
 impl Preset {
-    /// All of them.
+    /// All presets.
     #[must_use]
     pub fn all() -> &'static [Self] {
-        &file().preset
+        &[
+            Self::Quick,
+            Self::DyGLib,
+            Self::CollegeMsg,
+            Self::Uci,
+            Self::Wikipedia,
+            Self::Reddit,
+            Self::Enron,
+            Self::LastFm,
+            Self::Mooc,
+            Self::CanParl,
+        ]
     }
 
-    /// What it changes for `model`, first what weighs least.
-    pub(super) fn layers(&self, model: ModelName) -> Vec<toml::Table> {
-        let like = self.like.as_ref().and_then(|like| Self::all().iter().find(|preset| preset.name == *like));
-        let models = like.into_iter().chain([self]).map(|preset| settings_of(&preset.models, model));
-        std::iter::once(self.settings.clone()).chain(models).collect()
+    /// Its name; for those of the paper, the dataset's.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::DyGLib => "dyglib",
+            Self::CollegeMsg => "collegemsg",
+            Self::Uci => "uci",
+            Self::Wikipedia => "wikipedia",
+            Self::Reddit => "reddit",
+            Self::Enron => "enron",
+            Self::LastFm => "lastfm",
+            Self::Mooc => "mooc",
+            Self::CanParl => "canparl",
+        }
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        self.entry().map_or("", |entry| &entry.about)
+    }
+
+    /// Whether it is applied on top of a dataset's preset instead of replacing it.
+    #[must_use]
+    pub fn is_on_top(self) -> bool {
+        self == Self::DyGLib
     }
 
     /// The preset called `name`.
-    pub fn named(name: &str) -> Result<&'static Self> {
-        Self::all().iter().find(|preset| preset.name == name).ok_or_else(|| {
-            let known: Vec<&str> = Self::all().iter().map(|preset| preset.name.as_str()).collect();
+    pub fn named(name: &str) -> Result<Self> {
+        Self::all().iter().copied().find(|preset| preset.name() == name).ok_or_else(|| {
+            let known: Vec<&str> = Self::all().iter().map(|preset| preset.name()).collect();
             let detail = format!("found no preset of this name, expected one of {}", known.join(", "));
             Error::Config { place: name.to_owned(), detail }
         })
     }
 
-    /// The paper's preset for a data set, by its name or by that of its file without endings.
+    /// The paper's preset for a dataset, by its name or by that of its file without extensions.
     #[must_use]
-    pub fn for_data(data: &str) -> Option<&'static Self> {
+    pub fn for_data(data: &str) -> Option<Self> {
         let stem = data_stem(data);
         let stem = stem.strip_prefix("ml_").unwrap_or(stem);
-        Self::all().iter().find(|preset| preset.name == stem && preset.name != "quick" && !preset.on_top)
+        let is_paper = |preset: &Self| *preset != Self::Quick && !preset.is_on_top();
+        Self::all().iter().copied().filter(is_paper).find(|preset| preset.name() == stem)
+    }
+
+    /// The settings it changes for `model`; later layers win.
+    pub(super) fn layers(self, model: ModelName) -> Vec<toml::Table> {
+        let Some(entry) = self.entry() else { return Vec::new() };
+        let like = entry.like.as_ref().and_then(|like| entries().iter().find(|entry| entry.name == *like));
+        let models = like.into_iter().chain([entry]).filter_map(|entry| {
+            let of_model = entry.models.get(model.as_str())?.clone();
+            Some(toml::Table::from_iter([("model".to_owned(), of_model)]))
+        });
+        std::iter::once(entry.settings.clone()).chain(models).collect()
+    }
+
+    fn entry(self) -> Option<&'static Entry> {
+        entries().iter().find(|entry| entry.name == self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ModelConfig;
+
+    #[test]
+    fn every_preset_of_the_file_has_a_variant() {
+        let names: Vec<&str> = entries().iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, Preset::all().iter().map(|preset| preset.name()).collect::<Vec<_>>());
+        assert!(Preset::all().iter().all(|preset| !preset.about().is_empty()));
+    }
+
+    #[test]
+    fn every_setting_of_a_preset_belongs_to_a_model() {
+        for entry in entries() {
+            for (model, settings) in &entry.models {
+                let defaults = ModelConfig::new(ModelName::named(model).unwrap());
+                let unknown = settings.as_table().unwrap().keys().find(|setting| !defaults.has(setting));
+                assert_eq!(unknown, None, "{} {model}", entry.name);
+            }
+            let general = entry.settings.get("model").and_then(toml::Value::as_table);
+            for setting in general.into_iter().flat_map(toml::Table::keys) {
+                let is_known = ModelName::ALL.iter().any(|&name| ModelConfig::new(name).has(setting));
+                assert!(is_known, "{} {setting}", entry.name);
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! A trained model on the test events, with everything that learns nothing beside it.
+//! Test of a trained model, with untrained heuristics beside it.
 
 use std::collections::BTreeMap;
 
@@ -15,25 +15,25 @@ use crate::score::PairScorer;
 use crate::task::Task;
 use crate::{Error, Result};
 
-/// A model and the task it is tested on.
+/// Tests a model and the heuristics on a task.
 #[derive(Debug)]
 pub struct Evaluator<'a> {
-    /// The data.
+    /// The dataset with its split.
     pub task: &'a Task<'a>,
     /// The model.
     pub model: &'a dyn Model,
     /// Its weights.
     pub weights: &'a Weights,
-    /// What it remembered after validation, if it does.
+    /// Its node memory after validation, if it has one.
     pub memory: Option<&'a MemoryState>,
-    /// Events a batch.
+    /// Events of a batch.
     pub batch: usize,
 }
 
-/// Scorers and what they are called.
+/// Scorers and their names.
 type Named<'a> = (Vec<String>, Vec<Box<dyn Scorer + 'a>>);
 
-/// The passes of a test, and whether each is the inductive one.
+/// The passes of a test, and whether each is the inductive setting.
 const PASSES: [(Pass, bool); 2] = [(Pass::Test, false), (Pass::NewNodeTest, true)];
 
 impl Evaluator<'_> {
@@ -42,7 +42,7 @@ impl Evaluator<'_> {
         self.each_pass(|pass, scorers| evaluate(self.task, pass, negatives, self.batch, scorers, callback))
     }
 
-    /// Ranks among other destinations, by scorer.
+    /// Ranking metrics among other destinations, by scorer.
     pub fn ranks(
         &self,
         count: CandidateCount,
@@ -68,7 +68,7 @@ impl Evaluator<'_> {
         Ok(by_name)
     }
 
-    /// The memory as a test finds it: both passes begin after validation.
+    /// The memory at the start of the test: both passes start after validation.
     fn memory(&self) -> Result<Option<Memory<'_>>> {
         let Some(form) = self.model.memory() else { return Ok(None) };
         let state = self.memory.ok_or(Error::NoMemory)?;
@@ -77,8 +77,8 @@ impl Evaluator<'_> {
         Ok(Some(memory))
     }
 
-    /// The model by itself, before the first event.
-    pub(crate) fn scorer_from_the_beginning(&self) -> Result<ModelScorer<'_, '_>> {
+    /// The model with the memory it has before the first event.
+    pub(crate) fn scorer_from_start(&self) -> Result<ModelScorer<'_, '_>> {
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
         let memory = self.model.memory().map(|form| -> Result<Memory<'_>> {
             let mut memory = Memory::new(self.weights.device(), form, self.task.stream, &[])?;
@@ -90,7 +90,7 @@ impl Evaluator<'_> {
 
     fn scorers(&self, pass: Pass) -> Result<Named<'_>> {
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
-        let mut names = vec![self.model.config().name.as_str().to_owned()];
+        let mut names = vec![self.model.name().as_str().to_owned()];
         let mut scorers: Vec<Box<dyn Scorer + '_>> =
             vec![Box::new(ModelScorer::new(scorer, self.weights, self.memory()?))];
         let base = pass.base(&self.task.split);

@@ -8,9 +8,8 @@ use ctdg::walk_counts::WalkCounts;
 use hopedgn_tensor::{Indices, StateTable, Tensor};
 use rayon::prelude::*;
 
-use super::Memory;
+use super::{Memory, MessageOrder};
 use crate::Result;
-use crate::config::MessageOrder;
 use crate::fmt::narrow;
 
 /// What a memory knows of the nodes of some pairs: `W` nodes with waiting messages, then `Q` others.
@@ -36,7 +35,7 @@ pub struct MemoryRead {
     /// the other node of the pair.
     pub positions: Option<[Arc<Tensor>; 3]>,
     /// What the first pairs leave behind: they are events.
-    pub consumed: Option<MemoryUpdate>,
+    pub update: Option<MemoryUpdate>,
 }
 
 /// What some events leave behind.
@@ -97,7 +96,7 @@ impl Memory<'_> {
             waiting: waiting.into(),
             quiet: quiet.into(),
             positions,
-            consumed: None,
+            update: None,
         })
     }
 
@@ -117,11 +116,11 @@ impl Memory<'_> {
     }
 
     /// What `events`, the first pairs of the batch recalled last, leave behind. From now on they are over.
-    pub(crate) fn consume(&mut self, events: &[EventId], order: MessageOrder) -> Result<MemoryUpdate> {
+    pub(crate) fn consume(&mut self, events: &[EventId]) -> Result<MemoryUpdate> {
         // The chosen event of each node, by its place in the batch, and the node's role in it.
         let mut chosen: Vec<(usize, usize)> = Vec::new();
         let mut place_of = std::collections::BTreeMap::<usize, usize>::new();
-        let roles: Vec<(usize, usize)> = match order {
+        let roles: Vec<(usize, usize)> = match self.form.message_order {
             MessageOrder::Newest => (0..events.len()).flat_map(|at| [(at, 0), (at, 1)]).collect(),
             MessageOrder::Dyglib => {
                 [0, 1].into_iter().flat_map(|role| (0..events.len()).map(move |at| (at, role))).collect()

@@ -1,50 +1,97 @@
-//! CAWN: walks from each node, whose steps are known by where both nodes' walks pass, not by who they are.
+//! CAWN: causal anonymous walks from both nodes, whose steps are identified by where they occur in all walks.
 //!
 //! Paper: "Inductive Representation Learning in Temporal Networks via Causal Anonymous Walks".
 //!
-//! Shapes: `B` pairs, so `2B` roots; `T` walks of all of them, `L` roots without a past; `R` distinct nodes within the pairs;
-//! `d` width of a place; `Dw`, `Dp` widths of an LSTM's state over steps and over places.
+//! A walk of `u` is `u, w` for an event `(w, t')` of `N(u, t)`. With `g(w; u)` the rates at which `w` is at each step of the walks
+//! of `u`:
+//!
+//! ```text
+//! a_w   = f(g(w; u)) + f(g(w; v))                       anonymised identity; f is a two-layer MLP
+//! step  = [x_w ‖ Φ(t − t') ‖ e ‖ a_w]
+//! walk  = [BiLSTM(steps) ‖ BiLSTM(a of the steps)]
+//! h_u   = W_out MEAN(Block(W_join walk)) + b_out        self-attention over the walks of u
+//! logit = head([h_u ‖ h_v])
+//! ```
+//!
+//! Shapes: `B` pairs, so `2B` roots; `F` walks of all of them, `L` roots without events; `R` distinct nodes within the pairs; `d`
+//! width of an identity and an embedding; `Dw`, `Dp` widths of the LSTM states over steps and over identities; `Dm` width of
+//! MITE.
 //!
 //! # Differences from the paper
-//! - **Walks** are of one step, as in DyGLib's experiments: the root, then a node it met. Which events they take is drawn by
-//!   the time since them (`sampling = "time-interval-aware"`), and depends on the pair and the time alone, so that a pair's
-//!   score does not depend on its batch.
-//! - **Nobody**: a root without a past has one walk that ends where it starts, with any `padding`. In DyGLib its walks go on
-//!   to a node that stands for nobody.
-//! - **Shared work**: all walks of a root begin alike, so their first step is taken once, as is what an LSTM makes of a
-//!   place; the way back of an LSTM has seen only the last step there. The result is the same.
-//! - **Features** are not padded with zeros; states are as wide as if they were, to the width of an embedding.
+//! - **Walks** have one step, as in DyGLib's experiments. Events are sampled by the time since them
+//!   (`sampling = "time-interval-aware"`).
+//! - **A root without events** has one walk that ends where it starts. In DyGLib its walks lead to padding.
+//! - **Shared work**: all walks of a root start alike, so the first LSTM step is computed once per root; the backward LSTM has
+//!   read only the last step when it gets there. The result is the same.
+//! - **Width of LSTM states**: as if features were as wide as an embedding.
 //!
 //! # MITE
-//! Stands behind each step. It widens what the LSTM over steps reads, not its state.
+//! Concatenated to each step. It widens the input of the LSTM over steps, not its state.
 
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Var};
+use serde::{Deserialize, Serialize};
 
-use super::Model;
-use crate::collate::{FeatureWidths, HopInput, HopLayout, Input, Layout};
-use crate::config::ModelConfig;
+use super::bounds::{check_weights, square, within};
+use super::{CommonSettings, Model, ModelName};
+use crate::collate::{FeatureWidths, HopInput, HopLayout, Input, Layout, MiteSettings, NeighborSettings, SamplingName};
 use crate::fmt::narrow;
-use crate::nn::{HopFeatures, Linear, MiteEmbedding, PairHead, ParamBuilder, Part, PostNorm, TimeEncoding};
+use crate::nn::{
+    CrossAttentionInput, HopFeatures, InputColumns, Linear, MiteEmbedding, PairHead, ParamBuilder, PostNormBlock,
+    TimeEncoding,
+};
 use crate::{Error, Result};
 
-/// The model without its weights, which lie in [`Parameters`].
+/// Settings of [`Cawn`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct CawnSettings {
+    /// Sampled walks: 32 by default, recent events with higher probability.
+    #[serde(flatten)]
+    pub past: NeighborSettings,
+    /// Attention heads.
+    pub n_heads: usize,
+    /// MITE.
+    #[serde(flatten)]
+    pub mite: MiteSettings,
+}
+
+impl Default for CawnSettings {
+    fn default() -> Self {
+        let past = NeighborSettings { neighbors: 32, sampling: SamplingName::TimeIntervalAware, f32_times: false };
+        Self { past, n_heads: 8, mite: MiteSettings::default() }
+    }
+}
+
+impl CawnSettings {
+    pub(super) fn check(&self, common: &CommonSettings) -> Result<()> {
+        let CommonSettings { d_out: d, d_time, .. } = *common;
+        within(&[("model.neighbors", self.past.neighbors, 1 << 20), ("model.n-heads", self.n_heads, 1 << 14)])?;
+        check_weights(("model.d-out", d), 1, 6 * square(3 * d + d_time + self.n_heads))
+    }
+}
+
+/// CAWN.
 #[derive(Debug, Clone)]
 pub struct Cawn {
-    config: ModelConfig,
+    settings: CawnSettings,
+    common: CommonSettings,
     time: TimeEncoding,
     mite: Option<MiteEmbedding>,
-    position: [Linear; 2],
-    walk: [Lstm; 2],
-    place: [Lstm; 2],
+    /// f of the identity.
+    identity: [Linear; 2],
+    /// Over steps: forward and backward.
+    walk_lstm: [Lstm; 2],
+    /// Over identities: forward and backward.
+    identity_lstm: [Lstm; 2],
     join: Linear,
-    block: PostNorm,
+    block: PostNormBlock,
     output: Linear,
     head: PairHead,
-    /// The columns of a step where its place begins.
-    before_place: usize,
+    /// The column of a step where its identity begins.
+    identity_column: usize,
 }
 
 /// One direction of an LSTM.
@@ -56,32 +103,32 @@ struct Lstm {
 }
 
 impl Lstm {
-    fn new(layers: &mut ParamBuilder<'_>, name: &str, n_in: usize, width: usize) -> Result<Self> {
-        // As in PyTorch, drawn by the width of the state.
+    fn new(builder: &mut ParamBuilder<'_>, name: &str, n_in: usize, width: usize) -> Result<Self> {
+        // As in PyTorch, both matrices are initialised by the width of the state.
         Ok(Self {
-            input: layers.linear_as(&format!("{name}.input"), n_in, width, 4 * width)?,
-            hidden: layers.linear_as(&format!("{name}.hidden"), width, width, 4 * width)?,
+            input: builder.linear_with_fan_in(&format!("{name}.input"), n_in, width, 4 * width)?,
+            hidden: builder.linear_with_fan_in(&format!("{name}.hidden"), width, width, 4 * width)?,
             width,
         })
     }
 
-    /// The state and the cell behind a first step of `parts`, `[M, 2·width]`.
-    fn first(self, tape: &mut Tape<'_>, parts: &[Part<'_>]) -> Result<Var> {
+    /// State and cell after a first step, `[M, 2·width]`.
+    fn first(self, tape: &mut Tape<'_>, step: &[InputColumns<'_>]) -> Result<Var> {
         let (input, hidden) = (self.input.bias(tape), self.hidden.bias(tape));
         let bias = tape.add(input, hidden)?;
-        let gates = self.input.of_parts(tape, bias, parts)?;
+        let gates = self.input.forward_columns(tape, bias, step)?; // [M, 4·width]
         Ok(tape.lstm(gates, None)?)
     }
 
-    /// The state behind a further step of `parts`; `before` are state and cell of every root, `roots` the one of each row.
-    fn next(self, tape: &mut Tape<'_>, before: Var, roots: &Indices, parts: &[Part<'_>]) -> Result<Var> {
+    /// The state after a further step, `[M, width]`; `before` are state and cell of every root, `roots` the root of each row.
+    fn next(self, tape: &mut Tape<'_>, before: Var, roots: &Indices, step: &[InputColumns<'_>]) -> Result<Var> {
         let state = self.state(tape, before)?;
         let cell = tape.columns(before, self.width, self.width)?;
-        let cell = tape.gather(cell, roots)?;
+        let cell = tape.gather(cell, roots)?; // [M, width]
         let hidden = self.hidden.forward(tape, state, None)?;
-        let hidden = tape.gather(hidden, roots)?;
+        let hidden = tape.gather(hidden, roots)?; // [M, 4·width]
         let bias = self.input.bias(tape);
-        let input = self.input.of_parts(tape, bias, parts)?;
+        let input = self.input.forward_columns(tape, bias, step)?; // [M, 4·width]
         let gates = tape.add(input, hidden)?;
         let after = tape.lstm(gates, Some(cell))?;
         self.state(tape, after)
@@ -93,16 +140,16 @@ impl Lstm {
     }
 }
 
-/// Which roots walks belong to.
+/// The walks of each root.
 #[derive(Debug)]
 struct Walks {
-    /// The root of each walk.
+    /// `[F]`: the root of each walk.
     roots: Indices,
-    /// The `L` roots without a past.
+    /// The `L` roots without events.
     lone: Indices,
-    /// The walks of each root; one of its own for those without a past.
+    /// The walks of each root; one for a root without events.
     groups: Ragged,
-    /// Where these stand among the walks and, behind them, the lone roots.
+    /// `[F + L]`: the rows of these groups, where the walks come first and the lone roots behind them.
     order: Indices,
 }
 
@@ -122,145 +169,167 @@ impl Walks {
     }
 }
 
-/// The steps of some rows.
+/// One step of some walks.
 #[derive(Debug, Clone, Copy)]
-struct Steps<'a> {
-    /// Features of nodes, times, and features of events, where they are not zero; these are the first columns.
+struct Step<'a> {
+    /// `[x ‖ Φ ‖ e]`, the first columns; behind them `e` is zero where it is missing.
     own: Var,
-    /// `[R, d]`: the places of all nodes.
-    places: Var,
+    /// a of all nodes, `[R, d]`.
+    identities: Var,
     /// `[R + 1, Dm]`
     mite: Option<Var>,
-    /// The row of each.
+    /// The row of each node.
     rows: &'a Indices,
 }
 
 impl Cawn {
-    /// A model for features of these widths, with weights drawn from `seed`.
-    pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
-        let ModelConfig { d_out: d, d_time, n_heads, .. } = *config;
+    /// The model for features of these widths, with parameters drawn from `seed`.
+    pub fn new(
+        settings: &CawnSettings,
+        common: &CommonSettings,
+        widths: FeatureWidths,
+        seed: u64,
+    ) -> Result<(Self, Parameters)> {
+        let CommonSettings { d_out: d, d_time, .. } = *common;
         let mut parameters = Parameters::default();
-        let layers = &mut ParamBuilder::new(&mut parameters, seed);
-        let d_mite = if config.mite { config.d_mite } else { 0 };
-        let before_place = widths.node.unwrap_or(0) + d_time + widths.edge.unwrap_or(0);
-        let step = before_place + d + d_mite;
-        // Half of a step with node features, edge features and place.
+        let builder = &mut ParamBuilder::new(&mut parameters, seed);
+        let identity_column = widths.node.unwrap_or(0) + d_time + widths.edge.unwrap_or(0);
+        let step = identity_column + d + settings.mite.width();
+        // Half of a step with node features, edge features and identity.
         let d_walk = usize::midpoint(3 * d, d_time).max(1);
-        let d_place = (d / 2).max(1);
-        let width = d_walk.next_multiple_of(n_heads);
+        let d_identity = (d / 2).max(1);
+        let width = d_walk.next_multiple_of(settings.n_heads);
         let model = Self {
-            config: config.clone(),
-            time: layers.time_encoding("time", d_time)?,
-            mite: layers.mite(config)?,
-            position: [layers.linear("position.hidden", 2, d)?, layers.linear("position.out", d, d)?],
-            walk: [Lstm::new(layers, "walk.forward", step, d_walk)?, Lstm::new(layers, "walk.backward", step, d_walk)?],
-            place: [Lstm::new(layers, "place.forward", d, d_place)?, Lstm::new(layers, "place.backward", d, d_place)?],
-            join: layers.linear("join", 2 * (d_walk + d_place), width)?,
-            block: layers.post_norm("block", width, n_heads)?,
-            output: layers.linear("output", width, d)?,
-            head: layers.pair_head(d)?,
-            before_place,
+            settings: *settings,
+            common: *common,
+            time: builder.time_encoding("time", d_time)?,
+            mite: builder.mite(&settings.mite)?,
+            identity: [builder.linear("position.hidden", 2, d)?, builder.linear("position.out", d, d)?],
+            walk_lstm: [
+                Lstm::new(builder, "walk.forward", step, d_walk)?,
+                Lstm::new(builder, "walk.backward", step, d_walk)?,
+            ],
+            identity_lstm: [
+                Lstm::new(builder, "place.forward", d, d_identity)?,
+                Lstm::new(builder, "place.backward", d, d_identity)?,
+            ],
+            join: builder.linear("join", 2 * (d_walk + d_identity), width)?,
+            block: builder.post_norm_block("block", width, settings.n_heads)?,
+            output: builder.linear("output", width, d)?,
+            head: builder.pair_head(d)?,
+            identity_column,
         };
         Ok((model, parameters))
     }
 
-    /// Where each node stands in the walks of source and destination, `[R, d]`: f of the one plus f of the other.
-    fn places(&self, tape: &mut Tape<'_>, input: &HopInput) -> Result<Var> {
-        let landing = tape.input(Arc::clone(input.landing.as_ref().ok_or(Error::MissingInput)?)); // [2R, 2]
-        let n_rows = tape.shape(landing).rows() / 2;
-        let hidden = self.position[0].forward(tape, landing, Some(Activation::Relu))?; // [2R, d]
-        // The second layer is linear: it may as well see the sum, if its bias counts twice.
+    /// a of every node, `[R, d]`.
+    fn identities(&self, tape: &mut Tape<'_>, input: &HopInput) -> Result<Var> {
+        let rates = tape.input(Arc::clone(input.landing.as_ref().ok_or(Error::MissingInput)?)); // [2R, 2]
+        let n_rows = tape.shape(rates).rows() / 2;
+        let hidden = self.identity[0].forward(tape, rates, Some(Activation::Relu))?; // [2R, d]
+        // The second layer is linear: W h + b + W h' + b = W (h + h') + 2b.
         let pairs = Ragged::from_lengths(std::iter::repeat_n(2, n_rows));
         let hidden = tape.segment_sum(hidden, None, &pairs)?; // [R, d]
-        let bias = self.position[1].bias(tape);
+        let bias = self.identity[1].bias(tape);
         let twice = tape.add(bias, bias)?;
-        self.position[1].of_parts(tape, twice, &[Part::own(0, hidden)])
+        self.identity[1].forward_columns(tape, twice, &[InputColumns::own(0, hidden)])
     }
 
-    fn parts<'a>(&self, steps: Steps<'a>) -> Vec<Part<'a>> {
-        let Steps { own, places, mite, rows } = steps;
-        let mut parts = vec![Part::own(0, own), Part::shared(self.before_place, places, rows)];
-        parts.extend(mite.map(|mite| Part::shared(self.before_place + self.config.d_out, mite, rows)));
-        parts
+    fn columns<'a>(&self, step: Step<'a>) -> Vec<InputColumns<'a>> {
+        let Step { own, identities, mite, rows } = step;
+        let mut columns = vec![InputColumns::own(0, own), InputColumns::shared(self.identity_column, identities, rows)];
+        let behind = self.identity_column + self.common.d_out;
+        columns.extend(mite.map(|mite| InputColumns::shared(behind, mite, rows)));
+        columns
     }
 
-    /// What the LSTMs make of each walk and, behind them, of each lone root, `[T + L, 2 (Dw + Dp)]`.
-    fn walked(&self, tape: &mut Tape<'_>, input: &HopInput, walks: &Walks) -> Result<Var> {
-        let known = HopFeatures::new(tape, input, self.mite)?;
-        let places = self.places(tape, input)?;
+    /// walk of each walk and, behind them, of each lone root, `[F + L, 2 (Dw + Dp)]`.
+    fn walks(&self, tape: &mut Tape<'_>, input: &HopInput, walks: &Walks) -> Result<Var> {
+        let features = HopFeatures::new(tape, input, self.mite)?;
+        let identities = self.identities(tape, input)?;
         let (roots, ends) = (&input.roots, &input.first.entries);
         let [root_rows, end_rows] = [roots, ends].map(|entries| entries.rows.as_ref().ok_or(Error::MissingInput));
         let (root_rows, end_rows) = (root_rows?, end_rows?);
+        let ([walk_forward, walk_backward], [id_forward, id_backward]) = (self.walk_lstm, self.identity_lstm);
 
-        // The first step of all walks of a root: it has no event.
+        // The first step of all walks of a root has no event.
         let now = self.time.of_now(tape, roots.len)?;
-        let own: Vec<Var> = known.nodes(tape, roots)?.into_iter().chain([now]).collect();
+        let own: Vec<Var> = features.nodes(tape, roots)?.into_iter().chain([now]).collect();
         let own = tape.concat(&own)?;
-        let start = Steps { own, places, mite: known.mite_of_all(), rows: root_rows };
-        let walk_start = self.walk[0].first(tape, &self.parts(start))?; // [2B, 2 Dw]
-        let place_start = self.place[0].first(tape, &[Part::shared(0, places, root_rows)])?; // [2B, 2 Dp]
+        let start = Step { own, identities, mite: features.mite_table(), rows: root_rows };
+        let walk_start = walk_forward.first(tape, &self.columns(start))?; // [2B, 2·Dw]
+        let id_start = id_forward.first(tape, &[InputColumns::shared(0, identities, root_rows)])?; // [2B, 2·Dp]
 
-        // The step on, and the way back, which is at its first step there.
+        // The second step of the forward LSTM is the first of the backward LSTM.
         let times = self.time.of_hop(tape, &input.first)?;
-        let (nodes, edges) = (known.nodes(tape, ends)?, known.edges(tape, &input.first)?);
+        let (nodes, edges) = (features.nodes(tape, ends)?, features.edges(tape, &input.first)?);
         let own: Vec<Var> = nodes.into_iter().chain([times]).chain(edges).collect();
         let own = tape.concat(&own)?;
-        let end_parts = self.parts(Steps { own, rows: end_rows, ..start });
-        let on = self.walk[0].next(tape, walk_start, &walks.roots, &end_parts)?; // [T, Dw]
-        let back = self.walk[1].first(tape, &end_parts)?;
-        let back = self.walk[1].state(tape, back)?; // [T, Dw]
-        let place_on = self.place[0].next(tape, place_start, &walks.roots, &[Part::shared(0, places, end_rows)])?;
-        let place_back = self.place[1].first(tape, &[Part::own(0, places)])?;
-        let place_back = self.place[1].state(tape, place_back)?; // [R, Dp]
-        let end_back = tape.gather(place_back, end_rows)?;
-        let walked = tape.concat(&[on, back, place_on, end_back])?;
+        let end = self.columns(Step { own, rows: end_rows, ..start });
+        let forward = walk_forward.next(tape, walk_start, &walks.roots, &end)?; // [F, Dw]
+        let backward = walk_backward.first(tape, &end)?;
+        let backward = walk_backward.state(tape, backward)?; // [F, Dw]
+        let id_end = [InputColumns::shared(0, identities, end_rows)];
+        let id_on = id_forward.next(tape, id_start, &walks.roots, &id_end)?; // [F, Dp]
+        let id_back = id_backward.first(tape, &[InputColumns::own(0, identities)])?;
+        let id_back = id_backward.state(tape, id_back)?; // [R, Dp]
+        let end_back = tape.gather(id_back, end_rows)?; // [F, Dp]
+        let walked = tape.concat(&[forward, backward, id_on, end_back])?;
         if walks.lone.is_empty() {
             return Ok(walked);
         }
 
-        // The start is also the end of those that lead nowhere.
+        // The walk of a lone root ends where it starts.
         let lone_rows: Indices = walks.lone.iter().map(|&root| root_rows[root as usize]).collect();
         let own = tape.gather(start.own, &walks.lone)?;
-        let back = self.walk[1].first(tape, &self.parts(Steps { own, rows: &lone_rows, ..start }))?;
-        let back = self.walk[1].state(tape, back)?; // [L, Dw]
-        let on = self.walk[0].state(tape, walk_start)?;
-        let on = tape.gather(on, &walks.lone)?;
-        let place_on = self.place[0].state(tape, place_start)?;
-        let place_on = tape.gather(place_on, &walks.lone)?;
-        let end_back = tape.gather(place_back, lone_rows)?;
-        let stayed = tape.concat(&[on, back, place_on, end_back])?;
-        Ok(tape.stack(&[walked, stayed])?)
+        let backward = walk_backward.first(tape, &self.columns(Step { own, rows: &lone_rows, ..start }))?;
+        let backward = walk_backward.state(tape, backward)?; // [L, Dw]
+        let forward = walk_forward.state(tape, walk_start)?;
+        let forward = tape.gather(forward, &walks.lone)?; // [L, Dw]
+        let id_on = id_forward.state(tape, id_start)?;
+        let id_on = tape.gather(id_on, &walks.lone)?; // [L, Dp]
+        let end_back = tape.gather(id_back, lone_rows)?; // [L, Dp]
+        let lone = tape.concat(&[forward, backward, id_on, end_back])?;
+        Ok(tape.stack(&[walked, lone])?)
     }
 }
 
 impl Model for Cawn {
-    fn config(&self) -> &ModelConfig {
-        &self.config
+    fn name(&self) -> ModelName {
+        ModelName::Cawn
     }
 
     fn encoding(&self) -> PairEncoding {
-        self.config.encoding(self.config.neighbors + 1)
+        self.settings.past.encoding(&self.settings.mite)
     }
 
     fn layout(&self) -> Layout {
-        Layout::Hops(HopLayout { with_landing: true, ..HopLayout::default() })
+        Layout::Hops(HopLayout { with_landing: true, mite: self.settings.mite.normaliser(), ..HopLayout::default() })
+    }
+
+    fn dropout(&self) -> f32 {
+        self.common.dropout
+    }
+
+    fn width(&self) -> usize {
+        self.common.d_out
     }
 
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let walks = Walks::of(input);
-        let walked = self.walked(tape, input, &walks)?;
-        let mut x = self.join.forward(tape, walked, None)?; // [T + L, width]
+        let walked = self.walks(tape, input, &walks)?; // [F + L, 2 (Dw + Dp)]
+        let mut x = self.join.forward(tape, walked, None)?; // [F + L, width]
         if !walks.lone.is_empty() {
             x = tape.gather(x, &walks.order)?;
         }
-        let x = self.block.forward(tape, x, x, &walks.groups, &walks.groups, dropout)?;
+        let x = self.block.forward(tape, CrossAttentionInput::within(x, &walks.groups), dropout)?;
         let mean = tape.segment_mean(x, &walks.groups)?; // [2B, width]
-        self.output.forward(tape, mean, None)
+        self.output.forward(tape, mean, None) // [2B, d]
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
-        let nodes = self.nodes(tape, input, dropout)?;
+        let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
         self.head.forward(tape, nodes)
     }
 }

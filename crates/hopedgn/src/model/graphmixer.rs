@@ -1,42 +1,86 @@
-//! GraphMixer: perceptrons over the newest events of a node, along their order and along their features in turn.
+//! GraphMixer: an MLP-Mixer over the latest events of a node, and the mean features of its neighbours.
 //!
 //! Paper: "Do We Really Need Complicated Model Architectures for Temporal Networks?".
 //!
-//! Shapes: `B` pairs, so `2B` roots; `F` neighbours of all of them in `K` slots a root; `d` width of a slot; `Dm`, `Dn`, `De`,
-//! `Dt` widths of MITE, node, edge and time features.
+//! With `Z⁰` the `K` latest events of `u`, one a row:
+//!
+//! ```text
+//! Z⁰   = W [e ‖ cos(ω Δt)] + b                           link encoder; ω fixed
+//! Z̃ˡ   = Zˡ⁻¹ + (MLP_token(LN((Zˡ⁻¹)ᵀ)))ᵀ                 token mixing: across slots
+//! Zˡ   = Z̃ˡ + MLP_channel(LN(Z̃ˡ))                         channel mixing: across features
+//! s_u  = x_u + mean of x_w over u's neighbours w          node encoder
+//! h_u  = W_out [MEAN(Zᴸ) ‖ s_u] + b_out
+//! logit = head([h_u ‖ h_v])
+//! ```
+//!
+//! Shapes: `B` pairs, so `2B` roots; `F` neighbours of all of them in `K` slots a root; `d` width of a slot; `Dm`, `Dn`, `De`, `Dt`
+//! widths of MITE, node, edge and time features.
 //!
 //! # Differences from the paper
-//! It is the model that comparisons use, after DyGLib's:
-//! - **Time** features have frequencies from 1 down to 10⁻⁹ whatever their number. As in the paper they are not learned.
-//! - **Slots** without an event are zeros before the first layer, whose bias they hold behind it. The newest event stands in
-//!   the last slot. The library does the same, so `padding = "dyglib"` changes nothing.
-//! - **Neighbours** whose features are added to the node's are the last 2000 instead of those of some stretch of time, and
-//!   their mean is divided by 2000 once more.
-//! - **The bias** of the first layer joins the slots behind the first norm, which it would not change; see [`Mixer`].
-//! - **Features** are not padded with zeros; weights are drawn as if they were.
+//! It is the model of published comparisons, after DyGLib:
+//! - **Frequencies** ω go from 1 down to 10⁻⁹ whatever their number. As in the paper they are not trained.
+//! - **Slots** without an event are zero before the first layer. The newest event is in the last slot. DyGLib does the same.
+//! - **Mean of neighbours**: over the latest 2000 instead of a time window, and divided by 2000 once more.
+//! - **The bias** `b` is added behind the first layer norm over slots, which it does not change; see [`Mixer`].
 //!
 //! # MITE
-//! Stands behind the time features in each slot, and behind the node's own features.
+//! Concatenated to the time features of each slot, and to the node's own features.
 
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Shape, Tape, Tensor, Var};
+use serde::{Deserialize, Serialize};
 
-use super::Model;
-use crate::collate::{FeatureWidths, HopInput, HopLayout, Input, Layout};
-use crate::config::ModelConfig;
-use crate::nn::{HopFeatures, Linear, MiteEmbedding, Norm, PADDED_FEATURES, PairHead, ParamBuilder, frequencies};
+use super::bounds::{check_size, check_weights, square, within};
+use super::{CommonSettings, Model, ModelName};
+use crate::collate::{FeatureWidths, HopInput, HopLayout, Input, Layout, MiteSettings, NeighborSettings};
+use crate::nn::{HopFeatures, LayerNorm, Linear, MiteEmbedding, PADDED_FEATURES, PairHead, ParamBuilder, frequencies};
 use crate::{Error, Result};
 
 /// Neighbours whose features are averaged, and what their mean is divided by.
-const FAR_BACK: u16 = 2000;
+const MEAN_OVER: u16 = 2000;
 
-/// The model without its weights, which lie in [`Parameters`].
+/// Defaults of the common settings.
+pub(super) const COMMON: CommonSettings = CommonSettings { dropout: 0.5, ..CommonSettings::DEFAULT };
+
+/// Settings of [`GraphMixer`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct GraphMixerSettings {
+    /// Sampled neighbours; their number is `K`.
+    #[serde(flatten)]
+    pub past: NeighborSettings,
+    /// Mixers.
+    pub n_blocks: usize,
+    /// MITE.
+    #[serde(flatten)]
+    pub mite: MiteSettings,
+}
+
+impl Default for GraphMixerSettings {
+    fn default() -> Self {
+        Self { past: NeighborSettings::default(), n_blocks: 2, mite: MiteSettings::default() }
+    }
+}
+
+impl GraphMixerSettings {
+    pub(super) fn check(&self, common: &CommonSettings) -> Result<()> {
+        let neighbors = self.past.neighbors;
+        within(&[("model.neighbors", neighbors, 1 << 20), ("model.n-blocks", self.n_blocks, 1 << 10)])?;
+        if neighbors > common.d_out {
+            return check_weights(("model.neighbors", neighbors), self.n_blocks, square(neighbors));
+        }
+        check_size(self.n_blocks, common)
+    }
+}
+
+/// GraphMixer.
 #[derive(Debug, Clone)]
 pub struct GraphMixer {
-    config: ModelConfig,
-    /// `[Dt, 1]`, not learned.
+    settings: GraphMixerSettings,
+    common: CommonSettings,
+    /// ω, `[Dt, 1]`.
     frequencies: Arc<Tensor>,
     /// `[Dn]`: what the mean of neighbours is multiplied by.
     share: Option<Arc<Tensor>>,
@@ -48,155 +92,171 @@ pub struct GraphMixer {
 }
 
 impl GraphMixer {
-    /// A model for features of these widths, with weights drawn from `seed`.
-    pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
-        let ModelConfig { d_out: d, d_time, neighbors, n_blocks, .. } = *config;
+    /// The model for features of these widths, with parameters drawn from `seed`.
+    pub fn new(
+        settings: &GraphMixerSettings,
+        common: &CommonSettings,
+        widths: FeatureWidths,
+        seed: u64,
+    ) -> Result<(Self, Parameters)> {
+        let CommonSettings { d_out: d, d_time, .. } = *common;
+        let n_slots = settings.past.neighbors;
         let mut parameters = Parameters::default();
-        let layers = &mut ParamBuilder::new(&mut parameters, seed);
-        let d_mite = if config.mite { config.d_mite } else { 0 };
+        let builder = &mut ParamBuilder::new(&mut parameters, seed);
+        let d_mite = settings.mite.width();
         let [d_node, d_edge] = [widths.node, widths.edge].map(|width| width.unwrap_or(0));
-        let drawn = |width: usize| width.max(PADDED_FEATURES);
-        let (slot, slot_drawn_as) = (d_edge + d_time + d_mite, drawn(d_edge) + d_time + d_mite);
-        let (node, node_drawn_as) = (d + d_node + d_mite, d + drawn(d_node) + d_mite);
-        let share = |width: usize| Arc::new(Tensor::full(Shape::Vector(width), 1.0 / f32::from(FAR_BACK)));
+        let padded = |width: usize| width.max(PADDED_FEATURES);
+        let (slot, slot_fan_in) = (d_edge + d_time + d_mite, padded(d_edge) + d_time + d_mite);
+        let (node, node_fan_in) = (d + d_node + d_mite, d + padded(d_node) + d_mite);
+        let share = |width: usize| Arc::new(Tensor::full(Shape::Vector(width), 1.0 / f32::from(MEAN_OVER)));
         let model = Self {
-            config: config.clone(),
+            settings: *settings,
+            common: *common,
             frequencies: frequencies(d_time)?.into(),
             share: widths.node.map(share),
-            mite: layers.mite(config)?,
-            project: layers.linear_as("project", slot, slot_drawn_as, d)?,
-            mixers: (0..n_blocks)
-                .map(|i| Mixer::new(layers, &format!("mixers.{i}"), neighbors, d))
+            mite: builder.mite(&settings.mite)?,
+            project: builder.linear_with_fan_in("project", slot, slot_fan_in, d)?,
+            mixers: (0..settings.n_blocks)
+                .map(|i| Mixer::new(builder, &format!("mixers.{i}"), n_slots, d))
                 .collect::<Result<_>>()?,
-            output: layers.linear_as("output", node, node_drawn_as, d)?,
-            head: layers.pair_head(d)?,
+            output: builder.linear_with_fan_in("output", node, node_fan_in, d)?,
+            head: builder.pair_head(d)?,
         };
         Ok((model, parameters))
     }
 
-    /// Each root's events in its slots, the newest in the last, `[2B·K, d]`, and the bias `[d]` that all slots still lack.
-    fn pad_ragged(&self, tape: &mut Tape<'_>, known: &HopFeatures<'_>) -> Result<(Var, Var)> {
-        let HopInput { roots, first, .. } = known.input();
-        let n_slots = self.config.neighbors;
-        let edges = known.edges(tape, first)?; // [F, De]
+    /// Z⁰ without its bias, `[2B·K, d]`: the events of each root, the newest in the last slot.
+    fn slots(&self, tape: &mut Tape<'_>, features: &HopFeatures<'_>) -> Result<Var> {
+        let HopInput { roots, first, .. } = features.input();
+        let n_slots = self.settings.past.neighbors;
+        let edges = features.edges(tape, first)?; // [F, De]
         let (ages, frequencies) = (tape.input(Arc::clone(&first.ages)), tape.table(&self.frequencies));
         let times = tape.linear(ages, frequencies, None, Some(Activation::Cos))?; // [F, Dt]
-        let mite = known.mite(tape, &first.entries)?; // [F, Dm]
+        let mite = features.mite(tape, &first.entries)?; // [F, Dm]
         let events: Vec<Var> = edges.into_iter().chain([times]).chain(mite).collect();
         let events = tape.concat(&events)?; // [F, De + Dt + Dm]
-        let [weight, bias] = self.project.vars(tape);
-        let events = tape.linear(events, weight, None, None)?; // [F, d]
-        let mut places = first.places(n_slots);
+        let events = self.project.forward_without_bias(tape, events)?; // [F, d]
+        let mut slots = first.slots(n_slots);
         for (group, first_slot) in first.groups.ranges().zip((0..).step_by(n_slots)) {
-            places[group].iter_mut().for_each(|place| *place += first_slot);
+            slots[group].iter_mut().for_each(|slot| *slot += first_slot);
         }
-        Ok((tape.scatter(events, places, roots.len * n_slots)?, bias))
+        Ok(tape.scatter(events, slots, roots.len * n_slots)?)
     }
 
-    /// Features of each root and a little of its neighbours', `[2B, Dn]`; nothing where the data set has none.
-    fn features(&self, tape: &mut Tape<'_>, known: &HopFeatures<'_>) -> Result<Option<Var>> {
-        let HopInput { roots, node_means, .. } = known.input();
-        let Some(own) = known.nodes(tape, roots)? else { return Ok(None) };
+    /// s, `[2B, Dn]`; nothing where the dataset has no node features.
+    fn node_features(&self, tape: &mut Tape<'_>, features: &HopFeatures<'_>) -> Result<Option<Var>> {
+        let HopInput { roots, node_means, .. } = features.input();
+        let Some(own) = features.nodes(tape, roots)? else { return Ok(None) };
         let means = tape.input(node_means.clone().ok_or(Error::MissingInput)?); // [2B, Dn]
         let share = tape.table(self.share.as_ref().ok_or(Error::MissingInput)?);
-        let share = tape.repeat_row(share, roots.len)?;
-        let around = tape.mul(means, share)?;
-        Ok(Some(tape.add(own, around)?))
+        let share = tape.repeat_row(share, roots.len)?; // [2B, Dn]
+        let means = tape.mul(means, share)?;
+        Ok(Some(tape.add(own, means)?))
     }
 }
 
 impl Model for GraphMixer {
-    fn config(&self) -> &ModelConfig {
-        &self.config
+    fn name(&self) -> ModelName {
+        ModelName::GraphMixer
     }
 
     fn encoding(&self) -> PairEncoding {
-        self.config.encoding(self.config.neighbors + 1)
+        self.settings.past.encoding(&self.settings.mite)
     }
 
     fn layout(&self) -> Layout {
         Layout::Hops(HopLayout {
-            places: self.config.neighbors,
-            mean_over: Some(FAR_BACK.into()),
+            slots: self.settings.past.neighbors,
+            mean_over: Some(MEAN_OVER.into()),
+            mite: self.settings.mite.normaliser(),
             ..HopLayout::default()
         })
     }
 
+    fn dropout(&self) -> f32 {
+        self.common.dropout
+    }
+
+    fn width(&self) -> usize {
+        self.common.d_out
+    }
+
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let known = HopFeatures::new(tape, input, self.mite)?;
-        let (mut slots, bias) = self.pad_ragged(tape, &known)?; // [2B·K, d]
-        let mut lacking = Some(bias);
+        let features = HopFeatures::new(tape, input, self.mite)?;
+        let mut z = self.slots(tape, &features)?; // [2B·K, d]
+        let mut bias = Some(self.project.bias(tape));
         for (mixer, place) in self.mixers.iter().zip(0..) {
-            slots = mixer.forward(tape, slots, lacking.take(), dropout.site(place))?;
+            z = mixer.forward(tape, z, bias.take(), dropout.site(place))?; // [2B·K, d]
         }
         let roots = &input.roots;
-        let groups = Ragged::from_lengths(std::iter::repeat_n(self.config.neighbors, roots.len));
-        let events = tape.segment_mean(slots, &groups)?; // [2B, d]
-        let features = self.features(tape, &known)?;
-        let mite = known.mite(tape, roots)?;
-        let joined: Vec<Var> = [events].into_iter().chain(features).chain(mite).collect();
+        let slots = Ragged::from_lengths(std::iter::repeat_n(self.settings.past.neighbors, roots.len));
+        let mean = tape.segment_mean(z, &slots)?; // [2B, d]
+        let node_features = self.node_features(tape, &features)?; // [2B, Dn]
+        let mite = features.mite(tape, roots)?; // [2B, Dm]
+        let joined: Vec<Var> = [mean].into_iter().chain(node_features).chain(mite).collect();
         let joined = tape.concat(&joined)?; // [2B, d + Dn + Dm]
-        self.output.forward(tape, joined, None)
+        self.output.forward(tape, joined, None) // [2B, d]
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
-        let nodes = self.nodes(tape, input, dropout)?;
+        let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
         self.head.forward(tape, nodes)
     }
 }
 
-/// One perceptron across the slots of a root, the same for each feature, then one across features, the same for each slot.
+/// Token mixing, then channel mixing.
 #[derive(Debug, Clone, Copy)]
 struct Mixer {
-    token_norm: Norm,
+    token_norm: LayerNorm,
     token: [Linear; 2],
-    channel_norm: Norm,
+    channel_norm: LayerNorm,
     channel: [Linear; 2],
     n_slots: usize,
 }
 
 impl Mixer {
-    fn new(layers: &mut ParamBuilder<'_>, name: &str, n_slots: usize, d: usize) -> Result<Self> {
+    fn new(builder: &mut ParamBuilder<'_>, name: &str, n_slots: usize, d: usize) -> Result<Self> {
         let half = (n_slots / 2).max(1);
         Ok(Self {
-            token_norm: layers.norm(&format!("{name}.token-norm"), n_slots)?,
+            token_norm: builder.layer_norm(&format!("{name}.token-norm"), n_slots)?,
             token: [
-                layers.linear(&format!("{name}.token-up"), n_slots, half)?,
-                layers.linear(&format!("{name}.token-down"), half, n_slots)?,
+                builder.linear(&format!("{name}.token-up"), n_slots, half)?,
+                builder.linear(&format!("{name}.token-down"), half, n_slots)?,
             ],
-            channel_norm: layers.norm(&format!("{name}.channel-norm"), d)?,
+            channel_norm: builder.layer_norm(&format!("{name}.channel-norm"), d)?,
             channel: [
-                layers.linear(&format!("{name}.channel-up"), d, 4 * d)?,
-                layers.linear(&format!("{name}.channel-down"), 4 * d, d)?,
+                builder.linear(&format!("{name}.channel-up"), d, 4 * d)?,
+                builder.linear(&format!("{name}.channel-down"), 4 * d, d)?,
             ],
             n_slots,
         })
     }
 
-    /// `[2B·K, d]` for `x` `[2B·K, d]` and what is `lacking` in each slot, `[d]`.
+    /// `[2B·K, d]` for `z` `[2B·K, d]` and a `bias` `[d]` that `z` still lacks.
     ///
-    /// What is the same in all slots falls out of a norm over them, so it is added behind. A root without events is then
-    /// exactly zero there; with it, the norm would magnify the rounding of a mean, and of its gradient, by 1/√ε.
-    fn forward(self, tape: &mut Tape<'_>, x: Var, lacking: Option<Var>, dropout: Dropout) -> Result<Var> {
-        let (rows, d) = (tape.shape(x).rows(), tape.shape(x).cols());
-        let turned = tape.swap_axes(x, self.n_slots)?; // [2B·d, K]
-        let turned = self.token_norm.forward(tape, turned)?;
-        let mixed = perceptron(tape, self.token, turned, dropout.site(0))?;
+    /// A layer norm over slots removes what all slots have in common, so the bias is added behind it. A root without events is
+    /// then exactly zero in the norm; with the bias, the norm would amplify the rounding error of a mean, and of its gradient,
+    /// by 1/√ε.
+    fn forward(self, tape: &mut Tape<'_>, z: Var, bias: Option<Var>, dropout: Dropout) -> Result<Var> {
+        let (rows, d) = (tape.shape(z).rows(), tape.shape(z).cols());
+        let transposed = tape.swap_axes(z, self.n_slots)?; // [2B·d, K]
+        let transposed = self.token_norm.forward(tape, transposed)?;
+        let mixed = mlp(tape, self.token, transposed, dropout.site(0))?; // [2B·d, K]
         let mixed = tape.swap_axes(mixed, d)?; // [2B·K, d]
-        let mut x = tape.add(x, mixed)?;
-        if let Some(lacking) = lacking {
-            let lacking = tape.repeat_row(lacking, rows)?;
-            x = tape.add(x, lacking)?;
+        let mut z = tape.add(z, mixed)?;
+        if let Some(bias) = bias {
+            let bias = tape.repeat_row(bias, rows)?;
+            z = tape.add(z, bias)?;
         }
-        let normed = self.channel_norm.forward(tape, x)?;
-        let mixed = perceptron(tape, self.channel, normed, dropout.site(1))?;
-        Ok(tape.add(x, mixed)?)
+        let normed = self.channel_norm.forward(tape, z)?;
+        let mixed = mlp(tape, self.channel, normed, dropout.site(1))?; // [2B·K, d]
+        Ok(tape.add(z, mixed)?)
     }
 }
 
-/// Two layers, GELU between them, dropout behind each.
-fn perceptron(tape: &mut Tape<'_>, [up, down]: [Linear; 2], x: Var, dropout: Dropout) -> Result<Var> {
+/// Two layers with GELU between them and dropout after each.
+fn mlp(tape: &mut Tape<'_>, [up, down]: [Linear; 2], x: Var, dropout: Dropout) -> Result<Var> {
     let hidden = up.forward(tape, x, Some(Activation::Gelu))?;
     let hidden = tape.dropout(hidden, dropout.site(0));
     let out = down.forward(tape, hidden, None)?;

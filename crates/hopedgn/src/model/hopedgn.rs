@@ -1,43 +1,97 @@
-//! HopeDGN, local: one embedding for a node *pair*, from the joint past of both nodes.
+//! HopeDGN (local): one embedding of a node *pair*, from the joint past of both nodes.
 //!
-//! Paper: Sections 4.2 to 4.4, "Towards Dynamic Graph Neural Networks with Provably High-Order Expressive Power".
+//! Paper: "Towards Dynamic Graph Neural Networks with Provably High-Order Expressive Power", Sections 4.2 to 4.4.
 //!
-//! Shapes: `B` pairs, `R` distinct nodes within the pairs, `S` patches of tokens, `d` width of a channel, `4d` that of the
-//! transformer, `Dm` width of MITE.
+//! For the pair `(u, v)` at `t` and each token `(w, t')` of `N(u, t) ∪ N(v, t)`, with `B(w, u)` the intervals at which `w` and
+//! `u` interacted:
+//!
+//! ```text
+//! X_C = [x_w ‖ x_u ‖ x_v],  X_E = e,  X_T = Φ(t − t')
+//! X_M = f([B(w, u) ‖ B(w, v)])                          (7)   MITE; f is a two-layer MLP
+//! Z_* = X_* W_* + b_*                                   (10)  in patches of P tokens; * = C, E, T, M
+//! H⁰  = [Z_C ‖ Z_E ‖ Z_T ‖ Z_M]
+//! H̃ˡ  = MHSA(LN(Hˡ⁻¹)) + Hˡ⁻¹,  Hˡ = FFN(LN(H̃ˡ)) + H̃ˡ   (11)
+//! h   = MEAN(Hᴸ) W_out + b_out                          (12)
+//! logit = W₂ ReLU(W₁ h + b₁) + b₂
+//! ```
+//!
+//! Shapes: `B` pairs, `S` patches, `R` distinct nodes within the pairs, `C` width of a channel, `D = 4C`, `d` width of an
+//! embedding, `Dm` width of MITE.
 //!
 //! # Differences from the paper
 //! Where the paper is silent, the choice was made by experiment on UCI, Enron and Wikipedia.
-//! - **Padding**: there is none, so a pair's score does not depend on its batch. The library the authors built on pads
-//!   each side to the longest of the batch and lets the padding be attended to; `padding = "dyglib"` does the same.
-//!   Missing places of the last patch of a side are zero in all channels.
-//! - **Intervals** are ln(1 + Δt), newest first, 0 where there is none, each with a second value that says whether it is
-//!   there (`mite-normaliser`, `mite-filler`, `mite-valid-bit`). The paper only says "logarithm"; 0 alone would be taken
-//!   for an interval of 0.
-//! - **History**: meetings are those among the tokens; `mite-history = "full"` takes all before the query.
-//! - **Time encoding** is cos(ω·Δt + φ) with trainable ω and φ, the form of the library, not pairs of cosine and sine.
-//! - **Head**: the embedding has `d-out` = 172 values; the head is 172 → 172 → ReLU → 1.
-//! - **Dropout** does not act on the very last feed-forward output, which is averaged at once: the product can then be
-//!   taken of the average.
-//! - **Features** narrower than 172 are not padded with zeros; weights are drawn as if they were. A channel without
-//!   features is its bias.
+//! - **Padding**: none, so a pair's score does not depend on its batch. DyGLib, on which the authors built, pads each side to
+//!   the longest of the batch and attends to padding; `padding = "dyglib"` does the same. Missing places of the last patch of a
+//!   side are zero in all channels.
+//! - **Intervals** are ln(1 + Δt), newest first. An empty slot is 0, and each slot has a second value that says whether it is
+//!   filled (`mite-normaliser`, `mite-filler`, `mite-valid-bit`); 0 alone would read as an interval of 0.
+//! - **History**: intervals of events among the tokens; `mite-history = "full"` takes all before the query.
+//! - **Time encoding** is cos(ω·Δt + φ) with trainable ω and φ, as in DyGLib, not pairs of cosine and sine.
+//! - **Head**: `d` = 172.
+//! - **Dropout** does not act on the last feed-forward output: it is averaged at once, so that the last product is taken of the
+//!   mean.
+//! - **A channel without features** is its bias.
 //!
-//! The equality with 2-DWL is that of the global model with injective parts; the local model with patches and a mean
-//! is weaker.
+//! Proposition 5 is about the global model with injective functions; the local model with patches and a mean is weaker.
 
 use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Var};
+use serde::{Deserialize, Serialize};
 
-use super::Model;
-use super::patches::{Patches, channel};
-use crate::Result;
-use crate::collate::{FeatureWidths, Input, Layout, PairInput};
-use crate::config::{ModelConfig, Pooling};
+use super::patches::Patches;
+use super::{CommonSettings, Model, ModelName, PatchSettings};
+use crate::collate::{FeatureWidths, Input, Layout, MiteSettings, PairInput, PatchLayout};
 use crate::nn::{Channel, Linear, MiteEmbedding, ParamBuilder};
+use crate::{Error, Result};
 
-/// The model without its weights, which lie in [`Parameters`].
+/// Which tokens are averaged into an embedding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pooling {
+    /// Those of both sides: one embedding of the pair.
+    #[default]
+    Pair,
+    /// Those of each side: one embedding of each node, concatenated for the head.
+    Node,
+}
+
+/// Settings of [`HopeDgn`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct HopeDgnSettings {
+    /// Sequences and transformer.
+    #[serde(flatten)]
+    pub patches: PatchSettings,
+    /// MITE, switched on by default.
+    #[serde(flatten)]
+    pub mite: MiteSettings,
+    /// Which tokens are averaged into an embedding.
+    pub pooling: Pooling,
+}
+
+impl Default for HopeDgnSettings {
+    fn default() -> Self {
+        Self {
+            patches: PatchSettings::default(),
+            mite: MiteSettings { enabled: true, ..MiteSettings::default() },
+            pooling: Pooling::Pair,
+        }
+    }
+}
+
+impl HopeDgnSettings {
+    /// Width of the transformer, `D`.
+    #[must_use]
+    pub fn encoder_width(&self) -> usize {
+        4 * self.patches.d_channel
+    }
+}
+
+/// HopeDGN over the latest events of both nodes.
 #[derive(Debug, Clone)]
 pub struct HopeDgn {
-    config: ModelConfig,
+    settings: HopeDgnSettings,
+    common: CommonSettings,
     patches: Patches,
     mite: Option<MiteEmbedding>,
     mite_channel: Channel,
@@ -45,72 +99,98 @@ pub struct HopeDgn {
 }
 
 impl HopeDgn {
-    /// A model for features of these widths, with weights drawn from `seed`.
-    pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
-        config.check()?;
+    /// The model for features of these widths, with parameters drawn from `seed`.
+    pub fn new(
+        settings: &HopeDgnSettings,
+        common: &CommonSettings,
+        widths: FeatureWidths,
+        seed: u64,
+    ) -> Result<(Self, Parameters)> {
+        let HopeDgnSettings { patches, mite, pooling } = settings;
+        patches.check(settings.encoder_width())?;
+        let (d, d_mite) = (common.d_out, mite.d_mite);
+        let n_embeddings = if *pooling == Pooling::Pair { 1 } else { 2 };
         let mut parameters = Parameters::default();
-        let layers = &mut ParamBuilder::new(&mut parameters, seed);
+        let builder = &mut ParamBuilder::new(&mut parameters, seed);
         let model = Self {
-            config: config.clone(),
-            // A token's node stands between source and destination.
-            patches: Patches::new(layers, config, widths, 3, 4 * config.d_channel)?,
-            mite: layers.mite(config)?,
-            mite_channel: channel(layers, config, "mite", config.mite.then_some(config.d_mite), config.d_mite)?,
-            head: [
-                layers.linear("head.hidden", config.n_embeddings() * config.d_out, config.d_out)?,
-                layers.linear("head.out", config.d_out, 1)?,
-            ],
+            settings: *settings,
+            common: *common,
+            // Three nodes per token: w, u and v.
+            patches: Patches::new(builder, patches, common, widths, (3, settings.encoder_width()))?,
+            mite: builder.mite(mite)?,
+            mite_channel: patches.channel(builder, "mite", mite.enabled.then_some(d_mite), d_mite)?,
+            head: [builder.linear("head.hidden", n_embeddings * d, d)?, builder.linear("head.out", d, 1)?],
         };
         Ok((model, parameters))
     }
 
+    /// Its own settings.
+    #[must_use]
+    pub fn settings(&self) -> &HopeDgnSettings {
+        &self.settings
+    }
+
+    /// The settings that all models have.
+    #[must_use]
+    pub fn common(&self) -> &CommonSettings {
+        &self.common
+    }
+
     /// The logit of each pair, `[B, 1]`.
     pub fn pair_logits(&self, tape: &mut Tape<'_>, input: &PairInput, dropout: Dropout) -> Result<Var> {
-        let embedding = self.embed(tape, input, dropout)?;
-        let hidden = self.head[0].forward(tape, embedding, Some(Activation::Relu))?; // [B, d-out]
+        let h = self.embed(tape, input, dropout)?; // [B, d] or [B, 2d]
+        let hidden = self.head[0].forward(tape, h, Some(Activation::Relu))?; // [B, d]
         self.head[1].forward(tape, hidden, None)
     }
 
-    /// The embedding of each pair, `[B, d-out]`; with node pooling those of its two nodes side by side, `[B, 2·d-out]`.
+    /// The embedding of each pair, `[B, d]`; with node pooling those of its two nodes concatenated, `[B, 2d]`.
     pub fn embed(&self, tape: &mut Tape<'_>, input: &PairInput, dropout: Dropout) -> Result<Var> {
-        match self.config.pooling {
+        match self.settings.pooling {
             Pooling::Pair => self.pooled(tape, input, &input.pairs, dropout),
             Pooling::Node => {
-                let nodes = self.pooled(tape, input, &input.sides, dropout)?; // [2B, d-out]
+                let nodes = self.pooled(tape, input, &input.sides, dropout)?; // [2B, d]
                 let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
                 Ok(tape.reshape(nodes, rows / 2, 2 * cols)?)
             }
         }
     }
 
-    /// The mean of the tokens of each of `pools`, projected, `[pools, d-out]`.
+    /// (7), (10) to (12): the embedding of each of `pools`, `[pools, d]`.
     fn pooled(&self, tape: &mut Tape<'_>, input: &PairInput, pools: &Ragged, dropout: Dropout) -> Result<Var> {
-        let [nodes, edges, times] = self.patches.channels(tape, input)?; // [S, d] each
-        let mite = match &self.mite {
+        let [z_nodes, z_edges, z_times] = self.patches.channels(tape, input)?; // [S, C] each
+        let z_mite = match &self.mite {
             Some(mite) => {
                 let x = mite.forward(tape, input.mite.as_ref())?; // [R, Dm]
-                self.patches.shared(tape, input, self.mite_channel, x)?
+                self.patches.shared(tape, input, self.mite_channel, x)? // [S, C]
             }
-            None => self.mite_channel.forward(tape, input.pairs.total(), |_| Err(crate::Error::MissingInput))?,
+            None => self.mite_channel.forward(tape, input.pairs.total(), |_| Err(Error::MissingInput))?,
         };
-        self.patches.embed(tape, &[nodes, edges, times, mite], input, pools, dropout)
+        self.patches.embed(tape, &[z_nodes, z_edges, z_times, z_mite], input, pools, dropout)
     }
 }
 
 impl Model for HopeDgn {
-    fn config(&self) -> &ModelConfig {
-        &self.config
+    fn name(&self) -> ModelName {
+        ModelName::HopeDgn
     }
 
     fn encoding(&self) -> PairEncoding {
-        self.config.encoding(self.config.length)
+        self.settings.patches.encoding(&self.settings.mite)
     }
 
     fn layout(&self) -> Layout {
-        Layout::Patches { with_roots: true, with_counts: false }
+        Layout::Patches(PatchLayout { with_roots: true, ..self.settings.patches.layout(&self.settings.mite) })
     }
 
-    /// The mean over each side's own tokens, as the paper has it for tasks about nodes, whatever a pair is embedded by.
+    fn dropout(&self) -> f32 {
+        self.common.dropout
+    }
+
+    fn width(&self) -> usize {
+        self.common.d_out
+    }
+
+    /// The mean over each side's own tokens, as the paper has it for node tasks, whatever `pooling` is.
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.patches()?;
         self.pooled(tape, input, &input.sides, dropout)

@@ -1,84 +1,115 @@
-//! JODIE: each node is its memory, which drifts with the time since it last changed.
+//! JODIE: a recurrent memory of each node, projected by the time since its last update.
 //!
 //! Paper: "Predicting Dynamic Embedding Trajectory in Temporal Interaction Networks".
 //!
-//! Shapes: `B` pairs, so `2B` roots; `d` width of a memory.
+//! ```text
+//! s_u ← tanh(W [s_u ‖ s_v ‖ Φ(Δt) ‖ e] + U s_u + b)      update by an event of u and v; Δt since the last one of u
+//! h_u = (1 + W_p δ_u + b_p) ∘ s_u                        projection to the query; δ_u the standardised time since then
+//! logit = head([h_u ‖ h_v])
+//! ```
+//!
+//! [`MemoryUpdater`] is the update. Shapes: `B` pairs, so `2B` roots; `d` width of a memory.
 //!
 //! # Differences from the paper
-//! The model is the one that comparisons use, after TGN's code and DyGLib's: one memory for sources and destinations alike,
-//! no static embedding, a classifier of pairs instead of a prediction of the next item's embedding.
-//! - **Messages**: of several events of a node in one batch the newest counts. In DyGLib the last one in which it was the
-//!   destination does; `message-order = "dyglib"` does the same.
-//! - **Gaps** are set against what is usual in training, separately for sources and destinations.
+//! It is the model of published comparisons, after TGN's code and DyGLib: one memory for sources and destinations, no static
+//! embedding, a classifier of pairs instead of a prediction of the next item's embedding.
+//! - **Messages**: of several events of a node in one batch the newest counts. In DyGLib it is the newest in which the node was
+//!   the destination; `message-order = "dyglib"` does the same.
+//! - **δ** is standardised by the gaps of the training events, separately for sources and destinations.
 //!
 //! # MITE
-//! There is no neighbour that could carry it.
+//! None: the model reads no neighbours.
+
+use std::sync::Arc;
 
 use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Dropout, Parameters, Shape, Tape, Tensor, Var};
+use serde::{Deserialize, Serialize};
 
-use super::Model;
+use super::{CommonSettings, Model, ModelName};
 use crate::Result;
-use crate::collate::{FeatureWidths, Input};
-use crate::config::ModelConfig;
-use crate::memory::MemoryForm;
-use crate::nn::{Cell, Linear, MemoryUpdater, PairHead, ParamBuilder};
+use crate::collate::{FeatureWidths, Input, SamplingName, token_encoding};
+use crate::memory::{MemoryForm, MessageOrder};
+use crate::nn::{Linear, MemoryCell, MemoryUpdater, MemoryWidths, PairHead, ParamBuilder};
 
-/// The model without its weights, which lie in [`Parameters`].
+/// Settings of [`Jodie`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct JodieSettings {
+    /// Which message of a batch updates a node's memory.
+    pub message_order: MessageOrder,
+}
+
+/// JODIE.
 #[derive(Debug, Clone)]
 pub struct Jodie {
-    config: ModelConfig,
+    common: CommonSettings,
     memory: MemoryUpdater,
     project: Linear,
     head: PairHead,
 }
 
 impl Jodie {
-    /// A model for features of these widths, with weights drawn from `seed`.
-    pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
+    /// The model for features of these widths, with parameters drawn from `seed`.
+    pub fn new(
+        settings: &JodieSettings,
+        common: &CommonSettings,
+        widths: FeatureWidths,
+        seed: u64,
+    ) -> Result<(Self, Parameters)> {
+        let CommonSettings { d_out: d, d_time, .. } = *common;
         let mut parameters = Parameters::default();
-        let layers = &mut ParamBuilder::new(&mut parameters, seed);
-        let time = layers.time_encoding("time", config.d_time)?;
+        let builder = &mut ParamBuilder::new(&mut parameters, seed);
+        let time = builder.time_encoding("time", d_time)?;
+        let widths = MemoryWidths { state: d, time: d_time, features: widths };
         let model = Self {
-            config: config.clone(),
-            memory: layers.remember(config, widths, Cell::Tanh, time)?,
-            project: layers.linear("project", 1, config.d_out)?,
-            head: layers.pair_head(config.d_out)?,
+            common: *common,
+            memory: builder.memory_updater(widths, MemoryCell::Tanh, time, settings.message_order)?,
+            project: builder.linear("project", 1, d)?,
+            head: builder.pair_head(d)?,
         };
         Ok((model, parameters))
     }
 }
 
 impl Model for Jodie {
-    fn config(&self) -> &ModelConfig {
-        &self.config
+    fn name(&self) -> ModelName {
+        ModelName::Jodie
     }
 
-    /// The nodes themselves.
+    /// The nodes themselves, without neighbours.
     fn encoding(&self) -> PairEncoding {
-        self.config.encoding(1)
+        token_encoding(1, SamplingName::Recent, false)
     }
 
     fn memory(&self) -> Option<MemoryForm> {
         Some(self.memory.form())
     }
 
+    fn dropout(&self) -> f32 {
+        self.common.dropout
+    }
+
+    fn width(&self) -> usize {
+        self.common.d_out
+    }
+
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let (recalled, nodes, roots) = self.memory.recall(tape, input)?; // …, [2B, d]
-        self.memory.remember(tape, input, nodes, roots)?;
+        let memories = self.memory.read(tape, input)?;
+        self.memory.update(tape, input, &memories, memories.roots)?;
 
-        let gaps = tape.input(std::sync::Arc::clone(&recalled.gaps)); // [2B, 1]
-        let drift = self.project.forward(tape, gaps, None)?;
-        let one = tape.input(Tensor::full(Shape::Vector(self.config.d_out), 1.0));
-        let ones = tape.repeat_row(one, input.roots.len)?;
+        let gaps = tape.input(Arc::clone(&memories.read.gaps)); // [2B, 1]
+        let drift = self.project.forward(tape, gaps, None)?; // [2B, d]
+        let one = tape.input(Tensor::full(Shape::Vector(self.common.d_out), 1.0));
+        let ones = tape.repeat_row(one, input.roots.len)?; // [2B, d]
         let factor = tape.add(ones, drift)?;
-        let drifted = tape.mul(roots, factor)?;
-        Ok(tape.dropout(drifted, dropout))
+        let h = tape.mul(memories.roots, factor)?; // [2B, d]
+        Ok(tape.dropout(h, dropout))
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
-        let nodes = self.nodes(tape, input, dropout)?;
+        let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
         self.head.forward(tape, nodes)
     }
 }

@@ -1,18 +1,108 @@
-//! What HopeDGN and DyGFormer have in common: channels of tokens in patches, a transformer over both sides, a mean.
+//! Shared by HopeDGN and DyGFormer: channels of tokens in patches, a transformer over both sides, mean pooling.
 //!
-//! Shapes: as in [`crate::collate`], `d` width of a channel, `D` width of the transformer, `Dn`, `De`, `Dt` widths of node,
-//! edge and time features.
+//! ```text
+//! Z_* = X_* W_* + b_*                              each kind of feature * of a patch, one channel
+//! H⁰  = [Z_1 ‖ Z_2 ‖ …]
+//! H̃ˡ  = MHSA(LN(Hˡ⁻¹)) + Hˡ⁻¹
+//! Hˡ  = FFN(LN(H̃ˡ)) + H̃ˡ
+//! h   = MEAN(Hᴸ) W_out + b_out
+//! ```
+//!
+//! Shapes: `T` tokens, `S` patches of `P` tokens, `R` distinct nodes within the pairs, `C` width of a channel, `D` width of the
+//! transformer, `d` width of an embedding, `Dn`, `De`, `Dt` widths of node, edge and time features.
 
 use std::sync::Arc;
 
+use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Dropout, EncoderForm, Heads, Ragged, Tape, Var};
+use serde::{Deserialize, Serialize};
 
-use crate::collate::{FeatureWidths, PairInput, Rows};
-use crate::config::ModelConfig;
-use crate::nn::{Block, Channel, Linear, PADDED_FEATURES, ParamBuilder, TimeEncoding};
+use super::CommonSettings;
+use super::bounds::{check_heads, check_weights, square, within};
+use crate::collate::{
+    FeatureWidths, MiteSettings, Padding, PairInput, PatchLayout, RowChoice, Rows, SamplingName, token_encoding,
+};
+use crate::nn::{Channel, Linear, PADDED_FEATURES, ParamBuilder, PreNormBlock, TimeEncoding};
 use crate::{Error, Result};
 
-/// The channels that every token has, and what is done with all of them.
+/// Settings of the sequences and the transformer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct PatchSettings {
+    /// Tokens per side at most, the node itself included.
+    pub length: usize,
+    /// Consecutive tokens joined into one patch, `P`.
+    pub patch: usize,
+    /// Width of a channel, `C`.
+    pub d_channel: usize,
+    /// Transformer blocks.
+    pub n_blocks: usize,
+    /// Attention heads; a divisor of the transformer's width.
+    pub n_heads: usize,
+    /// Whether tokens have time features.
+    pub time_encoding: bool,
+    /// How events are sampled.
+    pub sampling: SamplingName,
+    /// Whether sides are padded to the longest of the batch.
+    pub padding: Padding,
+    /// Round event times to `f32` before subtracting, as DyGLib stores them.
+    pub f32_times: bool,
+}
+
+impl Default for PatchSettings {
+    fn default() -> Self {
+        Self {
+            length: 32,
+            patch: 1,
+            d_channel: 50,
+            n_blocks: 2,
+            n_heads: 2,
+            time_encoding: true,
+            sampling: SamplingName::Recent,
+            padding: Padding::None,
+            f32_times: false,
+        }
+    }
+}
+
+impl PatchSettings {
+    /// Refuses values outside their bounds; `width` is `D`.
+    pub(super) fn check(&self, width: usize) -> Result<()> {
+        within(&[
+            ("model.length", self.length, 1 << 20),
+            ("model.patch", self.patch, self.length),
+            ("model.d-channel", self.d_channel, 1 << 12),
+            ("model.n-blocks", self.n_blocks, 1 << 10),
+            ("model.n-heads", self.n_heads, 1 << 14),
+        ])?;
+        check_heads(self.n_heads, &[(&format!("{} · model.d-channel", width / self.d_channel), width)])?;
+        check_weights(("model.d-channel", self.d_channel), self.n_blocks, 12 * square(width))
+    }
+
+    /// The tokens of both nodes, with the intervals of `mite`.
+    pub(super) fn encoding(&self, mite: &MiteSettings) -> PairEncoding {
+        mite.apply(token_encoding(self.length, self.sampling, self.f32_times))
+    }
+
+    /// The layout without roots and counts.
+    pub(super) fn layout(&self, mite: &MiteSettings) -> PatchLayout {
+        PatchLayout { patch: self.patch, padding: self.padding, mite: mite.normaliser(), ..PatchLayout::default() }
+    }
+
+    /// A channel over `width` features per token, initialised as if there were at least `at_least`.
+    pub(super) fn channel(
+        &self,
+        builder: &mut ParamBuilder<'_>,
+        name: &str,
+        width: Option<usize>,
+        at_least: usize,
+    ) -> Result<Channel> {
+        let fan_in = self.patch * width.unwrap_or(0).max(at_least);
+        builder.channel(&format!("project.{name}"), width.map(|width| self.patch * width), fan_in, self.d_channel)
+    }
+}
+
+/// The channels that both models have, the transformer, and the projection of its mean.
 #[derive(Debug, Clone)]
 pub(super) struct Patches {
     patch: usize,
@@ -21,49 +111,51 @@ pub(super) struct Patches {
     node_channel: Channel,
     edge_channel: Channel,
     time_channel: Channel,
-    blocks: Vec<Block>,
+    blocks: Vec<PreNormBlock>,
     output: Linear,
 }
 
 impl Patches {
-    /// For tokens with the features of so many nodes side by side, and `width` values a patch.
+    /// For tokens with the features of `n_nodes` nodes, and a transformer of `width` `D`.
     pub(super) fn new(
-        layers: &mut ParamBuilder<'_>,
-        config: &ModelConfig,
+        builder: &mut ParamBuilder<'_>,
+        settings: &PatchSettings,
+        common: &CommonSettings,
         widths: FeatureWidths,
-        n_nodes: usize,
-        width: usize,
+        (n_nodes, width): (usize, usize),
     ) -> Result<Self> {
-        let d_time = config.time_encoding.then_some(config.d_time);
-        let (node, node_drawn_as) = (widths.node.map(|width| n_nodes * width), n_nodes * PADDED_FEATURES);
+        let d_time = settings.time_encoding.then_some(common.d_time);
+        let (node, node_fan_in) = (widths.node.map(|width| n_nodes * width), n_nodes * PADDED_FEATURES);
         Ok(Self {
-            patch: config.patch,
-            heads: Heads(config.n_heads),
-            time: d_time.map(|width| layers.time_encoding("time", width)).transpose()?,
-            node_channel: channel(layers, config, "node", node, node_drawn_as)?,
-            edge_channel: channel(layers, config, "edge", widths.edge, PADDED_FEATURES)?,
-            time_channel: channel(layers, config, "time", d_time, config.d_time)?,
-            blocks: (0..config.n_blocks).map(|i| layers.block(&format!("blocks.{i}"), width)).collect::<Result<_>>()?,
-            output: layers.linear("output", width, config.d_out)?,
+            patch: settings.patch,
+            heads: Heads(settings.n_heads),
+            time: d_time.map(|width| builder.time_encoding("time", width)).transpose()?,
+            node_channel: settings.channel(builder, "node", node, node_fan_in)?,
+            edge_channel: settings.channel(builder, "edge", widths.edge, PADDED_FEATURES)?,
+            time_channel: settings.channel(builder, "time", d_time, common.d_time)?,
+            blocks: (0..settings.n_blocks)
+                .map(|i| builder.pre_norm_block(&format!("blocks.{i}"), width))
+                .collect::<Result<_>>()?,
+            output: builder.linear("output", width, common.d_out)?,
         })
     }
 
-    /// Node, edge and time channel of each patch, `[S, d]` each.
+    /// Z of node, edge and time features, `[S, C]` each.
     pub(super) fn channels(&self, tape: &mut Tape<'_>, input: &PairInput) -> Result<[Var; 3]> {
         let n_patches = input.pairs.total();
-        let given = |tape: &mut Tape<'_>, rows: &Option<Rows>| {
+        let gathered = |tape: &mut Tape<'_>, rows: &Option<Rows>| {
             let Rows { table, chosen } = rows.as_ref().ok_or(Error::MissingInput)?;
             let mut x = tape.table(table);
-            if let Some((rows, beside)) = chosen {
+            if let Some(RowChoice { rows, per_token }) = chosen {
                 x = tape.gather(x, rows)?;
-                x = tape.reshape(x, rows.len() / beside, beside * table.cols())?;
+                x = tape.reshape(x, rows.len() / per_token, per_token * table.cols())?; // [T, Dn], [T, 3·Dn] or [T, De]
             }
             self.in_patches(tape, x, input)
         };
-        let nodes = self.node_channel.forward(tape, n_patches, |tape| given(tape, &input.nodes))?;
-        let edges = self.edge_channel.forward(tape, n_patches, |tape| given(tape, &input.edges))?;
+        let nodes = self.node_channel.forward(tape, n_patches, |tape| gathered(tape, &input.nodes))?;
+        let edges = self.edge_channel.forward(tape, n_patches, |tape| gathered(tape, &input.edges))?;
         let times = self.time_channel.forward(tape, n_patches, |tape| {
-            let ages = tape.input(Arc::clone(&input.ages));
+            let ages = tape.input(Arc::clone(&input.ages)); // [T, 1]
             let time = self.time.ok_or(Error::MissingInput)?;
             let times = time.forward(tape, ages)?; // [T, Dt]
             self.in_patches(tape, times, input)
@@ -71,17 +163,17 @@ impl Patches {
         Ok([nodes, edges, times])
     }
 
-    /// `channel` of what tokens of one node have in common, `x` `[R, c]`, for each patch, `[S, d]`.
+    /// Z of features that tokens of one node share, `[S, C]` for `x` `[R, c]`.
     pub(super) fn shared(&self, tape: &mut Tape<'_>, input: &PairInput, channel: Channel, x: Var) -> Result<Var> {
         if input.places.is_none() {
-            // The projection is taken once for all tokens of a node.
+            // One token per patch: the projection is computed once per node.
             let rows = tape.shape(x).rows();
-            let projected = channel.forward(tape, rows, |_| Ok(x))?; // [R, d]
+            let projected = channel.forward(tape, rows, |_| Ok(x))?; // [R, C]
             return Ok(tape.gather(projected, &input.rows)?);
         }
         let n_patches = input.pairs.total();
         channel.forward(tape, n_patches, |tape| {
-            let x = tape.gather(x, &input.rows)?; // [T or S·P, c]
+            let x = tape.gather(x, &input.rows)?; // [T, c], or [S·P, c] with padding
             if input.is_padded {
                 let width = tape.shape(x).cols();
                 return Ok(tape.reshape(x, n_patches, self.patch * width)?);
@@ -90,7 +182,7 @@ impl Patches {
         })
     }
 
-    /// The channels side by side through the transformer, averaged over each of `pools`, `[pools, d-out]`.
+    /// From the channels, `[S, C]` each, to the embedding of each of `pools`, `[pools, d]`.
     pub(super) fn embed(
         &self,
         tape: &mut Tape<'_>,
@@ -99,30 +191,18 @@ impl Patches {
         pools: &Ragged,
         dropout: Dropout,
     ) -> Result<Var> {
-        let tokens = tape.concat(channels)?; // [S, D]
+        let h = tape.concat(channels)?; // [S, D]
         let blocks: Vec<_> = self.blocks.iter().map(|block| block.vars(tape)).collect();
         let form = EncoderForm { heads: self.heads, dropout };
-        let pooled = tape.encoder(tokens, &blocks, form, &input.pairs, pools)?; // [pools, D]
-        self.output.forward(tape, pooled, None)
+        let mean = tape.encoder(h, &blocks, form, &input.pairs, pools)?; // [pools, D]
+        self.output.forward(tape, mean, None)
     }
 
-    /// Rows of tokens `[T, c]` side by side in their patches, `[S, P·c]`.
+    /// Rows of tokens `[T, c]` concatenated in their patches, `[S, P·c]`.
     fn in_patches(&self, tape: &mut Tape<'_>, x: Var, input: &PairInput) -> Result<Var> {
         let Some(places) = &input.places else { return Ok(x) };
         let (n_patches, width) = (input.pairs.total(), tape.shape(x).cols());
-        let placed = tape.scatter(x, places, n_patches * self.patch)?;
+        let placed = tape.scatter(x, places, n_patches * self.patch)?; // [S·P, c]
         Ok(tape.reshape(placed, n_patches, self.patch * width)?)
     }
-}
-
-/// A channel of a patch: a linear layer over `width` values a token, drawn as if there were at least `at_least`.
-pub(super) fn channel(
-    layers: &mut ParamBuilder<'_>,
-    config: &ModelConfig,
-    name: &str,
-    width: Option<usize>,
-    at_least: usize,
-) -> Result<Channel> {
-    let drawn_as = config.patch * width.unwrap_or(0).max(at_least);
-    layers.channel(&format!("project.{name}"), width.map(|width| config.patch * width), drawn_as, config.d_channel)
 }

@@ -1,23 +1,32 @@
-//! PINT: a memory of each node, sums over the nodes it met and those they met, and counts of walks as positions.
+//! PINT: a memory of each node, injective sums over one or two hops, and walk counts as relative positions.
 //!
 //! Paper: "Provably Expressive Temporal Graph Networks".
 //!
-//! Shapes: `B` pairs, so `2B` roots; `F` neighbours of roots, `S` neighbours of those; `U` distinct nodes among all of them;
-//! `d` width of a memory; `Dm`, `De` widths of MITE and edge features. `N` nodes look at `E` neighbours in a layer.
+//! With `h⁰_u = s_u + x_u` the memory and features of `u`, and `r_u` the relative positions of `u` to source and destination:
+//!
+//! ```text
+//! s_u ← GRU([s_u ‖ s_v ‖ Φ(Δt) ‖ e], s_u)                                     as TGN
+//! h̃ˡ_u = Σ MLP_agg([hˡ⁻¹_w ‖ e ‖ r_w]) · 2^(−β (t − t') / √n)      over (w, t') of N(u, t), n = |N(u, t)|
+//! hˡ_u = MLP_upd([h̃ˡ_u ‖ hˡ⁻¹_u ‖ r_u])
+//! logit = head([h_u ‖ h_v])
+//! ```
+//!
+//! `r` are the shares of walks of length 0 to 3 to the root and to the other node of the pair.
+//!
+//! Shapes: `B` pairs, so `2B` roots; `F` neighbours of roots, `G` neighbours of those; `U` distinct nodes of the batch; `R` distinct
+//! nodes within the pairs; `d` width of a memory; `Dm`, `De` widths of MITE and edge features. In a layer, `M` nodes read `F`
+//! neighbours.
 //!
 //! # Differences from the paper
-//! - **Messages** of memories are TGN's, as in the authors' code: of several events of a node in one batch the newest
-//!   counts. In DyGLib the last one in which it was the destination does; `message-order = "dyglib"` does the same.
-//! - **Shared work**: what a layer makes of a memory is computed once a node, and the second product of messages, which is
-//!   linear, once a sum of them. The result is the same.
-//! - **Features** of nodes are added to memories, as in TGN. Those of events are not padded with zeros; weights are drawn as
-//!   if they were.
-//! - **Nobody**: a node without a past sums nothing, with any `padding`.
-//! - **Dropout**: there is none.
+//! - **Messages** are TGN's, as in the authors' code: of several events of a node in one batch the newest counts. In DyGLib it is
+//!   the newest in which the node was the destination; `message-order = "dyglib"` does the same.
+//! - **Shared work**: the product of a layer with a memory is computed once per node, and the second product of `MLP_agg`, which
+//!   is linear, once per sum. The result is the same.
+//! - **Dropout**: none.
 //!
 //! # MITE
-//! Stands behind the memory of every node, of both hops and of the roots, wherever that enters a layer. A node of the second
-//! hop that neither source nor destination met has no intervals.
+//! Concatenated to the memory of every node, of both hops and of the roots, wherever a layer reads it. A node of the second hop
+//! without events with source or destination has no intervals.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,23 +34,67 @@ use std::sync::Arc;
 use ctdg::mite::{PairEncoding, SecondTime};
 use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Tensor, Var};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use super::Model;
-use crate::collate::{Entries, FeatureWidths, Hop, HopInput, Input};
-use crate::config::ModelConfig;
-use crate::memory::{MemoryForm, MemoryRead};
+use super::bounds::{check_hops, check_size, refuse, within};
+use super::{CommonSettings, Model, ModelName};
+use crate::collate::{Entries, FeatureWidths, Hop, HopInput, HopLayout, Input, Layout, MiteSettings, NeighborSettings};
+use crate::memory::{MemoryForm, MemoryRead, MessageOrder};
 use crate::nn::{
-    Cell, HopFeatures, Linear, MemoryUpdater, MiteEmbedding, PADDED_FEATURES, PairHead, ParamBuilder, Part,
+    HopFeatures, InputColumns, Linear, Memories, MemoryCell, MemoryUpdater, MemoryWidths, MiteEmbedding,
+    PADDED_FEATURES, PairHead, ParamBuilder,
 };
 use crate::{Error, Result};
 
-/// Walks of length 0 to 3 to the root, and to the other node of the pair.
+/// Width of `r`: walks of length 0 to 3 to the root, and to the other node.
 const POSITIONS: usize = 8;
 
-/// The model without its weights, which lie in [`Parameters`].
+/// Settings of [`Pint`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct PintSettings {
+    /// Sampled neighbours, 10 by default.
+    #[serde(flatten)]
+    pub past: NeighborSettings,
+    /// Layers, which are hops: 1 or 2.
+    pub n_blocks: usize,
+    /// Decay β of old events, per unit of time.
+    pub beta: f32,
+    /// Which message of a batch updates a node's memory.
+    pub message_order: MessageOrder,
+    /// MITE.
+    #[serde(flatten)]
+    pub mite: MiteSettings,
+}
+
+impl Default for PintSettings {
+    fn default() -> Self {
+        Self {
+            past: NeighborSettings { neighbors: 10, ..NeighborSettings::default() },
+            n_blocks: 2,
+            beta: 1e-5,
+            message_order: MessageOrder::Newest,
+            mite: MiteSettings::default(),
+        }
+    }
+}
+
+impl PintSettings {
+    pub(super) fn check(&self, common: &CommonSettings) -> Result<()> {
+        within(&[("model.neighbors", self.past.neighbors, 1 << 20), ("model.n-blocks", self.n_blocks, 1 << 10)])?;
+        if !(self.beta.is_finite() && self.beta >= 0.0) {
+            return refuse("model.beta", self.beta, "a number of at least 0");
+        }
+        check_size(self.n_blocks, common)?;
+        check_hops(self.n_blocks, self.past.neighbors)
+    }
+}
+
+/// PINT.
 #[derive(Debug, Clone)]
 pub struct Pint {
-    config: ModelConfig,
+    settings: PintSettings,
+    common: CommonSettings,
     memory: MemoryUpdater,
     mite: Option<MiteEmbedding>,
     layers: Vec<Layer>,
@@ -51,211 +104,229 @@ pub struct Pint {
 /// The two perceptrons of a layer.
 #[derive(Debug, Clone, Copy)]
 struct Layer {
-    message: [Linear; 2],
+    aggregate: [Linear; 2],
     update: [Linear; 2],
     d: usize,
 }
 
-/// Nodes with what stands for them below a layer.
+/// Nodes with their embeddings below a layer.
 #[derive(Debug, Clone, Copy)]
 struct Nodes<'a> {
-    /// `[U, d]`, or `[N, d]` with `places` left out.
+    /// h, `[U, d]`; without `rows`, `[nodes, d]`.
     values: Var,
-    /// Where each node stands among the `U`.
-    places: Option<&'a Indices>,
+    /// The row of each node among the `U`.
+    rows: Option<&'a Indices>,
     /// `[R + 1, Dm]`, and the row of each node.
     mite: Option<(Var, &'a Indices)>,
-    /// `[N, 8]`
+    /// r, `[nodes, 8]`.
     positions: Var,
 }
 
+/// Columns of a layer's input, and the first column behind them.
+struct NodeColumns<'a> {
+    columns: Vec<InputColumns<'a>>,
+    end: usize,
+}
+
 impl<'a> Nodes<'a> {
-    /// The parts of a layer that stand for the nodes, from column `first` on, and the column behind them.
-    fn parts(&self, tape: &Tape<'_>, first: usize) -> (Vec<Part<'a>>, usize) {
-        let behind = first + tape.shape(self.values).cols();
-        let values = Part { first, values: self.values, places: self.places };
-        let Some((mite, rows)) = self.mite else { return (vec![values], behind) };
-        (vec![values, Part::shared(behind, mite, rows)], behind + tape.shape(mite).cols())
+    /// h and MITE as input columns from `first` on.
+    fn columns(&self, tape: &Tape<'_>, first: usize) -> NodeColumns<'a> {
+        let end = first + tape.shape(self.values).cols();
+        let values = InputColumns { first, values: self.values, rows: self.rows };
+        let Some((mite, rows)) = self.mite else { return NodeColumns { columns: vec![values], end } };
+        let columns = vec![values, InputColumns::shared(end, mite, rows)];
+        NodeColumns { columns, end: end + tape.shape(mite).cols() }
     }
 }
 
 impl Pint {
-    /// A model for features of these widths, with weights drawn from `seed`.
-    pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
-        let ModelConfig { d_out: d, d_time, n_blocks, .. } = *config;
-        config.check_hops(2)?;
+    /// The model for features of these widths, with parameters drawn from `seed`.
+    pub fn new(
+        settings: &PintSettings,
+        common: &CommonSettings,
+        widths: FeatureWidths,
+        seed: u64,
+    ) -> Result<(Self, Parameters)> {
+        let CommonSettings { d_out: d, d_time, .. } = *common;
+        settings.check(common)?;
         widths.check_nodes(d)?;
         let mut parameters = Parameters::default();
-        let layers = &mut ParamBuilder::new(&mut parameters, seed);
-        let d_mite = if config.mite { config.d_mite } else { 0 };
+        let builder = &mut ParamBuilder::new(&mut parameters, seed);
         let d_edge = widths.edge.unwrap_or(0);
-        let layer = |index: usize| -> Result<Layer> {
-            let below = if index == 1 { d + d_mite } else { d };
-            let beside = below + POSITIONS;
-            let drawn_as = beside + d_edge.max(PADDED_FEATURES);
+        let layer = |l: usize| -> Result<Layer> {
+            let below = if l == 1 { d + settings.mite.width() } else { d };
+            let width = below + POSITIONS;
+            let fan_in = width + d_edge.max(PADDED_FEATURES);
             Ok(Layer {
-                message: [
-                    layers.linear_as(&format!("layers.{index}.message.hidden"), beside + d_edge, drawn_as, d)?,
-                    layers.linear(&format!("layers.{index}.message.out"), d, d)?,
+                aggregate: [
+                    builder.linear_with_fan_in(&format!("layers.{l}.message.hidden"), width + d_edge, fan_in, d)?,
+                    builder.linear(&format!("layers.{l}.message.out"), d, d)?,
                 ],
                 update: [
-                    layers.linear(&format!("layers.{index}.update.hidden"), d + beside, d)?,
-                    layers.linear(&format!("layers.{index}.update.out"), d, d)?,
+                    builder.linear(&format!("layers.{l}.update.hidden"), d + width, d)?,
+                    builder.linear(&format!("layers.{l}.update.out"), d, d)?,
                 ],
                 d,
             })
         };
-        let hops = (1..=n_blocks).map(layer).collect::<Result<_>>()?;
-        let time = layers.time_encoding("time", d_time)?;
+        let layers = (1..=settings.n_blocks).map(layer).collect::<Result<_>>()?;
+        let time = builder.time_encoding("time", d_time)?;
+        let memory_widths = MemoryWidths { state: d, time: d_time, features: widths };
+        let memory = builder.memory_updater(memory_widths, MemoryCell::Gru, time, settings.message_order)?;
         let model = Self {
-            config: config.clone(),
-            memory: layers.remember(config, widths, Cell::Gru, time)?.with_positions(),
-            mite: layers.mite(config)?,
-            layers: hops,
-            head: layers.pair_head(d)?,
+            settings: *settings,
+            common: *common,
+            memory: memory.with_positions(),
+            mite: builder.mite(&settings.mite)?,
+            layers,
+            head: builder.pair_head(d)?,
         };
         Ok((model, parameters))
     }
 
-    /// Memories `[U, d]` with the features of their nodes.
-    fn featured(
-        &self,
-        tape: &mut Tape<'_>,
-        known: &HopFeatures<'_>,
-        recalled: &MemoryRead,
-        memories: Var,
-    ) -> Result<Var> {
-        if known.input().nodes.is_none() {
-            return Ok(memories);
+    /// h⁰ of all nodes of the batch, `[U, d]`.
+    fn states(&self, tape: &mut Tape<'_>, features: &HopFeatures<'_>, read: &MemoryRead, states: Var) -> Result<Var> {
+        if features.input().nodes.is_none() {
+            return Ok(states);
         }
         // Rows of the memory are nodes.
-        let rows: Indices = recalled.waiting.iter().chain(&*recalled.quiet).copied().collect();
+        let rows: Indices = read.waiting.iter().chain(&*read.quiet).copied().collect();
         let nodes = Entries { len: rows.len(), nodes: Some(rows), edges: None, rows: None };
-        let features = known.wide_nodes(tape, &nodes, self.config.d_out)?.ok_or(Error::MissingInput)?;
-        Ok(tape.add(memories, features)?)
+        let x = features.nodes_padded_to(tape, &nodes, self.common.d_out)?.ok_or(Error::MissingInput)?;
+        Ok(tape.add(states, x)?)
     }
 
-    /// What the layers make of each root, `[2B, d]`; `memories` are those of all nodes.
-    fn embed<'i>(
-        &self,
-        tape: &mut Tape<'_>,
-        input: &'i HopInput,
-        recalled: &'i MemoryRead,
-        memories: Var,
-    ) -> Result<Var> {
-        let positions = recalled.positions.as_ref().ok_or(Error::MissingInput)?;
+    /// h of each root, `[2B, d]`.
+    fn embed<'i>(&self, tape: &mut Tape<'_>, input: &'i HopInput, memories: &Memories<'i>) -> Result<Var> {
+        let read = memories.read;
+        let positions = read.positions.as_ref().ok_or(Error::MissingInput)?;
         let positions = positions.each_ref().map(|positions| tape.input(Arc::clone(positions)));
-        let known = HopFeatures::new(tape, input, self.mite)?;
-        let values = self.featured(tape, &known, recalled, memories)?;
-        let below = |entries: &'i Entries, places, positions| -> Result<Nodes<'i>> {
-            let rows = || entries.rows.as_ref().ok_or(Error::MissingInput);
-            let mite = known.mite_of_all().map(|mite| rows().map(|rows| (mite, rows))).transpose()?;
-            Ok(Nodes { values, places: Some(places), mite, positions })
+        let features = HopFeatures::new(tape, input, self.mite)?;
+        let values = self.states(tape, &features, read, memories.nodes)?; // [U, d]
+        let below = |entries: &'i Entries, rows, positions| -> Result<Nodes<'i>> {
+            let mite_rows = || entries.rows.as_ref().ok_or(Error::MissingInput);
+            let mite = features.mite_table().map(|mite| mite_rows().map(|rows| (mite, rows))).transpose()?;
+            Ok(Nodes { values, rows: Some(rows), mite, positions })
         };
-        let first = below(&input.first.entries, &recalled.first, positions[1])?;
-        let roots = below(&input.roots, &recalled.roots, positions[0])?;
-        let edges = known.edges(tape, &input.first)?;
-        let fading = Fading::of(&input.first, self.config.beta)?;
-        let embedded = self.layers[0].forward(tape, roots, &fading, first, edges)?; // [2B, d]
-        let Some(hop) = &input.second else { return Ok(embedded) };
+        let first = below(&input.first.entries, &read.first, positions[1])?;
+        let roots = below(&input.roots, &read.roots, positions[0])?;
+        let edges = features.edges(tape, &input.first)?; // [F, De]
+        let decay = Decay::of(&input.first, self.settings.beta)?;
+        let h1_roots = self.layers[0].forward(tape, roots, &decay, first, edges)?; // [2B, d]
+        let Some(hop) = &input.second else { return Ok(h1_roots) };
 
-        let places = recalled.second.as_ref().ok_or(Error::MissingInput)?;
-        let second = below(&hop.entries, places, positions[2])?;
-        let further_edges = known.edges(tape, hop)?;
-        let further_fading = Fading::of(hop, self.config.beta)?;
-        let met = self.layers[0].forward(tape, first, &further_fading, second, further_edges)?; // [F, d]
-        let roots = Nodes { values: embedded, places: None, mite: None, ..roots };
-        let first = Nodes { values: met, places: None, mite: None, ..first };
-        self.layers[1].forward(tape, roots, &fading, first, edges)
+        let rows = read.second.as_ref().ok_or(Error::MissingInput)?;
+        let second = below(&hop.entries, rows, positions[2])?;
+        let second_edges = features.edges(tape, hop)?; // [G, De]
+        let second_decay = Decay::of(hop, self.settings.beta)?;
+        let h1_first = self.layers[0].forward(tape, first, &second_decay, second, second_edges)?; // [F, d]
+        let roots = Nodes { values: h1_roots, rows: None, mite: None, ..roots };
+        let first = Nodes { values: h1_first, rows: None, mite: None, ..first };
+        self.layers[1].forward(tape, roots, &decay, first, edges) // [2B, d]
     }
 }
 
 impl Layer {
-    /// `[N, d]` for nodes that look at the neighbours of a hop, which fade.
+    /// `[M, d]` for nodes and their neighbours.
     fn forward(
         self,
         tape: &mut Tape<'_>,
-        lookers: Nodes<'_>,
-        fading: &Fading<'_>,
-        neighbours: Nodes<'_>,
+        nodes: Nodes<'_>,
+        decay: &Decay<'_>,
+        neighbors: Nodes<'_>,
         edges: Option<Var>,
     ) -> Result<Var> {
-        let (mut parts, behind) = neighbours.parts(tape, 0);
-        let beside: Vec<Var> = edges.into_iter().chain([neighbours.positions]).collect();
-        parts.push(Part::own(behind, tape.concat(&beside)?));
-        let bias = self.message[0].bias(tape);
-        let hidden = self.message[0].of_parts(tape, bias, &parts)?;
-        let hidden = tape.activate(hidden, Activation::Relu); // [E, d]
-        let sum = self.sum(tape, fading, hidden)?; // [N, d]
+        // MLP_agg
+        let NodeColumns { mut columns, end } = neighbors.columns(tape, 0);
+        let rest: Vec<Var> = edges.into_iter().chain([neighbors.positions]).collect();
+        columns.push(InputColumns::own(end, tape.concat(&rest)?));
+        let bias = self.aggregate[0].bias(tape);
+        let hidden = self.aggregate[0].forward_columns(tape, bias, &columns)?;
+        let hidden = tape.activate(hidden, Activation::Relu); // [F, d]
+        let sum = self.sum(tape, decay, hidden)?; // [M, d]
 
-        let (mut parts, behind) = lookers.parts(tape, self.d);
-        parts.push(Part::own(0, sum));
-        parts.push(Part::own(behind, lookers.positions));
+        // MLP_upd
+        let NodeColumns { mut columns, end } = nodes.columns(tape, self.d);
+        columns.push(InputColumns::own(0, sum));
+        columns.push(InputColumns::own(end, nodes.positions));
         let bias = self.update[0].bias(tape);
-        let hidden = self.update[0].of_parts(tape, bias, &parts)?;
-        let hidden = tape.activate(hidden, Activation::Relu);
+        let hidden = self.update[0].forward_columns(tape, bias, &columns)?;
+        let hidden = tape.activate(hidden, Activation::Relu); // [M, d]
         self.update[1].forward(tape, hidden, None)
     }
 
-    /// The sum of each node's messages, older ones by less, given the `hidden` of each: Σ w (W h + b) = W Σ w h + b Σ w.
-    fn sum(self, tape: &mut Tape<'_>, fading: &Fading<'_>, hidden: Var) -> Result<Var> {
-        let hidden = tape.segment_sum(hidden, Some(&fading.weights), fading.groups)?;
-        let messages = self.message[1].product(tape, hidden)?;
-        let bias = self.message[1].bias(tape);
+    /// h̃, `[M, d]`, from the hidden layer of `MLP_agg`: Σ a (W h + b) = W Σ a h + b Σ a.
+    fn sum(self, tape: &mut Tape<'_>, decay: &Decay<'_>, hidden: Var) -> Result<Var> {
+        let hidden = tape.segment_sum(hidden, Some(&decay.factors), decay.groups)?; // [M, d]
+        let messages = self.aggregate[1].forward_without_bias(tape, hidden)?;
+        let bias = self.aggregate[1].bias(tape);
         let bias = tape.reshape(bias, self.d, 1)?;
-        let sums = tape.input(Arc::clone(&fading.sums));
-        let biases = tape.linear(sums, bias, None, None)?;
+        let sums = tape.input(Arc::clone(&decay.sums)); // [M, 1]
+        let biases = tape.linear(sums, bias, None, None)?; // [M, d]
         Ok(tape.add(messages, biases)?)
     }
 }
 
-/// By how much each neighbour of a hop counts.
-struct Fading<'a> {
+/// The factors 2^(−β (t − t') / √n) of a hop.
+struct Decay<'a> {
     groups: &'a Ragged,
-    /// `[E, 1]`
-    weights: Arc<Tensor>,
-    /// Of each node that looks, `[N, 1]`.
+    /// `[F, 1]`
+    factors: Arc<Tensor>,
+    /// Their sum for each node, `[M, 1]`.
     sums: Arc<Tensor>,
 }
 
-impl<'a> Fading<'a> {
+impl<'a> Decay<'a> {
     fn of(hop: &'a Hop, beta: f32) -> Result<Self> {
         let groups: Vec<_> = hop.groups.ranges().collect();
-        let weigh = |group: &Range<usize>| {
-            let slowness = (group.len() as f64 + 1e-4).sqrt();
+        let factors = |group: &Range<usize>| {
+            let root = (group.len() as f64 + 1e-4).sqrt();
             #[expect(clippy::cast_possible_truncation, reason = "computed in f64, kept in f32")]
-            let weight = move |&age: &f32| (-(f64::from(beta) * f64::from(age)).max(0.0) / slowness).exp2() as f32;
-            hop.ages.values()[group.clone()].iter().map(weight)
+            let factor = move |&age: &f32| (-(f64::from(beta) * f64::from(age)).max(0.0) / root).exp2() as f32;
+            hop.ages.values()[group.clone()].iter().map(factor)
         };
-        let weights: Vec<f32> = groups.par_iter().flat_map_iter(weigh).collect();
-        let sums: Vec<f32> = groups.into_iter().map(|group| weights[group].iter().sum()).collect();
-        let weights = Tensor::matrix(weights.len(), 1, weights)?.into();
-        Ok(Self { groups: &hop.groups, weights, sums: Tensor::matrix(sums.len(), 1, sums)?.into() })
+        let factors: Vec<f32> = groups.par_iter().flat_map_iter(factors).collect();
+        let sums: Vec<f32> = groups.into_iter().map(|group| factors[group].iter().sum()).collect();
+        let factors = Tensor::matrix(factors.len(), 1, factors)?.into();
+        Ok(Self { groups: &hop.groups, factors, sums: Tensor::matrix(sums.len(), 1, sums)?.into() })
     }
 }
 
 impl Model for Pint {
-    fn config(&self) -> &ModelConfig {
-        &self.config
+    fn name(&self) -> ModelName {
+        ModelName::Pint
     }
 
     fn encoding(&self) -> PairEncoding {
-        self.config.hops(SecondTime::Query)
+        let PintSettings { past, n_blocks, mite, .. } = &self.settings;
+        past.hops(mite, *n_blocks, SecondTime::Query)
+    }
+
+    fn layout(&self) -> Layout {
+        Layout::Hops(HopLayout { mite: self.settings.mite.normaliser(), ..HopLayout::default() })
     }
 
     fn memory(&self) -> Option<MemoryForm> {
         Some(self.memory.form())
     }
 
+    fn dropout(&self) -> f32 {
+        self.common.dropout
+    }
+
+    fn width(&self) -> usize {
+        self.common.d_out
+    }
+
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, _: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let (recalled, memories, roots) = self.memory.recall(tape, input)?; // [U, d], [2B, d]
-        self.memory.remember(tape, input, memories, roots)?;
-        self.embed(tape, input, recalled, memories)
+        let memories = self.memory.read(tape, input)?; // [U, d], [2B, d]
+        self.memory.update(tape, input, &memories, memories.roots)?;
+        self.embed(tape, input, &memories)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
-        let nodes = self.nodes(tape, input, dropout)?;
+        let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
         self.head.forward(tape, nodes)
     }
 }

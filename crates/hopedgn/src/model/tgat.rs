@@ -1,92 +1,165 @@
-//! TGAT: attention over the events of a node, and over those of the nodes it met.
+//! TGAT: temporal attention over the neighbours of a node, and over theirs.
 //!
 //! Paper: "Inductive Representation Learning on Temporal Graphs".
 //!
-//! Shapes: `B` pairs, so `2B` roots; `F` neighbours of roots, `S` neighbours of those; `d` width of a node, `Dm`, `De`, `Dt`
-//! widths of MITE, edge and time features.
+//! With `h⁰_u = x_u`, for each layer `l` and the events `(w, t')` of `N(u, t)`:
+//!
+//! ```text
+//! q    = [hˡ⁻¹_u(t) ‖ Φ(0)]
+//! k_w  = [hˡ⁻¹_w(t') ‖ e ‖ Φ(t − t')]
+//! h̃    = multi-head attention of q over all k_w
+//! hˡ_u = MLP([LN(q + Wo h̃) ‖ x_u])
+//! logit = head([h_u ‖ h_v])
+//! ```
+//!
+//! [`TemporalAttention`] is the layer. Shapes: `B` pairs, so `2B` roots; `F` neighbours of roots, `G` neighbours of those; `d` width
+//! of an embedding; `Dm`, `De`, `Dt` widths of MITE, edge and time features.
 //!
 //! # Differences from the paper
-//! - **Sampling** is of the newest events unless `sampling = "uniform"`; with it a draw depends on the pair and the
-//!   time alone, so that a pair's score does not depend on its batch.
-//! - **Nobody**: a node without a past attends to nothing. In DyGLib it attends to padding, whose time features are those of
-//!   an event at time 0; `padding = "dyglib"` does the same.
-//! - **Neighbours are not projected**; see [`TemporalAttention`]. The result is the same.
-//! - **Features** of events are not padded with zeros; weights are drawn as if they were.
+//! - **Residual and layer norm** are those of DyGLib and of the authors' code.
+//! - **Sampling**: the newest events, unless `sampling = "uniform"`.
+//! - **Padding**: a node without events attends to nothing. In DyGLib it attends to padding with zero features and the time
+//!   features of an event at time 0; `padding = "dyglib"` does the same.
 //!
 //! # MITE
-//! Stands behind the features of every node, of both hops and of the roots, wherever those enter. A node of the second hop
-//! that neither source nor destination met has no intervals.
+//! Concatenated to the features of every node, of both hops and of the roots. A node of the second hop without events with
+//! source or destination has no intervals.
 
 use ctdg::mite::{PairEncoding, SecondTime};
 use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
+use serde::{Deserialize, Serialize};
 
-use super::Model;
+use super::bounds::{check_heads, check_hops, check_size, within};
+use super::{CommonSettings, Model, ModelName};
 use crate::Result;
-use crate::collate::{Entries, FeatureWidths, Hop, Input};
-use crate::config::ModelConfig;
+use crate::collate::{Entries, FeatureWidths, Hop, HopLayout, Input, Layout, MiteSettings, NeighborSettings, Padding};
 use crate::nn::{
-    Attended, HopFeatures, MiteEmbedding, PADDED_FEATURES, PairHead, ParamBuilder, TemporalAttention, TemporalWidths,
-    TimeEncoding, padding_keys, zeros,
+    HopFeatures, MiteEmbedding, PADDED_FEATURES, PaddingKeys, PairHead, ParamBuilder, TemporalAttention,
+    TemporalAttentionInput, TemporalAttentionWidths, TimeEncoding, zeros,
 };
 
-/// The model without its weights, which lie in [`Parameters`].
+/// Settings of [`Tgat`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct TgatSettings {
+    /// Sampled neighbours.
+    #[serde(flatten)]
+    pub past: NeighborSettings,
+    /// Layers, which are hops: 1 or 2.
+    pub n_blocks: usize,
+    /// Attention heads; a divisor of a query's width.
+    pub n_heads: usize,
+    /// What nodes without events attend to.
+    pub padding: Padding,
+    /// MITE.
+    #[serde(flatten)]
+    pub mite: MiteSettings,
+}
+
+impl Default for TgatSettings {
+    fn default() -> Self {
+        Self {
+            past: NeighborSettings::default(),
+            n_blocks: 2,
+            n_heads: 2,
+            padding: Padding::None,
+            mite: MiteSettings::default(),
+        }
+    }
+}
+
+impl TgatSettings {
+    pub(super) fn check(&self, common: &CommonSettings) -> Result<()> {
+        within(&[
+            ("model.neighbors", self.past.neighbors, 1 << 20),
+            ("model.n-blocks", self.n_blocks, 1 << 10),
+            ("model.n-heads", self.n_heads, 1 << 14),
+        ])?;
+        check_size(self.n_blocks, common)?;
+        check_hops(self.n_blocks, self.past.neighbors)
+    }
+}
+
+/// TGAT.
 #[derive(Debug, Clone)]
 pub struct Tgat {
-    config: ModelConfig,
+    settings: TgatSettings,
+    common: CommonSettings,
     time: TimeEncoding,
     mite: Option<MiteEmbedding>,
     layers: Vec<TemporalAttention>,
     head: PairHead,
 }
 
+/// What one layer computes: embeddings of `nodes` from their neighbours in `hop`.
+#[derive(Debug, Clone, Copy)]
+struct LayerInput<'a> {
+    /// Features of the nodes before any layer.
+    raw: Option<Var>,
+    /// Embeddings of the nodes below this layer.
+    nodes: Option<Var>,
+    /// Their neighbours.
+    hop: &'a Hop,
+    /// Embeddings of the neighbours below this layer.
+    neighbors: Option<Var>,
+    /// `[e ‖ Φ(t − t')]` of the neighbours.
+    events: Var,
+}
+
 impl Tgat {
-    /// A model for features of these widths, with weights drawn from `seed`.
-    pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
-        let ModelConfig { d_out: d, d_time, n_blocks, n_heads, .. } = *config;
-        config.check_hops(2)?;
+    /// The model for features of these widths, with parameters drawn from `seed`.
+    pub fn new(
+        settings: &TgatSettings,
+        common: &CommonSettings,
+        widths: FeatureWidths,
+        seed: u64,
+    ) -> Result<(Self, Parameters)> {
+        let CommonSettings { d_out: d, d_time, .. } = *common;
+        settings.check(common)?;
         widths.check_nodes(d)?;
         let mut parameters = Parameters::default();
-        let layers = &mut ParamBuilder::new(&mut parameters, seed);
-        let d_mite = if config.mite { config.d_mite } else { 0 };
+        let builder = &mut ParamBuilder::new(&mut parameters, seed);
+        let d_mite = settings.mite.width();
         let raw = widths.node.map_or(0, |_| d) + d_mite;
         let d_edge = widths.edge.unwrap_or(0);
-        let drawn_edge = d_edge.max(PADDED_FEATURES);
-        let layer = |index: usize| {
-            // Below the second layer a node is its features, above it what the first made of it.
-            let (own, key) = if index == 1 { (d + d_mite, raw) } else { (d, d) };
-            config.check_heads(&[("model.d-out", d), ("model.d-mite", own - d), ("model.d-time", d_time)])?;
-            let widths = TemporalWidths {
+        let layer = |l: usize| {
+            // Below the first layer a node is its features, above it an embedding.
+            let (own, key) = if l == 1 { (d + d_mite, raw) } else { (d, d) };
+            let parts = [("model.d-out", d), ("model.d-mite", own - d), ("model.d-time", d_time)];
+            check_heads(settings.n_heads, &parts)?;
+            let widths = TemporalAttentionWidths {
                 query: own + d_time,
                 key: key + d_edge + d_time,
-                key_drawn_as: own + drawn_edge + d_time,
+                key_fan_in: own + d_edge.max(PADDED_FEATURES) + d_time,
                 raw,
-                raw_drawn_as: d + d_mite,
+                raw_fan_in: d + d_mite,
                 out: d,
             };
-            layers.temporal(&format!("layers.{index}"), n_heads, widths)
+            builder.temporal_attention(&format!("layers.{l}"), settings.n_heads, widths)
         };
-        let attention = (1..=n_blocks).map(layer).collect::<Result<_>>()?;
+        let layers = (1..=settings.n_blocks).map(layer).collect::<Result<_>>()?;
         let model = Self {
-            config: config.clone(),
-            time: layers.time_encoding("time", d_time)?,
-            mite: layers.mite(config)?,
-            layers: attention,
-            head: layers.pair_head(d)?,
+            settings: *settings,
+            common: *common,
+            time: builder.time_encoding("time", d_time)?,
+            mite: builder.mite(&settings.mite)?,
+            layers,
+            head: builder.pair_head(d)?,
         };
         Ok((model, parameters))
     }
 
-    /// What is known of `entries` before any layer, `[entries, raw]`; nothing where nothing is.
-    fn raw(&self, tape: &mut Tape<'_>, known: &HopFeatures<'_>, entries: &Entries) -> Result<Option<Var>> {
-        let nodes = known.wide_nodes(tape, entries, self.config.d_out)?;
-        let mite = known.mite(tape, entries)?;
+    /// h⁰ with MITE, `[entries, raw]`; nothing where there are no features.
+    fn raw(&self, tape: &mut Tape<'_>, features: &HopFeatures<'_>, entries: &Entries) -> Result<Option<Var>> {
+        let nodes = features.nodes_padded_to(tape, entries, self.common.d_out)?; // [entries, d]
+        let mite = features.mite(tape, entries)?; // [entries, Dm]
         let parts: Vec<Var> = nodes.into_iter().chain(mite).collect();
         if parts.is_empty() { Ok(None) } else { Ok(Some(tape.concat(&parts)?)) }
     }
 
-    /// How the neighbours of a hop were met: edge and time features, `[entries, De + Dt]`.
-    fn met(&self, tape: &mut Tape<'_>, known: &HopFeatures<'_>, hop: &Hop) -> Result<Var> {
-        let edges = known.edges(tape, hop)?;
+    /// `[e ‖ Φ(t − t')]` of a hop, `[entries, De + Dt]`.
+    fn events(&self, tape: &mut Tape<'_>, features: &HopFeatures<'_>, hop: &Hop) -> Result<Var> {
+        let edges = features.edges(tape, hop)?;
         let times = self.time.of_hop(tape, hop)?;
         match edges {
             Some(edges) => Ok(tape.concat(&[edges, times])?),
@@ -94,59 +167,74 @@ impl Tgat {
         }
     }
 
-    /// A layer over `hop`: `raw` is what is known of the nodes that look before any layer, `met` how they met those they
-    /// look at, `below` what stands for both below this layer.
+    /// Layer `l`, from 1: `[nodes, d]`.
     fn layer(
         &self,
         tape: &mut Tape<'_>,
-        (index, known, dropout): (usize, &HopFeatures<'_>, Dropout),
-        (raw, hop, met): (Option<Var>, &Hop, Var),
-        below: [Option<Var>; 2],
+        l: usize,
+        features: &HopFeatures<'_>,
+        input: LayerInput<'_>,
+        dropout: Dropout,
     ) -> Result<Var> {
-        let ModelConfig { d_out: d, .. } = self.config;
-        let [own, seen] = below;
-        let n_lookers = hop.groups.len();
-        let now = self.time.of_now(tape, n_lookers)?;
-        // Without features a node is zeros; MITE stands behind them.
-        let lacks_nodes = index == 1 && known.input().nodes.is_none();
-        let lacking = if lacks_nodes { Some(zeros(tape, n_lookers, d)?) } else { None };
-        let query: Vec<Var> = lacking.into_iter().chain(own).chain([now]).collect();
-        let keys: Vec<Var> = seen.into_iter().chain([met]).collect();
+        let LayerInput { raw, nodes, hop, neighbors, events } = input;
+        let n_nodes = hop.groups.len();
+        let now = self.time.of_now(tape, n_nodes)?; // [nodes, Dt]
+        // Nodes without features are zeros, in front of MITE.
+        let lacks_features = l == 1 && features.input().nodes.is_none();
+        let zeros = if lacks_features { Some(zeros(tape, n_nodes, self.common.d_out)?) } else { None };
+        let query: Vec<Var> = zeros.into_iter().chain(nodes).chain([now]).collect();
+        let keys: Vec<Var> = neighbors.into_iter().chain([events]).collect();
         let (queries, keys) = (tape.concat(&query)?, tape.concat(&keys)?);
-        let instead = padding_keys(tape, hop, self.time, keys)?;
-        let attended = Attended { queries, keys, groups: &hop.groups, raw, instead };
-        self.layers[index - 1].forward(tape, attended, dropout)
+        let padding = PaddingKeys::new(tape, hop, self.time, keys)?;
+        let input = TemporalAttentionInput { queries, keys, groups: &hop.groups, raw, padding };
+        self.layers[l - 1].forward(tape, input, dropout)
     }
 }
 
 impl Model for Tgat {
-    fn config(&self) -> &ModelConfig {
-        &self.config
+    fn name(&self) -> ModelName {
+        ModelName::Tgat
     }
 
     fn encoding(&self) -> PairEncoding {
-        self.config.hops(SecondTime::Event)
+        let TgatSettings { past, n_blocks, mite, .. } = &self.settings;
+        past.hops(mite, *n_blocks, SecondTime::Event)
+    }
+
+    fn layout(&self) -> Layout {
+        let TgatSettings { padding, mite, .. } = self.settings;
+        Layout::Hops(HopLayout { padding, mite: mite.normaliser(), ..HopLayout::default() })
+    }
+
+    fn dropout(&self) -> f32 {
+        self.common.dropout
+    }
+
+    fn width(&self) -> usize {
+        self.common.d_out
     }
 
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let (roots, first) = (&input.roots, &input.first);
-        let known = HopFeatures::new(tape, input, self.mite)?;
-        let raw = [self.raw(tape, &known, roots)?, self.raw(tape, &known, &first.entries)?];
-        let met = self.met(tape, &known, first)?; // [F, De + Dt]
-        let at = |index: usize, place: u64| (index, &known, dropout.site(8 * place));
-        let mut nodes = self.layer(tape, at(1, 0), (raw[0], first, met), raw)?; // [2B, d]
-        if let Some(second) = &input.second {
-            let further = self.raw(tape, &known, &second.entries)?;
-            let further_met = self.met(tape, &known, second)?; // [S, De + Dt]
-            let neighbours = self.layer(tape, at(1, 1), (raw[1], second, further_met), [raw[1], further])?; // [F, d]
-            nodes = self.layer(tape, at(2, 2), (raw[0], first, met), [Some(nodes), Some(neighbours)])?;
-        }
-        Ok(nodes)
+        let features = HopFeatures::new(tape, input, self.mite)?;
+        let x_roots = self.raw(tape, &features, roots)?; // [2B, raw]
+        let x_first = self.raw(tape, &features, &first.entries)?; // [F, raw]
+        let events = self.events(tape, &features, first)?; // [F, De + Dt]
+        let of_roots = LayerInput { raw: x_roots, nodes: x_roots, hop: first, neighbors: x_first, events };
+        let h1_roots = self.layer(tape, 1, &features, of_roots, dropout.site(0))?; // [2B, d]
+        let Some(second) = &input.second else { return Ok(h1_roots) };
+
+        let x_second = self.raw(tape, &features, &second.entries)?; // [G, raw]
+        let events = self.events(tape, &features, second)?; // [G, De + Dt]
+        let of_first = LayerInput { raw: x_first, nodes: x_first, hop: second, neighbors: x_second, events };
+        let h1_first = self.layer(tape, 1, &features, of_first, dropout.site(8))?; // [F, d]
+        let of_roots = LayerInput { nodes: Some(h1_roots), neighbors: Some(h1_first), ..of_roots };
+        self.layer(tape, 2, &features, of_roots, dropout.site(16)) // [2B, d]
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
-        let nodes = self.nodes(tape, input, dropout)?;
+        let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
         self.head.forward(tape, nodes)
     }
 }

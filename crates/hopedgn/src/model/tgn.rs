@@ -1,43 +1,95 @@
-//! TGN and DyRep: a memory of each node, and attention over the nodes it met.
+//! TGN and DyRep: a memory of each node, and temporal attention over the memories of its neighbours.
 //!
-//! Papers: "Temporal Graph Networks for Deep Learning on Dynamic Graphs"; "DyRep: Learning Representations over Dynamic
-//! Graphs".
+//! Papers: "Temporal Graph Networks for Deep Learning on Dynamic Graphs" (numbers below); "DyRep: Learning Representations over
+//! Dynamic Graphs".
 //!
-//! Both keep a memory and have one layer of temporal attention over memories. TGN's embedding is what that layer makes, and
-//! partners tell one another their memories. DyRep's embedding is the memory itself, and partners tell one another what the
-//! layer makes of their neighbourhoods. TGN's memory is gated, DyRep's is not.
+//! ```text
+//! m_u  = [s_u ‖ p_v ‖ Φ(Δt) ‖ e]                    (1)   message of an event of u and v
+//! m̄_u  = the last m_u of the batch                  (3)
+//! s_u ← cell(m̄_u, s_u)                              (4)
+//! g_u  = attention of [s_u + x_u ‖ Φ(0)] over [s_w + x_w ‖ e ‖ Φ(t − t')], (w, t') of N(u, t)
 //!
-//! Shapes: `B` pairs, so `2B` roots; `F` neighbours; `d` width of a memory; `Dm`, `De`, `Dt` widths of MITE, edge and time
-//! features.
+//!          TGN             DyRep
+//! cell     GRU             tanh RNN
+//! p_v      s_v             g_v                       what the other node sends
+//! h_u      g_u             s_u                       (5)   the embedding
+//!
+//! logit = head([h_u ‖ h_v])
+//! ```
+//!
+//! [`MemoryUpdater`] is (1) to (4), [`TemporalAttention`] is g. Shapes: `B` pairs, so `2B` roots; `F` neighbours; `U` distinct nodes
+//! of the batch; `d` width of a memory; `Dm`, `De`, `Dt` widths of MITE, edge and time features.
 //!
 //! # Differences from the papers
-//! Both are the models that comparisons use, after TGN's code and DyGLib's: DyRep has no point process.
-//! - **Messages**: of several events of a node in one batch the newest counts. In DyGLib the last one in which it was the
-//!   destination does; `message-order = "dyglib"` does the same.
-//! - **DyRep's attention is not trained**: its results reach the loss only through the memory of later batches, and no
-//!   gradient goes from one batch to another. That is so in every implementation that forgets gradients between batches.
-//! - **Nobody**: as in TGAT.
+//! Both are the models of published comparisons, after TGN's code and DyGLib: DyRep has no point process.
+//! - **Messages**: of several events of a node in one batch the newest counts. In DyGLib it is the newest in which the node was
+//!   the destination; `message-order = "dyglib"` does the same.
+//! - **DyRep's attention is not trained**: it reaches the loss only through the memory of later batches, and gradients do not
+//!   cross batches. That holds for every implementation that detaches the memory between batches.
+//! - **Padding**: as in TGAT.
 //!
 //! # MITE
-//! Stands behind the memory of every node wherever that enters the layer.
+//! Concatenated to the memory of every node wherever attention reads it.
 
 use ctdg::mite::PairEncoding;
 use hopedgn_tensor::{Dropout, Indices, Parameters, Tape, Var};
+use serde::{Deserialize, Serialize};
 
-use super::Model;
-use crate::collate::{Entries, FeatureWidths, HopInput, Input};
-use crate::config::{ModelConfig, ModelName};
-use crate::memory::{MemoryForm, MemoryRead};
-use crate::nn::{
-    Attended, Cell, HopFeatures, MemoryUpdater, MiteEmbedding, PADDED_FEATURES, PairHead, ParamBuilder,
-    TemporalAttention, TemporalWidths, TimeEncoding, padding_keys,
+use super::bounds::{check_heads, check_size, within};
+use super::{CommonSettings, Model, ModelName};
+use crate::Result;
+use crate::collate::{
+    Entries, FeatureWidths, HopInput, HopLayout, Input, Layout, MiteSettings, NeighborSettings, Padding,
 };
-use crate::{Error, Result};
+use crate::memory::{MemoryForm, MessageOrder};
+use crate::nn::{
+    HopFeatures, Memories, MemoryCell, MemoryUpdater, MemoryWidths, MiteEmbedding, PADDED_FEATURES, PaddingKeys,
+    PairHead, ParamBuilder, TemporalAttention, TemporalAttentionInput, TemporalAttentionWidths, TimeEncoding,
+};
 
-/// The model without its weights, which lie in [`Parameters`].
+/// Settings of [`Tgn`], as TGN and as DyRep.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct TgnSettings {
+    /// Sampled neighbours, 10 by default.
+    #[serde(flatten)]
+    pub past: NeighborSettings,
+    /// Attention heads; a divisor of a query's width.
+    pub n_heads: usize,
+    /// What nodes without events attend to.
+    pub padding: Padding,
+    /// Which message of a batch updates a node's memory.
+    pub message_order: MessageOrder,
+    /// MITE.
+    #[serde(flatten)]
+    pub mite: MiteSettings,
+}
+
+impl Default for TgnSettings {
+    fn default() -> Self {
+        Self {
+            past: NeighborSettings { neighbors: 10, ..NeighborSettings::default() },
+            n_heads: 2,
+            padding: Padding::None,
+            message_order: MessageOrder::Newest,
+            mite: MiteSettings::default(),
+        }
+    }
+}
+
+impl TgnSettings {
+    pub(super) fn check(&self, common: &CommonSettings) -> Result<()> {
+        within(&[("model.neighbors", self.past.neighbors, 1 << 20), ("model.n-heads", self.n_heads, 1 << 14)])?;
+        check_size(1, common)
+    }
+}
+
+/// TGN or DyRep.
 #[derive(Debug, Clone)]
 pub struct Tgn {
-    config: ModelConfig,
+    kind: Kind,
+    settings: TgnSettings,
+    common: CommonSettings,
     memory: MemoryUpdater,
     time: TimeEncoding,
     mite: Option<MiteEmbedding>,
@@ -45,104 +97,164 @@ pub struct Tgn {
     head: PairHead,
 }
 
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tgn,
+    DyRep,
+}
+
 impl Tgn {
-    /// TGN or DyRep for features of these widths, with weights drawn from `seed`.
-    pub fn new(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
-        let ModelConfig { d_out: d, d_time, n_heads, .. } = *config;
-        config.check_hops(1)?;
+    /// TGN for features of these widths, with parameters drawn from `seed`.
+    pub fn new(
+        settings: &TgnSettings,
+        common: &CommonSettings,
+        widths: FeatureWidths,
+        seed: u64,
+    ) -> Result<(Self, Parameters)> {
+        Self::of_kind(Kind::Tgn, settings, common, widths, seed)
+    }
+
+    /// DyRep for features of these widths, with parameters drawn from `seed`.
+    pub fn dyrep(
+        settings: &TgnSettings,
+        common: &CommonSettings,
+        widths: FeatureWidths,
+        seed: u64,
+    ) -> Result<(Self, Parameters)> {
+        Self::of_kind(Kind::DyRep, settings, common, widths, seed)
+    }
+
+    fn of_kind(
+        kind: Kind,
+        settings: &TgnSettings,
+        common: &CommonSettings,
+        widths: FeatureWidths,
+        seed: u64,
+    ) -> Result<(Self, Parameters)> {
+        let CommonSettings { d_out: d, d_time, .. } = *common;
         widths.check_nodes(d)?;
         let mut parameters = Parameters::default();
-        let layers = &mut ParamBuilder::new(&mut parameters, seed);
-        let d_mite = if config.mite { config.d_mite } else { 0 };
+        let builder = &mut ParamBuilder::new(&mut parameters, seed);
+        let d_mite = settings.mite.width();
         let own = d + d_mite;
-        config.check_heads(&[("model.d-out", d), ("model.d-mite", d_mite), ("model.d-time", d_time)])?;
+        let parts = [("model.d-out", d), ("model.d-mite", d_mite), ("model.d-time", d_time)];
+        check_heads(settings.n_heads, &parts)?;
         let d_edge = widths.edge.unwrap_or(0);
-        let widths_of_layer = TemporalWidths {
+        let attention_widths = TemporalAttentionWidths {
             query: own + d_time,
             key: own + d_edge + d_time,
-            key_drawn_as: own + d_edge.max(PADDED_FEATURES) + d_time,
+            key_fan_in: own + d_edge.max(PADDED_FEATURES) + d_time,
             raw: own,
-            raw_drawn_as: own,
+            raw_fan_in: own,
             out: d,
         };
-        let time = layers.time_encoding("time", d_time)?;
-        let cell = if config.name == ModelName::Dyrep { Cell::Tanh } else { Cell::Gru };
+        let time = builder.time_encoding("time", d_time)?;
+        let cell = match kind {
+            Kind::Tgn => MemoryCell::Gru,
+            Kind::DyRep => MemoryCell::Tanh,
+        };
+        let memory_widths = MemoryWidths { state: d, time: d_time, features: widths };
         let model = Self {
-            config: config.clone(),
-            memory: layers.remember(config, widths, cell, time)?,
+            kind,
+            settings: *settings,
+            common: *common,
+            memory: builder.memory_updater(memory_widths, cell, time, settings.message_order)?,
             time,
-            mite: layers.mite(config)?,
-            layer: layers.temporal("layers.1", n_heads, widths_of_layer)?,
-            head: layers.pair_head(d)?,
+            mite: builder.mite(&settings.mite)?,
+            layer: builder.temporal_attention("layers.1", settings.n_heads, attention_widths)?,
+            head: builder.pair_head(d)?,
         };
         Ok((model, parameters))
     }
 
-    /// What the layer makes of each root, `[2B, d]`; `nodes` are the memories of all nodes.
-    fn attend(&self, tape: &mut Tape<'_>, input: &HopInput, nodes: Var, dropout: Dropout) -> Result<Var> {
-        let MemoryRead { roots, first, .. } = input.recalled.as_ref().ok_or(Error::MissingInput)?;
-        let known = HopFeatures::new(tape, input, self.mite)?;
-        let own = self.below(tape, &known, &input.roots, nodes, roots)?; // [2B, d + Dm]
-        let met = self.below(tape, &known, &input.first.entries, nodes, first)?; // [F, d + Dm]
-        let now = self.time.of_now(tape, input.roots.len)?;
-        let times = self.time.of_hop(tape, &input.first)?; // [F, Dt]
-        let edges = known.edges(tape, &input.first)?;
-        let keys: Vec<Var> = [met].into_iter().chain(edges).chain([times]).collect();
+    /// g of each root, `[2B, d]`.
+    fn attend(&self, tape: &mut Tape<'_>, input: &HopInput, memories: &Memories<'_>, dropout: Dropout) -> Result<Var> {
+        let Memories { read, nodes, .. } = *memories;
+        let (roots, first) = (&input.roots, &input.first);
+        let features = HopFeatures::new(tape, input, self.mite)?;
+        let own = self.states(tape, &features, roots, nodes, &read.roots)?; // [2B, d + Dm]
+        let neighbors = self.states(tape, &features, &first.entries, nodes, &read.first)?; // [F, d + Dm]
+        let now = self.time.of_now(tape, roots.len)?; // [2B, Dt]
+        let times = self.time.of_hop(tape, first)?; // [F, Dt]
+        let edges = features.edges(tape, first)?; // [F, De]
+        let keys: Vec<Var> = [neighbors].into_iter().chain(edges).chain([times]).collect();
         let (queries, keys) = (tape.concat(&[own, now])?, tape.concat(&keys)?);
-        let instead = padding_keys(tape, &input.first, self.time, keys)?;
-        let attended = Attended { queries, keys, groups: &input.first.groups, raw: Some(own), instead };
-        self.layer.forward(tape, attended, dropout)
+        let padding = PaddingKeys::new(tape, first, self.time, keys)?;
+        let input = TemporalAttentionInput { queries, keys, groups: &first.groups, raw: Some(own), padding };
+        self.layer.forward(tape, input, dropout)
     }
 
-    /// Memory and features of `entries`, which stand at `places` among `nodes`.
-    fn below(
+    /// `s + x` with MITE of `entries`, which are rows `rows` of `nodes` `[U, d]`: `[entries, d + Dm]`.
+    fn states(
         &self,
         tape: &mut Tape<'_>,
-        known: &HopFeatures<'_>,
+        features: &HopFeatures<'_>,
         entries: &Entries,
         nodes: Var,
-        places: &Indices,
+        rows: &Indices,
     ) -> Result<Var> {
-        let mut below = tape.gather(nodes, places)?;
-        if let Some(features) = known.wide_nodes(tape, entries, self.config.d_out)? {
-            below = tape.add(below, features)?;
+        let mut states = tape.gather(nodes, rows)?; // [entries, d]
+        if let Some(x) = features.nodes_padded_to(tape, entries, self.common.d_out)? {
+            states = tape.add(states, x)?;
         }
-        match known.mite(tape, entries)? {
-            Some(mite) => Ok(tape.concat(&[below, mite])?),
-            None => Ok(below),
+        match features.mite(tape, entries)? {
+            Some(mite) => Ok(tape.concat(&[states, mite])?),
+            None => Ok(states),
         }
     }
 }
 
 impl Model for Tgn {
-    fn config(&self) -> &ModelConfig {
-        &self.config
+    fn name(&self) -> ModelName {
+        match self.kind {
+            Kind::Tgn => ModelName::Tgn,
+            Kind::DyRep => ModelName::DyRep,
+        }
     }
 
     fn encoding(&self) -> PairEncoding {
-        self.config.encoding(self.config.neighbors + 1)
+        self.settings.past.encoding(&self.settings.mite)
+    }
+
+    fn layout(&self) -> Layout {
+        let TgnSettings { padding, mite, .. } = self.settings;
+        Layout::Hops(HopLayout { padding, mite: mite.normaliser(), ..HopLayout::default() })
     }
 
     fn memory(&self) -> Option<MemoryForm> {
         Some(self.memory.form())
     }
 
+    fn dropout(&self) -> f32 {
+        self.common.dropout
+    }
+
+    fn width(&self) -> usize {
+        self.common.d_out
+    }
+
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let (recalled, nodes, roots) = self.memory.recall(tape, input)?; // …, [2B, d]
-        if self.config.name == ModelName::Dyrep {
-            if recalled.consumed.is_some() {
-                let told = self.attend(tape, input, nodes, dropout)?;
-                self.memory.remember(tape, input, nodes, told)?;
+        let memories = self.memory.read(tape, input)?; // [U, d], [2B, d]
+        match self.kind {
+            Kind::Tgn => {
+                self.memory.update(tape, input, &memories, memories.roots)?;
+                self.attend(tape, input, &memories, dropout)
             }
-            return Ok(roots);
+            Kind::DyRep => {
+                // g is sent in messages only.
+                if memories.read.update.is_some() {
+                    let g = self.attend(tape, input, &memories, dropout)?;
+                    self.memory.update(tape, input, &memories, g)?;
+                }
+                Ok(memories.roots)
+            }
         }
-        self.memory.remember(tape, input, nodes, roots)?;
-        self.attend(tape, input, nodes, dropout)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
-        let nodes = self.nodes(tape, input, dropout)?;
+        let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
         self.head.forward(tape, nodes)
     }
 }

@@ -1,6 +1,17 @@
-//! How memory models read what is kept of nodes, and what they leave there.
+//! Memory of TGN, JODIE, DyRep and PINT: recurrent update of node states by messages.
 //!
-//! Shapes: `W` nodes with waiting messages and `Q` without, `M` nodes of the events that are remembered, `d` width of a value.
+//! With `s_u` the state of node `u`, an event `(u, v)` at `t` with features `e`, and `t_u` the time of the last update of `u`:
+//!
+//! ```text
+//! m_u = [s_u ‖ p_v ‖ cos(ω (t − t_u) + φ) ‖ e]      p_v: what v sends, its state or an embedding
+//! s_u ← cell(m_u, s_u)                              GRU, or tanh of a linear layer
+//! ```
+//!
+//! A message is stored with its node and applied when the node is next read, so that the cell is trained by the batch that
+//! reads it.
+//!
+//! Shapes: `W` nodes with pending messages and `Q` without, `U = W + Q` distinct nodes of the batch; `M` nodes of the batch's
+//! events; `d` width of a state.
 
 use std::sync::Arc;
 
@@ -8,110 +19,133 @@ use hopedgn_tensor::{Activation, Indices, Tape, Var};
 
 use super::{Linear, ParamBuilder, TimeEncoding};
 use crate::collate::{FeatureWidths, HopInput};
-use crate::config::ModelConfig;
-use crate::memory::{MemoryForm, MemoryRead};
+use crate::memory::{MemoryForm, MemoryRead, MessageOrder};
 use crate::{Error, Result};
 
-/// What takes a message into a value.
+/// The recurrent cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cell {
+pub enum MemoryCell {
     /// Gated recurrent unit.
     Gru,
-    /// tanh of what message and value make.
+    /// `tanh(W m + U s + b)`, PyTorch's `nn.RNNCell`.
     Tanh,
 }
 
-/// The cell and the form of its messages: a node's own value, something of its partner, how long the value had rested, and
-/// the features of the event.
+/// Widths of a memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryWidths {
+    /// Of a state, `d`.
+    pub state: usize,
+    /// Of the time encoding in messages, `Dt`.
+    pub time: usize,
+    /// Of features; those of events are part of messages.
+    pub features: FeatureWidths,
+}
+
+/// Reads and updates the memory of nodes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MemoryUpdater {
-    cell: Cell,
+pub struct MemoryUpdater {
+    cell: MemoryCell,
     input: Linear,
     hidden: Linear,
     time: TimeEncoding,
     form: MemoryForm,
 }
 
+/// States of the nodes of a batch, their pending messages applied.
+#[derive(Debug, Clone, Copy)]
+pub struct Memories<'i> {
+    /// What was read.
+    pub read: &'i MemoryRead,
+    /// Of the distinct nodes, `[U, d]`.
+    pub nodes: Var,
+    /// Of the roots, `[2B, d]`.
+    pub roots: Var,
+}
+
 impl ParamBuilder<'_> {
-    /// A memory whose messages know time by `time`.
-    pub(crate) fn remember(
+    /// A memory whose messages encode time by `time`.
+    pub fn memory_updater(
         &mut self,
-        config: &ModelConfig,
-        widths: FeatureWidths,
-        cell: Cell,
+        widths: MemoryWidths,
+        cell: MemoryCell,
         time: TimeEncoding,
+        message_order: MessageOrder,
     ) -> Result<MemoryUpdater> {
-        let d = config.d_out;
-        let message = 2 * d + config.d_time + widths.edge.unwrap_or(0);
+        let d = widths.state;
+        let message = 2 * d + widths.time + widths.features.edge.unwrap_or(0);
         let n_gates = match cell {
-            Cell::Gru => 3,
-            Cell::Tanh => 1,
+            MemoryCell::Gru => 3,
+            MemoryCell::Tanh => 1,
         };
-        // Cells are drawn by the width of what they keep.
+        // As in PyTorch, both matrices of a cell are initialised by the width of its state.
         Ok(MemoryUpdater {
             cell,
-            input: self.linear_as("memory.input", message, d, n_gates * d)?,
-            hidden: self.linear_as("memory.hidden", d, d, n_gates * d)?,
+            input: self.linear_with_fan_in("memory.input", message, d, n_gates * d)?,
+            hidden: self.linear_with_fan_in("memory.hidden", d, d, n_gates * d)?,
             time,
-            form: MemoryForm { width: d, message, with_positions: false },
+            form: MemoryForm { width: d, message, message_order, with_positions: false },
         })
     }
 }
 
 impl MemoryUpdater {
-    /// The same, with walks between nodes counted as well.
-    pub(crate) fn with_positions(self) -> Self {
+    /// The same with walk counts: [`MemoryRead::positions`].
+    #[must_use]
+    pub fn with_positions(self) -> Self {
         Self { form: MemoryForm { with_positions: true, ..self.form }, ..self }
     }
 
-    pub(crate) fn form(self) -> MemoryForm {
+    /// What is kept of each node, for [`Model::memory`](crate::model::Model::memory).
+    #[must_use]
+    pub fn form(self) -> MemoryForm {
         self.form
     }
 
-    /// The value of each node with its message taken in, `[W + Q, d]`, and those of the roots, `[2B, d]`.
-    pub(crate) fn recall<'i>(self, tape: &mut Tape<'_>, input: &'i HopInput) -> Result<(&'i MemoryRead, Var, Var)> {
-        let recalled = input.recalled.as_ref().ok_or(Error::MissingInput)?;
-        let MemoryRead { values, messages, waiting, quiet, .. } = recalled;
+    /// The states of all nodes of the batch.
+    pub fn read<'i>(self, tape: &mut Tape<'_>, input: &'i HopInput) -> Result<Memories<'i>> {
+        let read = input.memory.as_ref().ok_or(Error::MissingInput)?;
+        let MemoryRead { values, messages, waiting, quiet, .. } = read;
         let mut parts = Vec::with_capacity(2);
         if !waiting.is_empty() {
-            let value = tape.recall(values, waiting)?; // [W, d]
+            let state = tape.recall(values, waiting)?; // [W, d]
             let message = tape.recall(messages, waiting)?; // [W, message]
             let input = self.input.forward(tape, message, None)?;
-            let hidden = self.hidden.forward(tape, value, None)?;
+            let hidden = self.hidden.forward(tape, state, None)?;
             parts.push(match self.cell {
-                Cell::Gru => tape.gru(input, hidden, value)?,
-                Cell::Tanh => {
+                MemoryCell::Gru => tape.gru(input, hidden, state)?, // [W, d]
+                MemoryCell::Tanh => {
                     let sum = tape.add(input, hidden)?;
                     tape.activate(sum, Activation::Tanh)
                 }
             });
         }
         if !quiet.is_empty() || parts.is_empty() {
-            parts.push(tape.recall(values, quiet)?);
+            parts.push(tape.recall(values, quiet)?); // [Q, d]
         }
-        let nodes = tape.stack(&parts)?;
-        Ok((recalled, nodes, tape.gather(nodes, &recalled.roots)?))
+        let nodes = tape.stack(&parts)?; // [U, d]
+        Ok(Memories { read, nodes, roots: tape.gather(nodes, &read.roots)? })
     }
 
-    /// Leaves behind what the events of the batch are remembered by, if they are to be. `nodes` are the values of all
-    /// nodes, `partners` what each root is to those it met, `[2B, d]`.
-    pub(crate) fn remember(self, tape: &mut Tape<'_>, input: &HopInput, nodes: Var, partners: Var) -> Result<()> {
-        let Some(recalled) = &input.recalled else { return Ok(()) };
-        let Some(consumed) = &recalled.consumed else { return Ok(()) };
-        if !consumed.taken.is_empty() {
-            let taken = tape.gather(nodes, &consumed.taken)?;
-            tape.keep(&recalled.values, &consumed.taken_nodes, taken)?;
+    /// Stores the applied states and the new messages of the batch's events, if it has any. `senders` is what each root
+    /// sends to the other node of its pair, `[2B, d]`.
+    pub fn update(self, tape: &mut Tape<'_>, input: &HopInput, memories: &Memories<'_>, senders: Var) -> Result<()> {
+        let Memories { read, nodes, .. } = *memories;
+        let Some(update) = &read.update else { return Ok(()) };
+        if !update.taken.is_empty() {
+            let applied = tape.gather(nodes, &update.taken)?;
+            tape.keep(&read.values, &update.taken_nodes, applied)?;
         }
-        let own: Indices = consumed.own.iter().map(|&root| recalled.roots[root as usize]).collect();
+        let own: Indices = update.own.iter().map(|&root| read.roots[root as usize]).collect();
         let own = tape.gather(nodes, own)?; // [M, d]
-        let partner = tape.gather(partners, &consumed.partner)?; // [M, d]
-        let rested = tape.input(Arc::clone(&consumed.rested));
-        let mut message = vec![own, partner, self.time.forward(tape, rested)?];
+        let partner = tape.gather(senders, &update.partner)?; // [M, d]
+        let elapsed = tape.input(Arc::clone(&update.rested));
+        let mut message = vec![own, partner, self.time.forward(tape, elapsed)?];
         if let Some(table) = &input.edges {
             let table = tape.table(table);
-            message.push(tape.gather(table, &consumed.events)?);
+            message.push(tape.gather(table, &update.events)?); // [M, De]
         }
         let message = tape.concat(&message)?; // [M, message]
-        Ok(tape.keep(&recalled.messages, &consumed.nodes, message)?)
+        Ok(tape.keep(&read.messages, &update.nodes, message)?)
     }
 }

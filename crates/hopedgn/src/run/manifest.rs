@@ -1,84 +1,89 @@
-//! What a run was made with, to be compared before its weights are used.
+//! Manifest of a run: program, machine, dataset and split.
 
 use std::fmt::Write as _;
 
+use ctdg::dataset::ReadOptions;
 use ctdg::event::EventStream;
 use ctdg::split::SplitRule;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::collate::FeatureWidths;
-use crate::{Error, Result};
+use crate::{Error, Events, Result};
 
-/// Program, machine, data and split of a run.
+/// Program, machine, dataset and split of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the program.
     pub version: String,
-    /// Commit it was built from, where known.
+    /// Commit that the program was built from, where known.
     pub commit: Option<String>,
-    /// What was typed.
+    /// The command line, if the run was started from one.
     pub command: Vec<String>,
-    /// When, in seconds since 1970.
+    /// Start of the run in seconds since 1970.
     pub started: f64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Operating system and kind of processor.
+    /// Operating system and processor architecture.
     pub machine: String,
-    /// The data.
+    /// The dataset.
     pub data: DataRecord,
-    /// How it was divided.
+    /// The split.
     pub split: SplitRule,
 }
 
-/// What tells one data set from another.
+/// Identity of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataRecord {
-    /// As the person named it.
+    /// Its name, as the user gave it.
     pub name: String,
-    /// The file in full, where it is one.
+    /// Absolute path of the file, if it is one.
     pub file: Option<String>,
-    /// Events.
+    /// How the file was read; missing in manifests of version 0.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<ReadOptions>,
+    /// Number of events.
     pub events: usize,
-    /// Nodes.
+    /// Number of nodes.
     pub nodes: usize,
-    /// Of sources, destinations, times and features.
+    /// SHA-256 of sources, destinations, times and features.
     pub sha256: String,
-    /// Width of the node features, if there are any but zeros.
+    /// Width of the node features, unless all are zero.
     pub node_features: Option<usize>,
-    /// Width of the edge features, if there are any but zeros.
+    /// Width of the edge features, unless all are zero.
     pub edge_features: Option<usize>,
 }
 
 impl DataRecord {
-    /// Of all events of `stream`.
+    /// Describes `events`.
     #[must_use]
-    pub fn of(stream: &EventStream, name: &str, file: Option<String>) -> Self {
-        let widths = FeatureWidths::of(stream);
+    pub fn of(events: &Events) -> Self {
+        let widths = FeatureWidths::of(events);
         Self {
-            name: name.to_owned(),
-            file,
-            events: stream.len(),
-            nodes: stream.n_nodes(),
-            sha256: fingerprint(stream, stream.len(), stream.n_nodes()),
+            name: events.name().to_owned(),
+            file: events.file().map(|file| file.to_string_lossy().into_owned()),
+            read: Some(events.read_options().clone()),
+            events: events.len(),
+            nodes: events.n_nodes(),
+            sha256: fingerprint(events, events.len(), events.n_nodes()),
             node_features: widths.node,
             edge_features: widths.edge,
         }
     }
 
-    /// Refuses a stream that does not begin with these very events.
+    /// Refuses a stream that does not begin with exactly these events.
     pub fn check(&self, stream: &EventStream) -> Result<()> {
         let has_all = stream.len() >= self.events && stream.n_nodes() >= self.nodes;
         if has_all && fingerprint(stream, self.events, self.nodes) == self.sha256 {
             return Ok(());
         }
-        let expected = format!(
-            "the {} events of {} nodes that the run was trained on ({}), features included; name that file with --data, \
-             and read it with the same flags",
-            self.events, self.nodes, self.name
-        );
-        let found = format!("{} other events of {} nodes", stream.len(), stream.n_nodes());
-        Err(Error::Setting { name: "data", found, expected })
+        Err(Error::DataMismatch {
+            name: self.name.clone(),
+            events: self.events,
+            nodes: self.nodes,
+            found_events: stream.len(),
+            found_nodes: stream.n_nodes(),
+        })
     }
 }
 

@@ -1,154 +1,199 @@
-//! Trains in a run folder from wherever it stands to the end.
+//! One training session: from the last checkpoint, or from initial weights, to the test metrics of the best epoch.
 
 use std::collections::BTreeMap;
 
-use ctdg::summary;
 use hopedgn_tensor::{Device, Parameters, Weights};
 
-use super::{EVENTS, MODEL, REPORT, RunFolder, STATE, SUMMARY};
-use crate::callbacks::Callback;
-use crate::callbacks::report::{self, Report};
-use crate::callbacks::tensorboard::EventWriter;
+use super::{MODEL, RunFolder, STATE, SUMMARY};
+use crate::callbacks::{Callback, EpochEnd, TrainEnd, TrainStart};
 use crate::config::Config;
-use crate::evaluate::Evaluator;
-use crate::evaluate::Negatives;
+use crate::evaluate::{Evaluator, Negatives};
 use crate::memory::MemoryState;
 use crate::metrics::{EpochRecord, Summary};
-use crate::model;
+use crate::model::Model;
 use crate::task::Task;
 use crate::train::Trainer;
-use crate::{Error, Result};
+use crate::{Error, Result, system};
 
-/// What a run needs besides its folder.
+/// What a training session needs.
 #[derive(Debug)]
 pub struct Session<'a> {
-    /// Where it writes.
-    pub folder: &'a RunFolder,
-    /// Its settings.
+    /// All settings.
     pub config: &'a Config,
-    /// Its data.
+    /// The dataset with its split.
     pub task: &'a Task<'a>,
-    /// Where it computes.
+    /// The model.
+    pub model: &'a dyn Model,
+    /// Its initial weights.
+    pub initial: Parameters,
+    /// Where to compute.
     pub device: &'a Device,
+    /// Where checkpoints go; without it they are kept in memory.
+    pub folder: Option<&'a RunFolder>,
 }
 
+/// What training leaves.
+#[derive(Debug)]
+pub struct Trained {
+    /// The weights of the best epoch.
+    pub weights: Weights,
+    /// The node memory after validating them, if the model has one.
+    pub memory: Option<MemoryState>,
+    /// One record for each epoch.
+    pub history: Vec<EpochRecord>,
+    /// Test metrics.
+    pub summary: Summary,
+    /// The last checkpoint, where no folder holds it.
+    pub state: Option<Vec<u8>>,
+}
+
+/// Weights of the best epoch so far, where no folder holds them.
+type Best = Option<(Parameters, Option<MemoryState>)>;
+
 impl Session<'_> {
-    /// Trains until done, from the saved state if there is one, then tests the best weights.
+    /// Trains until done, from the last checkpoint of the folder if there is one, then tests the best weights.
     ///
-    /// When the callback wants to stop, the state is saved and [`Error::Interrupted`] returned.
-    pub fn train(&self, callback: &mut dyn Callback) -> Result<Summary> {
-        let _lock = self.folder.lock()?;
-        self.folder.sweep();
-        let (model, parameters) = model::build(&self.config.model, self.task.tables.widths(), self.config.seed)?;
-        let mut trainer = Trainer::new(self.config, self.task, &*model, parameters, self.device)?;
-        if let Some(state) = self.folder.state()? {
-            let file = self.folder.path().join(STATE);
-            trainer.restore(&state).map_err(|error| match error {
-                Error::Tensor(problem) if !problem.is_of_gpu() => Error::Checkpoint { file, problem },
-                error => error,
-            })?;
+    /// When the callback asks to stop, a checkpoint is saved and [`Error::Interrupted`] returned.
+    pub fn train(self, callback: &mut dyn Callback) -> Result<Trained> {
+        let _lock = self.folder.map(RunFolder::lock).transpose()?;
+        let mut trainer = Trainer::new(self.config, self.task, self.model, self.initial.clone(), self.device)?;
+        if let Some(folder) = self.folder {
+            folder.sweep();
+            restore(&mut trainer, folder)?;
         }
         let n_done = trainer.progress().history.len();
         if self.config.train.epochs < n_done {
             let (found, expected) =
-                (self.config.train.epochs.to_string(), format!("at least the {n_done} that are over"));
+                (self.config.train.epochs.to_string(), format!("at least the {n_done} that are trained"));
             return Err(Error::Setting { name: "train.epochs", found, expected });
         }
-        if self.folder.config()? != *self.config {
-            self.folder.write_config(self.config)?;
+        if let Some(folder) = self.folder {
+            folder.update_config(self.config)?;
+            folder.write_metrics(&trainer.progress().history)?;
+            if !trainer.is_done() {
+                // Test results belong to weights that are about to be replaced.
+                folder.remove_results()?;
+            }
         }
-        let data = summary::Summary::of(self.task.stream);
-        self.folder.write_metrics(&trainer.progress().history)?;
-        let events = self.folder.path().join(format!("{EVENTS}.0.hopedgn"));
-        let mut events = EventWriter::create(&events, callback.wall_time(), &trainer.progress().history)?;
+        let start = TrainStart { config: self.config, task: self.task, history: &trainer.progress().history };
+        callback.on_train_start(&start)?;
+        let best = self.train_epochs(&mut trainer, callback)?;
+        self.finish(&trainer, best, callback)
+    }
 
-        callback.start(trainer.progress().history.len(), self.config.train.epochs);
-        if !trainer.is_done() {
-            // What was tested is about to be replaced.
-            self.folder.remove_results()?;
-        }
+    fn train_epochs(&self, trainer: &mut Trainer<'_>, callback: &mut dyn Callback) -> Result<Best> {
+        let mut best = None;
         while !trainer.is_done() {
-            let save = &mut |trainer: &Trainer<'_>| self.folder.write(STATE, trainer.save()?);
+            let save = &mut |trainer: &Trainer<'_>| match self.folder {
+                Some(folder) => folder.write(STATE, trainer.save()?),
+                None => Ok(()),
+            };
             match trainer.epoch(callback, save) {
                 Ok(record) => {
-                    self.keep(&trainer, &record)?;
-                    events.epoch(callback.wall_time(), &record)?;
-                    self.write_report(&data, &trainer.progress().history, None)?;
-                    callback.epoch(&record);
+                    self.checkpoint(trainer, &record, &mut best)?;
+                    let history = &trainer.progress().history;
+                    callback.on_epoch_end(&EpochEnd { record: &record, history })?;
                 }
                 Err(Error::Interrupted) => {
-                    self.folder.write(STATE, trainer.save()?)?;
-                    self.write_report(&data, &trainer.progress().history, None)?;
+                    save(trainer)?;
+                    callback.on_train_end(&TrainEnd { history: &trainer.progress().history, summary: None })?;
                     return Err(Error::Interrupted);
                 }
                 Err(error) => return Err(error),
             }
         }
-        // One that cannot be read is made again.
-        let known = self.folder.summary().ok().flatten();
-        let known = known.filter(|summary| summary.epochs == trainer.progress().history.len());
-        let summary = known.map_or_else(|| self.finish(&trainer, callback), Ok)?;
-        self.folder.write_json(SUMMARY, &summary)?;
-        self.write_report(&data, &trainer.progress().history, Some(&summary))?;
-        Ok(summary)
+        Ok(best)
     }
 
-    /// The best weights first: should the program die before the state is written, the epoch is trained again and comes
-    /// to the same weights.
-    fn keep(&self, trainer: &Trainer<'_>, record: &EpochRecord) -> Result<()> {
+    /// Writes the best weights first: if the process dies before the state is written, the epoch is trained again and
+    /// gives the same weights.
+    fn checkpoint(&self, trainer: &Trainer<'_>, record: &EpochRecord, best: &mut Best) -> Result<()> {
         if record.better {
-            let beside = trainer.remembered().map(MemoryState::tensors).unwrap_or_default();
             let weights = trainer.weights().parameters()?;
-            self.folder.write(MODEL, hopedgn_tensor::save_beside(&weights, None, &beside, &BTreeMap::new())?)?;
+            match self.folder {
+                Some(folder) => folder.write(MODEL, weights_file(&weights, trainer.validated_memory())?)?,
+                None => *best = Some((weights.into_owned(), trainer.validated_memory().cloned())),
+            }
         }
-        self.folder.write(STATE, trainer.save()?)?;
-        self.folder.write_metrics(&trainer.progress().history)
+        let Some(folder) = self.folder else { return Ok(()) };
+        folder.write(STATE, trainer.save()?)?;
+        folder.write_metrics(&trainer.progress().history)
     }
 
-    fn finish(&self, trainer: &Trainer<'_>, callback: &mut dyn Callback) -> Result<Summary> {
-        let mut best: Parameters = trainer.weights().parameters()?.into_owned();
-        let memory = self.folder.load_best(&mut best)?;
-        let n_values = best.n_values();
-        let best = Weights::new(self.device, best)?;
-        let (task, batch) = (self.task, self.config.train.batch);
-        let examination = Evaluator { task, model: trainer.model(), weights: &best, memory: memory.as_ref(), batch };
-        let mut heuristics = examination.links(Negatives::Random, callback)?;
-        let test = heuristics.remove(self.config.model.name.as_str()).unwrap_or_default();
+    /// Tests the best weights, unless the folder already holds their results.
+    fn finish(&self, trainer: &Trainer<'_>, best: Best, callback: &mut dyn Callback) -> Result<Trained> {
+        let mut parameters: Parameters = trainer.weights().parameters()?.into_owned();
+        let memory = match (self.folder, best) {
+            (Some(folder), _) => folder.load_best(&mut parameters)?,
+            (None, Some((best, memory))) => {
+                parameters = best;
+                memory
+            }
+            // No epoch had validation events.
+            (None, None) => trainer.validated_memory().cloned(),
+        };
+        let weights = Weights::new(self.device, parameters)?;
+        let history = trainer.progress().history.clone();
+        // A summary that cannot be read is made again.
+        let known = self.folder.and_then(|folder| folder.summary().ok().flatten());
+        let known = known.filter(|summary| summary.epochs == history.len());
+        let summary = match known {
+            Some(summary) => summary,
+            None => self.test(trainer, &weights, memory.as_ref(), callback)?,
+        };
+        if let Some(folder) = self.folder {
+            folder.write_json(SUMMARY, &summary)?;
+        }
+        callback.on_train_end(&TrainEnd { history: &history, summary: Some(&summary) })?;
+        let state = self.folder.is_none().then(|| trainer.save()).transpose()?;
+        Ok(Trained { weights, memory, history, summary, state })
+    }
+
+    fn test(
+        &self,
+        trainer: &Trainer<'_>,
+        weights: &Weights,
+        memory: Option<&MemoryState>,
+        callback: &mut dyn Callback,
+    ) -> Result<Summary> {
+        let evaluator =
+            Evaluator { task: self.task, model: self.model, weights, memory, batch: self.config.train.batch };
+        let mut heuristics = evaluator.links(Negatives::Random, callback)?;
+        let test = heuristics.remove(self.config.model.name().as_str()).unwrap_or_default();
         let history = &trainer.progress().history;
         let best_epoch = trainer.progress().best.map_or(0, |best| best.epoch);
         let seconds: f64 = history.iter().map(|record| record.train_seconds + record.eval_seconds).sum();
         Ok(Summary {
             data: self.config.data.clone(),
-            model: self.config.model.name.as_str().to_owned(),
+            model: self.config.model.name().as_str().to_owned(),
             seed: self.config.seed,
             epochs: history.len(),
             best_epoch,
-            // Its weights are those that were validated after it.
             val: history.iter().find(|record| record.epoch == best_epoch).map(|record| record.val).unwrap_or_default(),
             test,
             heuristics,
             seconds_per_epoch: seconds / history.len().max(1) as f64,
             device: self.device.name().to_owned(),
-            hardware: self.device.card().map(str::to_owned).or_else(processor),
+            hardware: self.device.card().map(str::to_owned).or_else(system::processor),
             precision: Some(self.device.precision().as_str().to_owned()),
-            parameters: n_values,
-            peak_memory: callback.peak_memory(),
+            parameters: weights.parameters()?.n_values(),
+            peak_memory: system::peak_memory(),
         })
-    }
-
-    fn write_report(&self, data: &summary::Summary, history: &[EpochRecord], summary: Option<&Summary>) -> Result<()> {
-        let Config { data: name, seed, model, .. } = self.config;
-        let title = format!("{} on {name}, seed {seed}", model.name.title());
-        let config_toml = self.config.to_toml()?;
-        let report = Report { title: &title, config_toml: &config_toml, data: Some(data), history, summary };
-        self.folder.write(REPORT, report::html(&report))
     }
 }
 
-/// The processor's name, where Linux tells it.
-pub(super) fn processor() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("model name"))?;
-    let cores = text.lines().filter(|line| line.starts_with("model name")).count();
-    Some(format!("{}, {cores} cores", line.split_once(':')?.1.trim()))
+fn restore(trainer: &mut Trainer<'_>, folder: &RunFolder) -> Result<()> {
+    let Some(state) = folder.state()? else { return Ok(()) };
+    trainer.restore(&state).map_err(|error| match error {
+        Error::Tensor(problem) if !problem.is_of_gpu() => {
+            Error::Checkpoint { file: folder.path().join(STATE), problem }
+        }
+        error => error,
+    })
+}
+
+/// The bytes of `model.safetensors`: weights, and the node memory beside them.
+pub(crate) fn weights_file(weights: &Parameters, memory: Option<&MemoryState>) -> Result<Vec<u8>> {
+    let extras = memory.map(MemoryState::tensors).unwrap_or_default();
+    Ok(hopedgn_tensor::save_beside(weights, None, &extras, &BTreeMap::new())?)
 }

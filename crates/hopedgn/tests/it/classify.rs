@@ -9,7 +9,7 @@ use ctdg::random::Stream;
 use ctdg::split::Mode;
 use hopedgn::callbacks::{Callback, NoCallback, Stage};
 use hopedgn::classify::{Classified, LabelConfig, Labels, Sources, classify};
-use hopedgn::config::{Config, ModelConfig, ModelName, Replacing};
+use hopedgn::config::{Config, ModelConfig, ModelName};
 use hopedgn::evaluate::Evaluator;
 use hopedgn::memory::Memory;
 use hopedgn::model;
@@ -23,9 +23,16 @@ const BATCH: usize = 4;
 
 /// Every model in small.
 fn small(name: ModelName) -> ModelConfig {
-    let model = Config::resolve(name, &[], &[]).unwrap().model;
-    let sizes = ModelConfig { length: 4, neighbors: 3, k: 2, d_channel: 6, d_time: 8, d_mite: 6, d_out: 16, ..model };
-    ModelConfig { n_heads: 2, n_blocks: 1, d_cooccurrence: 4, beta: 0.01, replacing: Replacing::MiteIntervals, ..sizes }
+    let sizes =
+        ["length=4", "neighbors=3", "k=2", "d-channel=6", "d-time=8", "d-mite=6", "d-out=16", "d-cooccurrence=4"];
+    let settings = [&sizes[..], &["n-heads=2", "n-blocks=1", "beta=0.01", "replacing=met"]].concat();
+    let defaults = ModelConfig::new(name);
+    let settings: Vec<String> = settings
+        .iter()
+        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
+        .map(|setting| format!("model.{setting}"))
+        .collect();
+    Config::resolve(name, &[], &settings).unwrap().model
 }
 
 /// Sources that come back once, soon or late with equal chances, and say which in the features of their first event. Of those
@@ -104,8 +111,9 @@ fn classified(config: &ModelConfig, stream: &EventStream, settings: &LabelConfig
 
 /// All rows of `sources`, in the order of events.
 fn rows(config: &ModelConfig, stream: &EventStream) -> Vec<Vec<u32>> {
-    let sources =
-        with_model(config, stream, |of| Sources::embed(of, &Labels::of(of.task).unwrap(), &mut NoCallback).unwrap());
+    let sources = with_model(config, stream, |of| {
+        Sources::embed(of, &Labels::of(of.task).unwrap(), None, &mut NoCallback).unwrap()
+    });
     let batches = sources.batches.iter().flatten();
     let values = batches.flat_map(|batch| batch.nodes.values().chunks_exact(sources.width));
     values.map(|row| row.iter().map(|value| value.to_bits()).collect()).collect()
@@ -120,7 +128,7 @@ fn every_model_tells_labels_that_can_be_told() {
         let best = returns.best(found.events.train + found.events.val..returns.stream.len());
         // Of 180 test events the luckiest order is better than the best in expectation, and all come near both. The first
         // weights of global HopeDGN, which sums over all nodes, show a single neighbour too faintly.
-        let is_near = (auc - best).abs() < 0.05 || name == ModelName::HopedgnGlobal;
+        let is_near = (auc - best).abs() < 0.05 || name == ModelName::HopeDgnGlobal;
         assert!(best > 0.8 && is_near, "{}: {auc} of {best}", name.as_str());
         let positives = returns.stream.labels().iter().filter(|&&label| label == 1.0).count();
         assert_eq!(found.positives.iter().sum::<usize>(), positives);
@@ -131,7 +139,7 @@ fn every_model_tells_labels_that_can_be_told() {
 #[test]
 fn labels_without_a_reason_are_not_told() {
     let returns = Returns::new(600).shuffled();
-    for name in [ModelName::Hopedgn, ModelName::Jodie, ModelName::Tgat] {
+    for name in [ModelName::HopeDgn, ModelName::Jodie, ModelName::Tgat] {
         let found = classified(&small(name), &returns.stream, &quick(20)).unwrap();
         let auc = found.metrics.test.auc.unwrap();
         // 180 events: a deviation of 0.043.
@@ -142,7 +150,7 @@ fn labels_without_a_reason_are_not_told() {
 #[test]
 fn the_same_is_found_twice_and_on_any_number_of_threads() {
     let returns = Returns::new(150);
-    for name in [ModelName::Hopedgn, ModelName::Tgn] {
+    for name in [ModelName::HopeDgn, ModelName::Tgn] {
         let run = |n: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
             let found = pool.install(|| classified(&small(name), &returns.stream, &quick(4)).unwrap());
@@ -191,14 +199,14 @@ fn a_source_is_known_by_what_happened_strictly_before() {
         assert!(same(&stream(CHANGED, CHANGED), CHANGED), "{} does not see the past either", name.as_str());
         // What an event, and those of its time, say of themselves is not seen by them.
         let sees_features = same(&stream(usize::MAX, CHANGED), 102);
-        assert_eq!(sees_features, name != ModelName::HopedgnGlobal, "{}", name.as_str());
+        assert_eq!(sees_features, name != ModelName::HopeDgnGlobal, "{}", name.as_str());
     }
 }
 
 #[test]
 fn a_memory_lives_through_all_parts_as_it_does_for_scores() {
     let stream = stream(usize::MAX, usize::MAX);
-    for name in [ModelName::Jodie, ModelName::Dyrep, ModelName::Tgn, ModelName::Pint] {
+    for name in [ModelName::Jodie, ModelName::DyRep, ModelName::Tgn, ModelName::Pint] {
         let config = small(name);
         let all = rows(&config, &stream);
         with_model(&config, &stream, |of| {
@@ -245,40 +253,36 @@ fn a_part_of_one_label_has_no_auc() {
     assert!(error.starts_with("found the label 2, expected 0 and 1; node classification needs"), "{error}");
 }
 
-/// Has little memory left, or wants to stop after some batches or epochs.
-struct Impatient {
+/// Asks to stop after some batches or epochs.
+struct StopAfter {
     stage: Stage,
     left: usize,
-    free: Option<u64>,
 }
 
-impl Callback for Impatient {
-    fn progress(&mut self, stage: Stage, _: usize, _: usize) {
+impl Callback for StopAfter {
+    fn on_progress(&mut self, stage: Stage, _: usize, _: usize) {
         self.left -= usize::from(stage == self.stage && self.left > 0);
     }
 
-    fn wants_to_stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.left == 0
-    }
-
-    fn free_memory(&self) -> Option<u64> {
-        self.free
     }
 }
 
 #[test]
-fn whoever_watches_can_stop_it_and_memory_is_asked_for_first() {
+fn classification_is_interrupted_by_a_callback_and_refused_without_memory() {
     let returns = Returns::new(150);
     for stage in [Stage::Embed, Stage::Classify] {
-        let mut callback = Impatient { stage, left: 3, free: Some(1 << 30) };
+        let mut callback = StopAfter { stage, left: 3 };
         let stopped = with_model(&small(ModelName::Tgat), &returns.stream, |of| classify(of, &quick(9), &mut callback));
         assert!(matches!(stopped, Err(Error::Interrupted)));
     }
-    let mut callback = Impatient { stage: Stage::Embed, left: 1, free: Some(1000) };
-    let refused = with_model(&small(ModelName::Tgat), &returns.stream, |of| classify(of, &quick(9), &mut callback));
-    assert_eq!(callback.left, 1, "before anything was done");
+    let mut callback = StopAfter { stage: Stage::Embed, left: 1 };
+    let limited = LabelConfig { max_memory: Some(1000), ..quick(9) };
+    let refused = with_model(&small(ModelName::Tgat), &returns.stream, |of| classify(of, &limited, &mut callback));
+    assert_eq!(callback.left, 1, "refused before the first batch");
     let error = refused.unwrap_err().to_string();
-    assert!(error.starts_with("the sources of 300 events would take "), "{error}");
+    assert!(error.starts_with("the embeddings of 300 source nodes would take "), "{error}");
     let error = classified(&small(ModelName::Tgat), &returns.stream, &quick(0)).unwrap_err().to_string();
     assert_eq!(error, "found epochs = 0, expected at least 1");
 }

@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod classify;
+mod custom_model;
 mod learn;
 mod models;
 mod parity;
 mod predict;
+mod predictor;
 mod properties;
 mod resume;

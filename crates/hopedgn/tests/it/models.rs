@@ -5,8 +5,8 @@ use ctdg::metric::roc_auc;
 use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
-use hopedgn::collate::{FeatureTables, FeatureWidths};
-use hopedgn::config::{Config, ModelConfig, ModelName, SamplingName};
+use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
+use hopedgn::config::{Config, ModelConfig, ModelName};
 use hopedgn::memory::Memory;
 use hopedgn::model;
 use hopedgn::score::{PairScorer, TrainBatch};
@@ -15,29 +15,31 @@ use hopedgn_tensor::{AdamConfig, Device, TrainState, Weights};
 /// Nodes of [`stream`]; queries ask about two more, which nobody met.
 const N_NODES: u32 = 12;
 
-/// Every model in small, as its preset has it.
+/// `name` with those of `settings` that it has.
+fn small(name: ModelName, settings: &[&str]) -> ModelConfig {
+    let defaults = ModelConfig::new(name);
+    let settings: Vec<String> = settings
+        .iter()
+        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
+        .map(|setting| format!("model.{setting}"))
+        .collect();
+    Config::resolve(name, &[], &settings).unwrap().model
+}
+
+/// Every model in small, with its default MITE and sampling.
 fn models() -> impl Iterator<Item = ModelConfig> {
-    let small = |name: ModelName| ModelConfig {
-        length: 9,
-        neighbors: 4,
-        k: 3,
-        d_channel: 6,
-        d_time: 8,
-        d_mite: 4,
-        d_out: 16,
-        d_cooccurrence: 6,
-        n_heads: 2,
-        dropout: 0.0,
-        beta: 0.1,
-        ..Config::resolve(name, &[], &[]).unwrap().model
-    };
-    ModelName::ALL.into_iter().map(small)
+    let sizes =
+        ["length=9", "neighbors=4", "k=3", "d-channel=6", "d-time=8", "d-mite=4", "d-out=16", "d-cooccurrence=6"];
+    let others = ["n-heads=2", "dropout=0", "beta=0.1"];
+    ModelName::ALL.into_iter().map(move |name| small(name, &[&sizes[..], &others].concat()))
 }
 
 /// Every model with MITE and without, if it can be.
 fn with_and_without_mite() -> impl Iterator<Item = ModelConfig> {
-    let both = |config: ModelConfig| [true, false].map(|mite| ModelConfig { mite, ..config.clone() });
-    models().flat_map(both).filter(|config| !(config.mite && config.name == ModelName::Jodie))
+    models().flat_map(|config| match config.with("mite", true) {
+        Ok(with) => vec![with, config.with("mite", false).unwrap()],
+        Err(_) => vec![config],
+    })
 }
 
 /// With equal times, repeats and self-loops. From event `changed` on, another stream.
@@ -82,7 +84,10 @@ fn logits(config: &ModelConfig, stream: &EventStream, n_past: u32, queries: &[Pa
     let weights = Weights::new(&Device::cpu(), parameters).unwrap();
     let mut scorer = PairScorer::new(&*model, &FeatureTables::of(stream).unwrap(), &store);
     let Some(form) = model.memory() else {
-        return queries.chunks(size).flat_map(|batch| scorer.logits(&weights, batch, batch.len()).unwrap()).collect();
+        return queries
+            .chunks(size)
+            .flat_map(|batch| scorer.logits(&weights, PairBatch::new(batch)).unwrap())
+            .collect();
     };
     let past = ids(n_past);
     let mut memory = Memory::new(&Device::cpu(), form, stream, &past).unwrap();
@@ -93,9 +98,9 @@ fn logits(config: &ModelConfig, stream: &EventStream, n_past: u32, queries: &[Pa
 }
 
 fn assert_same(config: &ModelConfig, got: &[f32], expected: &[f32]) {
-    assert!(expected.iter().any(|&logit| logit != expected[0]), "{} says the same of all", config.name.as_str());
+    assert!(expected.iter().any(|&logit| logit != expected[0]), "{} says the same of all", config.name().as_str());
     let is_same = got.iter().zip(expected).all(|(got, expected)| got.to_bits() == expected.to_bits());
-    assert!(is_same && got.len() == expected.len(), "{} with MITE {}", config.name.as_str(), config.mite);
+    assert!(is_same && got.len() == expected.len(), "{} with MITE {}", config.name().as_str(), config.has_mite());
 }
 
 #[test]
@@ -121,7 +126,7 @@ fn any_number_of_threads_gives_the_same_scores_and_losses() {
         };
         let ((scores, losses), (expected, expected_losses)) = (run(3), run(1));
         assert_same(&config, &scores, &expected);
-        assert_eq!(losses, expected_losses, "{}", config.name.as_str());
+        assert_eq!(losses, expected_losses, "{}", config.name().as_str());
     }
 }
 
@@ -136,7 +141,7 @@ fn what_is_to_come_changes_no_score() {
         };
         assert_same(&config, &scores(&one, 147, &before), &scores(&other, 147, &before));
         let [one, other] = [&one, &other].map(|stream| scores(stream, 180, &later));
-        assert!(one != other, "{} does not see the past either", config.name.as_str());
+        assert!(one != other, "{} does not see the past either", config.name().as_str());
     }
 }
 
@@ -164,11 +169,11 @@ fn names_of_nodes_do_not_matter() {
     let rename_query = |query: &PairQuery| PairQuery { src: rename(query.src), dst: rename(query.dst), ..*query };
     let renamed_queries: Vec<PairQuery> = queries.iter().map(rename_query).collect();
     for config in with_and_without_mite() {
-        // Draws are made by the number of the node.
-        let config = ModelConfig { sampling: SamplingName::Recent, ..config };
+        // Random sampling depends on node numbers.
+        let config = if config.has("sampling") { config.with("sampling", "recent").unwrap() } else { config };
         let expected = logits(&config, &stream, 90, &queries, 60);
         for (got, expected) in logits(&config, &renamed, 90, &renamed_queries, 60).iter().zip(&expected) {
-            assert!((got - expected).abs() < 1e-5, "{}: {got} {expected}", config.name.as_str());
+            assert!((got - expected).abs() < 1e-5, "{}: {got} {expected}", config.name().as_str());
         }
     }
 }
@@ -235,7 +240,7 @@ impl Toy {
         let store = Store::build(&self.stream).unwrap();
         let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&self.stream).unwrap(), &store);
         // What norms after its residuals is easily thrown off at first.
-        let lr = if config.name == ModelName::Tcl { 2e-3 } else { 1e-2 };
+        let lr = if config.name() == ModelName::Tcl { 2e-3 } else { 1e-2 };
         let adam = AdamConfig { lr, ..AdamConfig::default() };
         let mut learner = TrainState::new(&Device::cpu(), parameters, adam).unwrap();
         let learned: Vec<EventId> = self.batches[..end].iter().flat_map(|batch| &batch.events).copied().collect();
@@ -251,15 +256,15 @@ impl Toy {
             }
             let mut sum = 0.0;
             for Batch { events, queries, targets } in &self.batches[1..end] {
-                let lesson = TrainBatch { queries, targets, events, group: queries.len(), dropout: &dropout };
-                scorer.learn(&mut learner, &lesson, memory.as_mut()).unwrap();
+                let batch = TrainBatch { pairs: PairBatch::new(queries), targets, events, dropout: &dropout };
+                scorer.learn(&mut learner, &batch, memory.as_mut()).unwrap();
                 sum += learner.results(0).unwrap()[0].loss;
             }
             losses.push(sum / (end - 1) as f64);
         }
         let mut score = |Batch { events, queries, .. }: &Batch| match &mut memory {
             Some(memory) => scorer.logits_with(learner.weights(), queries, memory, events).unwrap(),
-            None => scorer.logits(learner.weights(), queries, queries.len()).unwrap(),
+            None => scorer.logits(learner.weights(), PairBatch::new(queries)).unwrap(),
         };
         let behind = self.batches[end..].iter().flat_map(&mut score).collect();
         (losses, behind)
@@ -271,7 +276,7 @@ fn every_model_fits_what_can_be_told() {
     let toy = Toy::communities();
     for config in models() {
         let losses = toy.losses(&config, 150, 0.2);
-        assert!(losses.last().is_some_and(|&loss| loss < 0.2), "{}: {losses:?}", config.name.as_str());
+        assert!(losses.last().is_some_and(|&loss| loss < 0.2), "{}: {losses:?}", config.name().as_str());
     }
 }
 
@@ -283,6 +288,6 @@ fn no_model_foresees_coins() {
         let (_, scores) = toy.train(&config, 4, 10, 0.0);
         let auc = roc_auc(&scores, &labels).unwrap();
         // 200 pairs: a deviation of 0.04.
-        assert!((0.35..0.65).contains(&auc), "{}: {auc}", config.name.as_str());
+        assert!((0.35..0.65).contains(&auc), "{}: {auc}", config.name().as_str());
     }
 }

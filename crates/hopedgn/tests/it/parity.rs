@@ -1,4 +1,4 @@
-//! Values, gradients and losses of PyTorch; see `fixtures/hopedgn` and `fixtures/models`.
+//! Parity with PyTorch: logits, gradients, losses and memories; see `fixtures/hopedgn` and `fixtures/models`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
 use hopedgn::classify::Classifier;
-use hopedgn::collate::{FeatureTables, FeatureWidths};
-use hopedgn::config::{Config, ModelConfig};
+use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
+use hopedgn::config::{Config, ModelConfig, ModelSettings};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, HopeDgn, Model};
 use hopedgn::score::{PairScorer, TrainBatch};
@@ -54,7 +54,7 @@ struct Case {
 }
 
 impl Case {
-    /// Those of all models without a memory.
+    /// The cases of all models without memory.
     fn all() -> Vec<Self> {
         let files = [
             "hopedgn/cases.json",
@@ -68,7 +68,7 @@ impl Case {
         files.into_iter().flat_map(Self::of).collect()
     }
 
-    /// Those of all models with one.
+    /// The cases of all models with memory.
     fn with_memory() -> Vec<Self> {
         let files = ["models/jodie.json", "models/dyrep.json", "models/tgn.json", "models/pint.json"];
         files.into_iter().flat_map(Self::of).collect()
@@ -80,7 +80,7 @@ impl Case {
 
     fn read(file: &str, written: &Value) -> Self {
         let mut config: ModelConfig = serde_json::from_value(written["config"].clone()).unwrap();
-        config.dropout = 0.0;
+        config.common.dropout = 0.0;
         let events = written["events"].as_array().unwrap();
         let nodes = |at: usize| events.iter().map(|event| node(&event[at])).collect::<Vec<_>>();
         let times: Vec<f64> = events.iter().map(|event| event[2].as_f64().unwrap()).collect();
@@ -105,9 +105,10 @@ impl Case {
         (model, parameters)
     }
 
-    /// Positives come first, and are padded on their own.
-    fn group(&self) -> usize {
-        self.targets.iter().filter(|&&target| target == 1.0).count()
+    /// Positives come first, and are padded apart from negatives.
+    fn pairs(&self) -> PairBatch<'_> {
+        let n_positives = self.targets.iter().filter(|&&target| target == 1.0).count();
+        PairBatch::new(&self.queries).padded_in_groups_of(n_positives)
     }
 
     fn assert_gradients(&self, parameters: &Parameters, gradients: &Gradients) {
@@ -155,21 +156,19 @@ fn logits_and_every_gradient_are_those_of_pytorch() {
         let (model, parameters) = case.model();
         let store = Store::build(&case.stream).unwrap();
         let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
-        let group = case.group();
         let mut learner = TrainState::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
-        let logits = scorer.logits(learner.weights(), &case.queries, group).unwrap();
+        let logits = scorer.logits(learner.weights(), case.pairs()).unwrap();
         case.assert_close("logit", &logits, &numbers(&case.written["logits"]), TOLERANCE);
 
         let dropout = Stream::named(0, "");
-        let lesson =
-            TrainBatch { queries: &case.queries, targets: &case.targets, events: &[], group, dropout: &dropout };
-        let (loss, gradients) = scorer.differentiate(&mut learner, &lesson, None).unwrap();
+        let batch = TrainBatch { pairs: case.pairs(), targets: &case.targets, events: &[], dropout: &dropout };
+        let (loss, gradients) = scorer.differentiate(&mut learner, &batch, None).unwrap();
         assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < TOLERANCE, "{}", case.name);
         case.assert_gradients(&parameters, &gradients);
     }
 }
 
-/// Ten batches in order: the loss of each, and for one of them the logits, all gradients and the memory behind it.
+/// Ten batches in order: the loss of each; for one of them also the logits and all gradients.
 #[test]
 fn memories_and_their_losses_are_those_of_pytorch() {
     for case in Case::with_memory() {
@@ -186,14 +185,14 @@ fn memories_and_their_losses_are_those_of_pytorch() {
         for (index, (batch, expected)) in batches.iter().zip(numbers(&case.written["steps"])).enumerate() {
             let (queries, targets) = asked(batch["queries"].as_array().unwrap());
             let events = events(batch);
-            let lesson =
-                TrainBatch { queries: &queries, targets: &targets, events: &events, group: 1, dropout: &dropout };
+            let pairs = PairBatch::new(&queries);
+            let step = TrainBatch { pairs, targets: &targets, events: &events, dropout: &dropout };
             let is_checked = case.written["checked"].as_u64() == Some(index as u64);
             if is_checked {
                 let before = memory.snapshot().unwrap();
                 let logits = scorer.logits_with(learner.weights(), &queries, &mut memory, &[]).unwrap();
                 case.assert_close("logit", &logits, &numbers(&case.written["logits"]), LOSS_TOLERANCE);
-                let (loss, gradients) = scorer.differentiate(&mut learner, &lesson, Some(&mut memory)).unwrap();
+                let (loss, gradients) = scorer.differentiate(&mut learner, &step, Some(&mut memory)).unwrap();
                 assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < LOSS_TOLERANCE, "{}", case.name);
                 case.assert_gradients(&parameters, &gradients);
                 let consumed: Vec<EventId> = batches[..index]
@@ -202,7 +201,7 @@ fn memories_and_their_losses_are_those_of_pytorch() {
                     .collect();
                 memory.restore(&before, &consumed).unwrap();
             }
-            scorer.learn(&mut learner, &lesson, Some(&mut memory)).unwrap();
+            scorer.learn(&mut learner, &step, Some(&mut memory)).unwrap();
             let loss = learner.results(0).unwrap()[0].loss;
             assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {index}: {loss} {expected}", case.name);
         }
@@ -216,11 +215,10 @@ fn ten_losses_are_those_of_pytorch() {
         let store = Store::build(&case.stream).unwrap();
         let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
         let mut learner = TrainState::new(&Device::cpu(), parameters, AdamConfig::default()).unwrap();
-        let (group, dropout) = (case.group(), Stream::named(0, ""));
-        let lesson =
-            TrainBatch { queries: &case.queries, targets: &case.targets, events: &[], group, dropout: &dropout };
+        let dropout = Stream::named(0, "");
+        let batch = TrainBatch { pairs: case.pairs(), targets: &case.targets, events: &[], dropout: &dropout };
         for (step, expected) in numbers(&case.written["losses"]).into_iter().enumerate() {
-            scorer.learn(&mut learner, &lesson, None).unwrap();
+            scorer.learn(&mut learner, &batch, None).unwrap();
             let loss = learner.results(0).unwrap()[0].loss;
             assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {step}: {loss} {expected}", case.name);
         }
@@ -236,7 +234,7 @@ fn sources_of_hopedgn_are_those_of_pytorch() {
         let store = Store::build(&case.stream).unwrap();
         let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
         let weights = Weights::new(&Device::cpu(), parameters).unwrap();
-        let sources = scorer.sources(&weights, &case.queries, case.group()).unwrap();
+        let sources = scorer.sources(&weights, case.pairs()).unwrap();
         let expected = &nodes[case.written["name"].as_str().unwrap()];
         case.assert_close("source", &sources, &numbers(&expected["values"]), TOLERANCE);
     }
@@ -284,11 +282,13 @@ fn training_follows_the_curve_of_pytorch() {
     for (run, first_tolerance, tolerance) in [("off", 2e-6, 2e-6), ("trained", 2e-6, 2e-2)] {
         let model = serde_json::from_value(curve["config"].clone()).unwrap();
         let mut config = Config { model, ..Config::default() };
-        config.model.dropout = 0.0;
-        config.model.time_encoding = run == "trained";
+        config.model.common.dropout = 0.0;
+        let ModelSettings::HopeDgn(settings) = &mut config.model.settings else { panic!("another model") };
+        settings.patches.time_encoding = run == "trained";
+        let settings = *settings;
         config.train.lr = curve["learning_rate"].as_f64().unwrap();
         let task = Task::new(&stream, config.split).unwrap();
-        let (model, mut parameters) = HopeDgn::new(&config.model, task.tables.widths(), 0).unwrap();
+        let (model, mut parameters) = HopeDgn::new(&settings, &config.model.common, task.tables.widths(), 0).unwrap();
         let mut written = curve["parameters"].clone();
         if run == "off" {
             let written = written.as_object_mut().unwrap();

@@ -1,4 +1,4 @@
-//! Answers to whoever asks are those of the model at that time, whatever else is asked and whatever comes later.
+//! Predictions depend on the events strictly before the query time alone: not on other queries, not on later events.
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
@@ -8,18 +8,24 @@ use hopedgn::collate::{FeatureTables, FeatureWidths};
 use hopedgn::config::{Config, ModelConfig, ModelName};
 use hopedgn::memory::Memory;
 use hopedgn::model;
-use hopedgn::predict::{Past, answer};
+use hopedgn::predict::{History, logits};
 use hopedgn::score::PairScorer;
 use hopedgn_tensor::{Device, Weights};
 
-/// Events that a memory takes in at a time.
+/// Events that a memory is updated with at a time.
 const BATCH: usize = 8;
 
 const N_NODES: u32 = 9;
 
 fn config(name: ModelName) -> ModelConfig {
-    let model = Config::resolve(name, &[], &[]).unwrap().model;
-    ModelConfig { neighbors: 3, length: 5, d_channel: 4, d_time: 4, d_mite: 4, d_out: 8, n_heads: 2, ..model }
+    let settings = ["neighbors=3", "length=5", "d-channel=4", "d-time=4", "d-mite=4", "d-out=8", "n-heads=2"];
+    let defaults = ModelConfig::new(name);
+    let settings: Vec<String> = settings
+        .iter()
+        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
+        .map(|setting| format!("model.{setting}"))
+        .collect();
+    Config::resolve(name, &[], &settings).unwrap().model
 }
 
 /// Two events at each time.
@@ -30,31 +36,31 @@ fn stream(n_events: u32) -> EventStream {
     EventStream::from_events((0..n_events).map(|i| (node(i), node(i), f64::from(i / 2)))).unwrap()
 }
 
-/// What a memory model learned from; the same in all streams.
-fn learned() -> Vec<EventId> {
+/// Training events of a memory model; the same in all streams.
+fn train_events() -> Vec<EventId> {
     (0..40).map(EventId).collect()
 }
 
-fn answers(config: &ModelConfig, stream: &EventStream, queries: &[PairQuery]) -> Vec<f32> {
+fn predicted(config: &ModelConfig, stream: &EventStream, queries: &[PairQuery]) -> Vec<f32> {
     let (model, parameters) = model::build(config, FeatureWidths::of(stream), 1).unwrap();
     let weights = Weights::new(&Device::cpu(), parameters).unwrap();
     let (store, tables) = (Store::build(stream).unwrap(), FeatureTables::of(stream).unwrap());
-    let memory = |form| Memory::new(&Device::cpu(), form, stream, &learned()).unwrap().snapshot().unwrap();
-    let remembered = model.memory().map(memory);
-    let past = Past { stream, remembered: remembered.as_ref(), store: &store, tables: &tables, batch: BATCH };
+    let memory = |form| Memory::new(&Device::cpu(), form, stream, &train_events()).unwrap().snapshot().unwrap();
+    let memory = model.memory().map(memory);
+    let history = History { stream, memory: memory.as_ref(), store: &store, tables: &tables, batch: BATCH };
     let mut n_done = 0;
-    let logits = answer(&past, &*model, &weights, queries, &mut |n| n_done += n).unwrap();
+    let logits = logits(&history, &*model, &weights, queries, &mut |n| n_done += n).unwrap();
     assert_eq!(n_done, queries.len());
     logits
 }
 
-/// The logit of `query` after the memory has lived through all events before it and nothing else.
-fn by_hand(config: &ModelConfig, stream: &EventStream, query: PairQuery) -> f32 {
+/// The logit of `query` after replaying all events before it and nothing else.
+fn replayed(config: &ModelConfig, stream: &EventStream, query: PairQuery) -> f32 {
     let (model, parameters) = model::build(config, FeatureWidths::of(stream), 1).unwrap();
     let weights = Weights::new(&Device::cpu(), parameters).unwrap();
     let store = Store::build(stream).unwrap();
     let mut scorer = PairScorer::new(&*model, &FeatureTables::of(stream).unwrap(), &store);
-    let mut memory = Memory::new(&Device::cpu(), model.memory().unwrap(), stream, &learned()).unwrap();
+    let mut memory = Memory::new(&Device::cpu(), model.memory().unwrap(), stream, &train_events()).unwrap();
     let before: Vec<EventId> = stream.ids().filter(|&id| stream.event(id).time < query.time).collect();
     for events in before.chunks(BATCH) {
         scorer.logits_with(&weights, &PairQuery::of(stream, events), &mut memory, events).unwrap();
@@ -62,7 +68,7 @@ fn by_hand(config: &ModelConfig, stream: &EventStream, query: PairQuery) -> f32 
     scorer.logits_with(&weights, &[query], &mut memory, &[]).unwrap()[0]
 }
 
-/// Pairs at the times of events, not in their order, one of them of a stranger.
+/// Pairs at the times of events, out of order, one of them of a new node.
 fn queries(stream: &EventStream) -> Vec<PairQuery> {
     let events: Vec<EventId> = [33, 50, 9, 0, 51, 48, 17, 34].map(EventId).to_vec();
     let mut queries = PairQuery::of(stream, &events);
@@ -76,25 +82,25 @@ fn bits(logits: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn a_memory_answers_as_it_was_before_the_time_asked_about() {
+fn a_memory_is_replayed_to_the_query_time() {
     let stream = stream(60);
     let queries = queries(&stream);
-    for name in [ModelName::Jodie, ModelName::Dyrep, ModelName::Tgn, ModelName::Pint] {
+    for name in [ModelName::Jodie, ModelName::DyRep, ModelName::Tgn, ModelName::Pint] {
         let config = config(name);
-        let expected: Vec<f32> = queries.iter().map(|&query| by_hand(&config, &stream, query)).collect();
-        assert_eq!(bits(&answers(&config, &stream, &queries)), bits(&expected), "{}", name.as_str());
+        let expected: Vec<f32> = queries.iter().map(|&query| replayed(&config, &stream, query)).collect();
+        assert_eq!(bits(&predicted(&config, &stream, &queries)), bits(&expected), "{}", name.as_str());
     }
 }
 
 #[test]
-fn an_answer_depends_on_no_other_question_and_on_nothing_later() {
-    let (whole, begun) = (stream(60), stream(52));
+fn a_prediction_depends_on_no_other_query_and_no_later_event() {
+    let (whole, shorter) = (stream(60), stream(52));
     let queries = queries(&whole);
     for name in ModelName::ALL {
         let config = config(name);
-        let together = bits(&answers(&config, &whole, &queries));
-        let alone = queries.iter().flat_map(|&query| answers(&config, &whole, &[query])).collect::<Vec<f32>>();
+        let together = bits(&predicted(&config, &whole, &queries));
+        let alone = queries.iter().flat_map(|&query| predicted(&config, &whole, &[query])).collect::<Vec<f32>>();
         assert_eq!(bits(&alone), together, "{}", name.as_str());
-        assert_eq!(bits(&answers(&config, &begun, &queries)), together, "{}", name.as_str());
+        assert_eq!(bits(&predicted(&config, &shorter, &queries)), together, "{}", name.as_str());
     }
 }

@@ -4,10 +4,11 @@ use ctdg::event::{Columns, EventStream, Features, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
-use hopedgn::collate::{FeatureTables, FeatureWidths};
-use hopedgn::config::{ModelConfig, Padding};
-use hopedgn::explain::{explain, sigmoid};
+use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
+use hopedgn::config::{CommonSettings, HopeDgnSettings, MiteSettings, Padding, PatchSettings};
+use hopedgn::explain::explain;
 use hopedgn::model::HopeDgn;
+use hopedgn::predict::sigmoid;
 use hopedgn::score::PairScorer;
 use hopedgn_tensor::{Device, Parameters, Weights};
 
@@ -35,8 +36,18 @@ fn queries(n: u32) -> Vec<PairQuery> {
     (0..n).map(&mut query).collect()
 }
 
-fn small() -> ModelConfig {
-    ModelConfig { length: 9, k: 3, d_channel: 6, d_time: 5, d_mite: 4, d_out: 7, ..ModelConfig::default() }
+fn small() -> HopeDgnSettings {
+    let defaults = HopeDgnSettings::default();
+    HopeDgnSettings {
+        patches: PatchSettings { length: 9, d_channel: 6, ..defaults.patches },
+        mite: MiteSettings { k: 3, d_mite: 4, ..defaults.mite },
+        ..defaults
+    }
+}
+
+fn build(settings: &HopeDgnSettings, widths: FeatureWidths) -> (HopeDgn, Parameters) {
+    let common = CommonSettings { d_out: 7, d_time: 5, ..CommonSettings::DEFAULT };
+    HopeDgn::new(settings, &common, widths, 1).unwrap()
 }
 
 fn logits(
@@ -49,7 +60,7 @@ fn logits(
     let store = Store::build(stream).unwrap();
     let mut scorer = PairScorer::new(model, &FeatureTables::of(stream).unwrap(), &store);
     let weights = Weights::new(&Device::cpu(), parameters.clone()).unwrap();
-    let score = |batch: &[PairQuery]| scorer.logits(&weights, batch, batch.len()).unwrap();
+    let score = |batch: &[PairQuery]| scorer.logits(&weights, PairBatch::new(batch)).unwrap();
     queries.chunks(size).flat_map(score).collect()
 }
 
@@ -57,8 +68,9 @@ fn logits(
 fn a_score_is_the_same_alone_in_seven_and_in_four_hundred() {
     for (patch, with_features) in [(1, false), (4, true)] {
         let stream = stream(250, with_features);
-        let config = ModelConfig { patch, ..small() };
-        let (model, parameters) = HopeDgn::new(&config, FeatureWidths::of(&stream), 1).unwrap();
+        let mut settings = small();
+        settings.patches.patch = patch;
+        let (model, parameters) = build(&settings, FeatureWidths::of(&stream));
         let queries = queries(400);
         let together = logits(&model, &parameters, &stream, &queries, 400);
         assert!(together.iter().any(|&logit| logit != together[0]));
@@ -72,8 +84,9 @@ fn a_score_is_the_same_alone_in_seven_and_in_four_hundred() {
 #[test]
 fn with_dyglibs_padding_a_score_depends_on_its_batch() {
     let stream = stream(250, false);
-    let config = ModelConfig { padding: Padding::Dyglib, ..small() };
-    let (model, parameters) = HopeDgn::new(&config, FeatureWidths::default(), 1).unwrap();
+    let mut settings = small();
+    settings.patches.padding = Padding::Dyglib;
+    let (model, parameters) = build(&settings, FeatureWidths::default());
     let queries = queries(40);
     assert_ne!(logits(&model, &parameters, &stream, &queries, 40), logits(&model, &parameters, &stream, &queries, 1));
 }
@@ -81,7 +94,7 @@ fn with_dyglibs_padding_a_score_depends_on_its_batch() {
 #[test]
 fn later_events_change_no_score() {
     let (all, few) = (stream(250, true), stream(150, true));
-    let (model, parameters) = HopeDgn::new(&small(), FeatureWidths::of(&all), 1).unwrap();
+    let (model, parameters) = build(&small(), FeatureWidths::of(&all));
     // The 150 events end at time 49.
     let early: Vec<PairQuery> = queries(200).into_iter().filter(|query| query.time <= 49.0).collect();
     assert_eq!(logits(&model, &parameters, &all, &early, 50), logits(&model, &parameters, &few, &early, 50));
@@ -90,7 +103,7 @@ fn later_events_change_no_score() {
 #[test]
 fn any_number_of_threads_gives_the_same_scores() {
     let stream = stream(250, true);
-    let (model, parameters) = HopeDgn::new(&small(), FeatureWidths::of(&stream), 1).unwrap();
+    let (model, parameters) = build(&small(), FeatureWidths::of(&stream));
     let run = |n: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
         pool.install(|| logits(&model, &parameters, &stream, &queries(100), 100))
@@ -113,8 +126,8 @@ fn a_channel_of_zeros_gives_the_same_as_no_channel() {
     values[3 * 249] = 1.0;
     columns.edge_features = Some(Features::new(3, values).unwrap());
     let nearly = EventStream::new(columns).unwrap();
-    let (with, mut wide) = HopeDgn::new(&small(), FeatureWidths::of(&nearly), 1).unwrap();
-    let (without, narrow) = HopeDgn::new(&small(), FeatureWidths::default(), 1).unwrap();
+    let (with, mut wide) = build(&small(), FeatureWidths::of(&nearly));
+    let (without, narrow) = build(&small(), FeatureWidths::default());
     for (id, name, tensor) in narrow.iter() {
         let same = wide.id(name).unwrap();
         assert_eq!(wide.get(same), narrow.get(id), "{name}: layers draw independently of each other");
@@ -131,13 +144,13 @@ fn a_channel_of_zeros_gives_the_same_as_no_channel() {
 #[test]
 fn an_explanation_adds_up() {
     let stream = stream(250, false);
-    let (model, parameters) = HopeDgn::new(&small(), FeatureWidths::default(), 1).unwrap();
+    let (model, parameters) = build(&small(), FeatureWidths::default());
     let store = Store::build(&stream).unwrap();
     let weights = Weights::new(&Device::cpu(), parameters.clone()).unwrap();
     for query in queries(30) {
         let explanation = explain(&model, &weights, &FeatureTables::of(&stream).unwrap(), &store, query).unwrap();
         let logit = logits(&model, &parameters, &stream, &[query], 1)[0];
-        assert_eq!(explanation.score, sigmoid(logit));
+        assert_eq!(explanation.probability, sigmoid(logit));
         assert!(explanation.effects.is_sorted_by(|a, b| a.change.abs() >= b.change.abs()));
         assert!(explanation.effects.iter().all(|effect| effect.time < query.time));
         for neighbor in &explanation.common {
@@ -147,7 +160,7 @@ fn an_explanation_adds_up() {
                     meetings.iter().any(|&event| store.time(event) == time)
                 })
             };
-            assert!(met(query.src, &neighbor.with_src) && met(query.dst, &neighbor.with_dst));
+            assert!(met(query.src, &neighbor.src_times) && met(query.dst, &neighbor.dst_times));
         }
     }
 }

@@ -1,10 +1,8 @@
 //! Where the nodes go: springs and repulsion from a fixed start, so that one graph is always drawn one way.
 
 use crate::event::NodeId;
+use crate::svg::Point;
 use crate::wl::graph::Graph;
-
-/// A place; both coordinates lie between 0 and 1 once laid out.
-pub(super) type Point = [f64; 2];
 
 /// Rounds of the spring model. Each costs n² for the repulsion.
 const ROUNDS: usize = 400;

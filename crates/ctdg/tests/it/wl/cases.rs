@@ -208,7 +208,7 @@ fn impossible_questions_are_refused_with_the_way_out() {
     assert!(ask(&[0, 1], &[0]).to_string().contains("the same length"));
     assert!(ask(&[], &[]).to_string().contains("at least 1"));
     let tight = Dwl { max_memory: 100, ..Dwl::new(2).unwrap() };
-    assert!(tight.color(&small).unwrap_err().to_string().contains("--max-memory"));
+    assert!(tight.color(&small).unwrap_err().to_string().contains("allow more memory"));
     let lone = EventStream::new(Columns {
         names: NodeNames::counted(0, 70_000),
         ..EventStream::from_events([(0, 1, 1.0)]).unwrap().into_columns()

@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
         pairs_per_second: past.n_pairs as f64 / total,
         encode_seconds_per_step: past.seconds / seconds.len() as f64,
         encode_share: past.seconds / total,
-        waiting_share: is_card.then(|| trainer.waited() / total),
+        waiting_share: is_card.then(|| trainer.prefetch_wait() / total),
         tokens_per_pair: past.n_tokens as f64 / past.n_pairs.max(1) as f64,
         gflops: None,
         peak_memory: memory::peak(),

@@ -1,22 +1,21 @@
-//! Reads the pairs to be scored.
+//! Reads the pairs to be scored from CSV.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Context;
-use ctdg::event::{EventStream, NameLookup, NodeId};
-use ctdg::mite::PairQuery;
+use ctdg::event::EventStream;
+use hopedgn::predict::NamedPairs;
+
+use crate::plural::count;
 
 /// Pairs in the order of the file.
-#[derive(Debug, Default)]
-pub(crate) struct Pairs {
-    pub(crate) queries: Vec<PairQuery>,
-    /// As they stand in the file.
-    pub(crate) names: Vec<[String; 2]>,
-    /// Names that the data does not know: node `n_nodes + i` is `unknown[i]`.
-    pub(crate) unknown: Vec<String>,
+#[derive(Debug)]
+pub(crate) struct Pairs<'s> {
+    pub(crate) named: NamedPairs<'s>,
+    /// Source and destination as they are written in the file.
+    pub(crate) ids: Vec<[String; 2]>,
 }
 
 const SRC: [&str; 6] = ["src", "source", "u", "user", "user_id", "from"];
@@ -42,116 +41,85 @@ impl Columns {
     const IN_ORDER: Self = Self { src: 0, dst: 1, time: Some(2) };
 }
 
-impl Pairs {
-    /// Reads `path` (`-`: stdin); a row without a time is asked about at `default_time`.
-    pub(crate) fn read(path: &Path, stream: &EventStream, default_time: f64) -> anyhow::Result<Self> {
+impl<'s> Pairs<'s> {
+    /// Reads `path` (`-`: stdin); a row without a time gets `default_time`.
+    pub(crate) fn read(path: &Path, stream: &'s EventStream, default_time: f64) -> anyhow::Result<Self> {
+        let name = if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() };
         let file: Box<dyn Read> = if path == Path::new("-") {
             Box::new(io::stdin())
         } else {
-            Box::new(File::open(path).with_context(|| format!("{}: could not open", path.display()))?)
+            Box::new(File::open(path).with_context(|| format!("{name}: could not open the file of pairs"))?)
         };
         let mut rows =
             csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(file);
-        let lookup = stream.names().lookup()?;
-        let mut reader = Reader { stream, lookup, default_time, new: Default::default(), pairs: Self::default() };
-        let name = if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() };
+        let mut pairs = Self { named: NamedPairs::new(stream)?, ids: Vec::new() };
         let (mut columns, mut header) = (None, None);
         for row in rows.records() {
             let row = row.with_context(|| name.clone())?;
             if columns.is_none() {
-                let named = Columns::of_header(&row).filter(|_| !reader.knows(&row));
+                let named = Columns::of_header(&row).filter(|_| !pairs.knows(&row));
                 columns = Some(named.unwrap_or(Columns::IN_ORDER));
-                if named.is_some() || reader.is_other_header(&row) {
+                if named.is_some() || is_other_header(&row, stream) {
                     header = Some(row.iter().collect::<Vec<_>>().join(","));
                     continue;
                 }
             }
             let line = row.position().map_or(0, csv::Position::line);
             let columns = columns.unwrap_or(Columns::IN_ORDER);
-            reader.push(&row, columns).with_context(|| format!("{name}, line {line}"))?;
+            pairs.push(&row, columns, default_time).with_context(|| format!("{name}, line {line}"))?;
         }
-        let pairs = reader.pairs;
         let found = header.map_or("no pairs".to_owned(), |header| format!("the header {header:?} and no pairs"));
         let expected = "expected one a line: SRC,DST[,TIME]";
-        anyhow::ensure!(!pairs.queries.is_empty(), "{name}: found {found}, {expected}");
+        anyhow::ensure!(!pairs.ids.is_empty(), "{name}: found {found}, {expected}");
         Ok(pairs)
     }
-}
 
-struct Reader<'s> {
-    stream: &'s EventStream,
-    lookup: NameLookup,
-    default_time: f64,
-    /// Nodes that the data does not know, as sources and as destinations where those have names of their own.
-    new: [BTreeMap<String, NodeId>; 2],
-    pairs: Pairs,
-}
-
-impl Reader<'_> {
-    /// Whether the first two fields are nodes of the data, whatever else they might mean.
+    /// Whether the first two fields are nodes of the data: such a row is no header.
     fn knows(&self, row: &csv::StringRecord) -> bool {
-        let known = |at: usize, node: &dyn Fn(&str) -> Option<NodeId>| row.get(at).and_then(node).is_some();
-        known(0, &|name| self.lookup.source(name)) && known(1, &|name| self.lookup.destination(name))
+        matches!((row.get(0), row.get(1)), (Some(src), Some(dst)) if self.named.knows(src, dst))
     }
 
-    /// Whether a first row cannot be data, since ids are numbers and these are not.
-    fn is_other_header(&self, row: &csv::StringRecord) -> bool {
-        let is_number = |at: usize| row.get(at).is_some_and(|field| field.parse::<u64>().is_ok());
-        !self.stream.names().is_text() && !is_number(0) && !is_number(1)
-    }
-
-    fn push(&mut self, row: &csv::StringRecord, columns: Columns) -> anyhow::Result<()> {
+    fn push(&mut self, row: &csv::StringRecord, columns: Columns, default_time: f64) -> anyhow::Result<()> {
         let field = |at: usize| row.get(at).filter(|field| !field.is_empty());
         let (Some(src), Some(dst)) = (field(columns.src), field(columns.dst)) else {
-            anyhow::bail!("found {} fields, expected SRC,DST or SRC,DST,TIME", row.len());
+            anyhow::bail!("found {}, expected SRC,DST or SRC,DST,TIME", count(row.len(), "field"));
         };
         let time = match columns.time.and_then(field) {
             Some(text) => {
                 let time: Option<f64> = text.parse().ok().filter(|time: &f64| time.is_finite());
                 time.with_context(|| format!("found the time {text:?}, expected a finite number"))?
             }
-            None => self.default_time,
+            None => default_time,
         };
-        let (known_src, known_dst) = (self.lookup.source(src), self.lookup.destination(dst));
-        let query = PairQuery {
-            src: known_src.map_or_else(|| self.unknown(src, 0), Ok)?,
-            dst: known_dst.map_or_else(|| self.unknown(dst, 1), Ok)?,
-            time,
-        };
-        self.pairs.queries.push(query);
-        self.pairs.names.push([src.to_owned(), dst.to_owned()]);
+        self.named.push(src, dst, time)?;
+        self.ids.push([src.to_owned(), dst.to_owned()]);
         Ok(())
     }
+}
 
-    /// The node that stands for an unknown name; the same name is the same node.
-    fn unknown(&mut self, name: &str, side: usize) -> anyhow::Result<NodeId> {
-        let side = if self.stream.names().n_sources().is_some() { side } else { 0 };
-        if let Some(&node) = self.new[side].get(name) {
-            return Ok(node);
-        }
-        let index = self.stream.n_nodes() + self.pairs.unknown.len();
-        let node = NodeId::from_index(index).context("found too many nodes, expected fewer than 2³²")?;
-        self.pairs.unknown.push(name.to_owned());
-        self.new[side].insert(name.to_owned(), node);
-        Ok(node)
-    }
+/// Whether a first row cannot be data: ids are numbers, and these fields are not.
+fn is_other_header(row: &csv::StringRecord, stream: &EventStream) -> bool {
+    let is_number = |at: usize| row.get(at).is_some_and(|field| field.parse::<u64>().is_ok());
+    !stream.names().is_text() && !is_number(0) && !is_number(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> anyhow::Result<Pairs> {
+    /// The times of the pairs.
+    fn read(text: &str) -> anyhow::Result<Vec<f64>> {
         let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0)])?;
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("pairs.csv");
         std::fs::write(&file, text)?;
-        Pairs::read(&file, &stream, 9.0)
+        let pairs = Pairs::read(&file, &stream, 9.0)?;
+        Ok(pairs.named.queries().iter().map(|query| query.time).collect())
     }
 
     #[test]
-    fn every_row_may_have_a_time_of_its_own() {
-        let times = |text: &str| -> Vec<f64> { read(text).unwrap().queries.iter().map(|query| query.time).collect() };
+    fn rows_without_a_time_get_the_default() {
+        let times = |text: &str| read(text).unwrap();
         assert_eq!(times("0,1\n1,2,5\n0,2,6,a label\n"), [9.0, 5.0, 6.0]);
         assert_eq!(times("1,2,5\n0,1\n"), [5.0, 9.0]);
         assert_eq!(times("dst,time,src\n1,5,0\n2,,0\n"), [5.0, 9.0]);
@@ -159,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_for_a_header_is_told_where_nothing_follows() {
+    fn a_header_without_pairs_is_quoted_in_the_error() {
         for text in ["a,b\n", "src,dst\n"] {
             let message = read(text).unwrap_err().to_string();
             let header = text.trim();

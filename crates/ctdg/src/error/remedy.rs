@@ -1,0 +1,122 @@
+//! What can be done about a [`Problem`](crate::Problem).
+
+use std::fmt;
+
+/// What the reader of an error can do about it.
+///
+/// Displays as a short imperative phrase that fits behind a semicolon. A front end that has its own way to apply a remedy
+/// (a command-line flag, a button) matches on the variant and words it itself; [`Error::finding`](crate::Error::finding)
+/// is the message without the remedy.
+///
+/// ```
+/// use ctdg::error::Remedy;
+///
+/// let error = ctdg::Error::from(ctdg::Problem::TimeBackwards { found: 2.5, previous: 3.0 });
+/// assert_eq!(error.remedy(), Some(Remedy::Sort));
+/// assert_eq!(Remedy::Sort.to_string(), "sort the events by time, or read with sorting on");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Say which columns hold source, destination and time, or that the first row is data.
+    NameColumns,
+    /// Choose columns by position because names or roles collide.
+    ChooseColumnsByPosition,
+    /// Sort the events by time.
+    Sort,
+    /// Read ids as text.
+    TextIds,
+    /// Correct a value, or choose other columns.
+    CorrectValue,
+    /// Get a complete copy of a truncated file.
+    CopyTruncated,
+    /// Get a sound copy of a damaged file.
+    CopyDamaged,
+    /// Save the text as UTF-8.
+    SaveAsUtf8,
+    /// Write under another name, because a feature file of that name is in the way.
+    WriteElsewhere,
+    /// Write a format that keeps the names of sources and destinations apart.
+    WriteTypedFormat,
+    /// Drop or fill rows without a value.
+    FillNulls,
+    /// Make the feature file again from the same events.
+    RemakeFeatures,
+    /// Make every row equally long.
+    EvenRows,
+    /// Check that the file and the columns are the right ones.
+    CheckInput,
+    /// Download the data set of that name.
+    Fetch(String),
+    /// Look up the known data sets.
+    ListDatasets,
+    /// Use node names of the input.
+    UseInputNames,
+    /// Take a smaller k, or allow more memory.
+    SmallerK,
+    /// Compare with k-DWL instead of searching for an isomorphism.
+    CompareWithDwl,
+    /// Convert the original file again.
+    ConvertAgain,
+    /// Lower the learning rate, or check the input.
+    LowerLearningRate,
+    /// Score both classes together.
+    ScoreBothClasses,
+    /// Try again later: the server is busy or down.
+    RetryLater,
+    /// Download the file by hand and convert it: its address may have changed.
+    DownloadByHand,
+    /// Check connection and proxy, then try again.
+    CheckConnection,
+    /// Try again; the download resumes.
+    Resume,
+    /// Try again from the start; the bad download has been removed.
+    Redownload,
+    /// Inspect a download that is not the published file.
+    InspectFile,
+    /// Inspect a data set that is not the published one.
+    InspectDataset,
+    /// Wait for the other process.
+    Wait,
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NameColumns => {
+                "name the source, destination and time columns (by name or by position from 1), or read without a header"
+            }
+            Self::ChooseColumnsByPosition => "rename one, or choose columns by position",
+            Self::Sort => "sort the events by time, or read with sorting on",
+            Self::TextIds => "read the ids as text",
+            Self::CorrectValue => "correct the value, or choose other columns",
+            Self::CopyTruncated => "the file was cut off; fetch or copy it again",
+            Self::CopyDamaged => "fetch or copy the file again",
+            Self::SaveAsUtf8 => "save the file as UTF-8",
+            Self::WriteElsewhere => "write under another name, or remove this file first",
+            Self::WriteTypedFormat => "write .parquet or .ctdg, which keep them apart",
+            Self::FillNulls => "drop the rows without a value, or fill them in",
+            Self::RemakeFeatures => "make the feature file again from the same events",
+            Self::EvenRows => "make every row equally long",
+            Self::CheckInput => "check that the right file and columns were given",
+            Self::Fetch(name) => return write!(f, "fetch the data set {name} first"),
+            Self::ListDatasets => "check the name against the known data sets",
+            Self::UseInputNames => "name nodes as the input does",
+            Self::SmallerK => "take a smaller k, or allow more memory",
+            Self::CompareWithDwl => "compare with k-DWL for k = 3 or 4 instead",
+            Self::ConvertAgain => "convert the original file again with this version",
+            Self::LowerLearningRate => {
+                "the model has diverged: lower its learning rate, or look for bad values in its input"
+            }
+            Self::ScoreBothClasses => "score positives and negatives together",
+            Self::RetryLater => "the server is busy or down; try again later",
+            Self::DownloadByHand => "the file may have moved; download it by hand and convert it",
+            Self::CheckConnection => "check the connection and the proxy settings, then try again",
+            Self::Resume => "try again; the download resumes where it stopped",
+            Self::Redownload => "what was downloaded has been removed; try again",
+            Self::InspectFile => "this is not the published file; download it by hand and look at it",
+            Self::InspectDataset => "this is not the published data set; download it by hand and look at it",
+            Self::Wait => "wait for the other one to end",
+        })
+    }
+}

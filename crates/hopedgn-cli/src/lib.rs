@@ -1,0 +1,55 @@
+//! The `hopedgn` command as a library, so that a small binary of your own has every command for models of your own.
+//!
+//! ```no_run
+//! use std::process::ExitCode;
+//!
+//! use hopedgn::ModelRegistry;
+//!
+//! fn main() -> ExitCode {
+//!     let registry = ModelRegistry::default();
+//!     // registry.register::<MyModel>() makes `my-model` known to every command.
+//!     hopedgn_cli::main(registry)
+//! }
+//! ```
+//!
+//! Exit status: 0 done; 1 ran, but a check fell short; 2 could not run (bad arguments, bad input).
+
+mod args;
+mod commands;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use hopedgn::ModelRegistry;
+
+use crate::args::Cli;
+use crate::output::{Outcome, Output, is_closed_pipe};
+
+/// Parses the arguments of the process, runs the command with the models of `registry`, and prints its result.
+#[must_use]
+pub fn main(registry: ModelRegistry) -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(&cli.global);
+    let outcome = set_threads(cli.global.threads).and_then(|()| commands::run(cli.command, &registry, &output));
+    match outcome {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::FellShort) => ExitCode::from(1),
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            Output::error(&error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn set_threads(threads: Option<usize>) -> anyhow::Result<()> {
+    const MAX: usize = 1024;
+    if let Some(threads) = threads {
+        let fits = (1..=MAX).contains(&threads);
+        anyhow::ensure!(fits, "found --threads {threads}, expected 1 to {MAX}; leave it out to use every core");
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build_global()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Callbacks that write files for people: `report.html`, and event files for `TensorBoard`.
+
+use std::path::{Path, PathBuf};
+
+use ctdg::dataset::write_file;
+use ctdg::summary::Summary as DataSummary;
+
+use super::report::{Report, html};
+use super::tensorboard::EventWriter;
+use super::{Callback, EpochEnd, TrainEnd, TrainStart};
+use crate::metrics::{EpochRecord, Summary};
+use crate::{Result, system};
+
+/// Rewrites `report.html` after every epoch: a self-contained page with curves, metrics and settings.
+#[derive(Debug)]
+pub struct HtmlReport {
+    path: PathBuf,
+    run: Option<RunFacts>,
+}
+
+/// What stays the same during a session.
+#[derive(Debug)]
+struct RunFacts {
+    title: String,
+    config_toml: String,
+    data: DataSummary,
+}
+
+impl HtmlReport {
+    /// Writes `report.html` in `folder`.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { path: folder.join("report.html"), run: None }
+    }
+
+    fn write(&self, history: &[EpochRecord], summary: Option<&Summary>) -> Result<()> {
+        let Some(RunFacts { title, config_toml, data }) = &self.run else { return Ok(()) };
+        let report = Report { title, config_toml, data: Some(data), history, summary };
+        Ok(write_file(&self.path, html(&report))?)
+    }
+}
+
+impl Callback for HtmlReport {
+    fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
+        let config = start.config;
+        self.run = Some(RunFacts {
+            title: format!("{} on {}, seed {}", config.model.name().title(), config.data, config.seed),
+            config_toml: config.to_toml()?,
+            data: DataSummary::of(start.task.stream),
+        });
+        Ok(())
+    }
+
+    fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> Result<()> {
+        self.write(end.history, None)
+    }
+
+    fn on_train_end(&mut self, end: &TrainEnd<'_>) -> Result<()> {
+        self.write(end.history, end.summary)
+    }
+}
+
+/// Appends loss, validation metrics and speed of every epoch to an event file of `TensorBoard`.
+#[derive(Debug)]
+pub struct TensorBoard {
+    path: PathBuf,
+    writer: Option<EventWriter>,
+}
+
+impl TensorBoard {
+    /// Writes `events.out.tfevents.0.hopedgn` in `folder`.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { path: folder.join("events.out.tfevents.0.hopedgn"), writer: None }
+    }
+}
+
+impl Callback for TensorBoard {
+    fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
+        self.writer = Some(EventWriter::create(&self.path, system::wall_time(), start.history)?);
+        Ok(())
+    }
+
+    fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> Result<()> {
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.epoch(system::wall_time(), end.record))
+    }
+}

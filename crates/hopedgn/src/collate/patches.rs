@@ -1,0 +1,194 @@
+//! Input of HopeDGN and DyGFormer: the tokens of both nodes of each pair, in patches.
+//!
+//! A token is the node itself or one of its events. Shapes: `B` pairs, `T` tokens, `S` patches of `P` tokens, `R` distinct
+//! nodes within the pairs, `Dn`, `De` widths of node and edge features. The last patch of a side may be shorter than `P`: its
+//! missing places are zero.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use ctdg::event::NodeId;
+use ctdg::mite::{PairTokens, Side};
+use hopedgn_tensor::{Indices, Ragged, Tensor};
+
+use super::{FeatureTables, MiteIntervals, Normaliser, Padding, Rows, SIDES, rows_of, sides_of};
+use crate::Result;
+use crate::fmt::narrow;
+
+/// How tokens are laid out in patches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PatchLayout {
+    /// Tokens per patch, `P`; at least 1.
+    pub patch: usize,
+    /// Whether sides are padded to the longest of the batch.
+    pub padding: Padding,
+    /// Whether the features of source and destination are concatenated to those of each token's node.
+    pub with_roots: bool,
+    /// Whether the input has co-occurrence counts: [`PairInput::counts`].
+    pub with_counts: bool,
+    /// How MITE is scaled; nothing for a model that does not read it.
+    pub mite: Option<Normaliser>,
+}
+
+impl Default for PatchLayout {
+    fn default() -> Self {
+        Self { patch: 1, padding: Padding::None, with_roots: false, with_counts: false, mite: None }
+    }
+}
+
+/// What a model reads of `B` pairs as tokens in patches.
+#[derive(Debug, Clone)]
+pub struct PairInput {
+    /// The patches of each pair, source first: `B` sequences over `S` rows.
+    pub pairs: Ragged,
+    /// The patches of each side: `2B` sequences over the same rows.
+    pub sides: Ragged,
+    /// `[T, 1]`: query time minus event time, 0 for the node itself.
+    pub ages: Arc<Tensor>,
+    /// `[T, Dn]`: features of the token's node; with [`PatchLayout::with_roots`] `[T, 3·Dn]`, source and destination behind.
+    pub nodes: Option<Rows>,
+    /// `[T, De]`: features of the token's event, zeros for the node itself.
+    pub edges: Option<Rows>,
+    /// MITE of `R` nodes; with DyGLib's padding of one more, for padding.
+    pub mite: Option<MiteIntervals>,
+    /// `[2R, 1]`: how often each node is among the tokens of the source, and of the destination.
+    pub counts: Option<Arc<Tensor>>,
+    /// `[T]`: the node of each token, a row of [`PairInput::mite`] and [`PairInput::counts`]; with DyGLib's padding `[S·P]`,
+    /// that of each place.
+    pub rows: Indices,
+    /// `[T]`: the place of each token among the `S·P`; nothing where token `i` is at place `i`.
+    pub places: Option<Indices>,
+    /// Whether [`PairInput::rows`] covers padding: DyGLib's.
+    pub is_padded: bool,
+}
+
+/// Patches per side that all pairs of a batch are padded to.
+pub(crate) type PaddedTo = [usize; 2];
+
+/// The longest sides among `pairs`, in patches of `patch` tokens.
+pub(crate) fn longest(tokens: &PairTokens, pairs: Range<usize>, patch: usize) -> PaddedTo {
+    SIDES.map(|side| pairs.clone().map(|pair| tokens.tokens(pair, side).len().div_ceil(patch)).max().unwrap_or(0))
+}
+
+/// Builds the [`PairInput`] of `pairs` of `tokens`.
+pub(crate) struct PatchCollator<'a> {
+    pub(crate) layout: PatchLayout,
+    pub(crate) tables: &'a FeatureTables,
+    pub(crate) tokens: &'a PairTokens,
+    pub(crate) pairs: Range<usize>,
+    /// With [`Padding::Dyglib`] only.
+    pub(crate) padded_to: Option<PaddedTo>,
+}
+
+impl PatchCollator<'_> {
+    pub(crate) fn run(&self) -> Result<PairInput> {
+        let PatchLayout { patch, padding, with_counts, mite, .. } = self.layout;
+        let all = self.all_tokens();
+        let sides = self.sides();
+        let lengths: Vec<usize> = sides.ranges().map(|side| side.len()).collect();
+        let is_padded = padding == Padding::Dyglib;
+        let places = (patch > 1 || is_padded).then(|| self.places(&sides));
+        let rows = if is_padded { self.rows_of_places(&sides) } else { self.rows_of_tokens() };
+        Ok(PairInput {
+            ages: Tensor::matrix(all.len(), 1, self.tokens.ages()[all].to_vec())?.into(),
+            nodes: self.tables.node.as_ref().map(|table| self.nodes(table)),
+            edges: self.tables.edge.as_ref().map(|table| self.edges(table)),
+            mite: MiteIntervals::new(mite, self.tokens, self.all_rows(), is_padded)?,
+            counts: with_counts.then(|| self.counts(is_padded)).transpose()?,
+            pairs: Ragged::from_lengths(lengths.chunks_exact(2).map(|pair| pair[0] + pair[1])),
+            sides,
+            rows,
+            places,
+            is_padded,
+        })
+    }
+
+    fn all_tokens(&self) -> Range<usize> {
+        if self.pairs.is_empty() {
+            return 0..0;
+        }
+        self.tokens.tokens(self.pairs.start, Side::Src).start..self.tokens.tokens(self.pairs.end - 1, Side::Dst).end
+    }
+
+    fn all_rows(&self) -> Range<usize> {
+        rows_of(self.tokens, &self.pairs)
+    }
+
+    fn each_side(&self) -> impl Iterator<Item = (usize, Side)> + use<> {
+        sides_of(&self.pairs)
+    }
+
+    fn sides(&self) -> Ragged {
+        let length = |(pair, side): (usize, Side)| match self.padded_to {
+            Some(padded_to) => padded_to[side as usize],
+            None => self.tokens.tokens(pair, side).len().div_ceil(self.layout.patch),
+        };
+        Ragged::from_lengths(self.each_side().map(length))
+    }
+
+    /// The place of each token.
+    fn places(&self, sides: &Ragged) -> Indices {
+        let mut places = Vec::with_capacity(self.all_tokens().len());
+        for ((pair, side), patches) in self.each_side().zip(sides.ranges()) {
+            let first = narrow(patches.start * self.layout.patch);
+            places.extend(first..first + narrow(self.tokens.tokens(pair, side).len()));
+        }
+        places.into()
+    }
+
+    fn rows_of_tokens(&self) -> Indices {
+        let first = narrow(self.all_rows().start);
+        self.tokens.rows()[self.all_tokens()].iter().map(|row| row - first).collect()
+    }
+
+    /// Padding has a row of its own behind all others, without intervals.
+    fn rows_of_places(&self, sides: &Ragged) -> Indices {
+        let (first, empty) = (narrow(self.all_rows().start), narrow(self.all_rows().len()));
+        let mut rows = Vec::with_capacity(sides.total() * self.layout.patch);
+        for ((pair, side), patches) in self.each_side().zip(sides.ranges()) {
+            rows.extend(self.tokens.rows()[self.tokens.tokens(pair, side)].iter().map(|row| row - first));
+            rows.resize(patches.end * self.layout.patch, empty);
+        }
+        rows.into()
+    }
+
+    /// Counts tokens, whichever events MITE counts.
+    fn counts(&self, with_empty: bool) -> Result<Arc<Tensor>> {
+        let n_rows = self.all_rows().len() + usize::from(with_empty);
+        let mut counts = vec![0.0_f32; 2 * n_rows];
+        for (pair, side) in self.each_side() {
+            for &row in &self.tokens.rows()[self.tokens.tokens(pair, side)] {
+                counts[2 * (row as usize - self.all_rows().start) + side as usize] += 1.0;
+            }
+        }
+        Ok(Tensor::matrix(counts.len(), 1, counts)?.into())
+    }
+
+    fn nodes(&self, table: &Arc<Tensor>) -> Rows {
+        let none = table.rows() - 1;
+        let row = |node: NodeId| narrow(node.index().min(none));
+        if !self.layout.with_roots {
+            let rows = self.tokens.nodes()[self.all_tokens()].iter().map(|&node| row(node)).collect();
+            return Rows::choose(table, rows, 1);
+        }
+        let mut rows = Vec::with_capacity(3 * self.all_tokens().len());
+        for pair in self.pairs.clone() {
+            let [src, dst] = SIDES.map(|side| self.tokens.tokens(pair, side));
+            let roots = [src.start, dst.start].map(|root| row(self.tokens.nodes()[root]));
+            for &node in &self.tokens.nodes()[src.start..dst.end] {
+                rows.extend([row(node), roots[0], roots[1]]);
+            }
+        }
+        Rows::choose(table, rows, 3)
+    }
+
+    fn edges(&self, table: &Arc<Tensor>) -> Rows {
+        let none = narrow(table.rows() - 1);
+        let mut rows = Vec::with_capacity(self.all_tokens().len());
+        for (pair, side) in self.each_side() {
+            rows.push(none);
+            rows.extend(self.tokens.events(pair, side).iter().map(|event| narrow(event.index())));
+        }
+        Rows::choose(table, rows, 1)
+    }
+}

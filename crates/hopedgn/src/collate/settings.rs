@@ -1,0 +1,233 @@
+//! Settings of the input that several models share: sampling of neighbours, MITE, padding.
+
+use ctdg::mite::{PairEncoding, Scope, Second, SecondTime, TimePrecision};
+use ctdg::sample::Sampling;
+use hopedgn_tensor::PadRagged;
+use serde::{Deserialize, Serialize};
+
+/// Which events of a node's history are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SamplingName {
+    /// The newest events.
+    #[default]
+    Recent,
+    /// All events with equal probability, with replacement.
+    Uniform,
+    /// Recent events with higher probability, as CAWN samples walks; with replacement.
+    TimeIntervalAware,
+}
+
+impl From<SamplingName> for Sampling {
+    fn from(name: SamplingName) -> Self {
+        match name {
+            SamplingName::Recent => Self::Recent,
+            SamplingName::Uniform => Self::Uniform,
+            SamplingName::TimeIntervalAware => Self::TimeIntervalAware { a: 1e-6 },
+        }
+    }
+}
+
+/// Whether batches are padded as DyGLib pads them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Padding {
+    /// No padding: a pair's score does not depend on its batch.
+    #[default]
+    None,
+    /// As in DyGLib: sequences are padded to the longest of the batch, and padding is attended to and averaged.
+    Dyglib,
+}
+
+/// Which nodes replace one of a pair's own in global HopeDGN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Replacing {
+    /// Every node with an event before the query: the paper's global equation.
+    #[default]
+    All,
+    /// The neighbours of the pair's two nodes: its local equation.
+    Met,
+}
+
+/// What global HopeDGN's first embedding of a pair is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairStart {
+    /// The features of both nodes, as in the paper.
+    #[default]
+    Features,
+    /// Also whether they are one node, and the intervals of their events: the isomorphism type of 2-DWL.
+    Types,
+}
+
+/// Which events MITE counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MiteHistory {
+    /// Those among the pair's tokens.
+    #[default]
+    Truncated,
+    /// All before the query.
+    Full,
+}
+
+/// How an interval Δt is scaled before the first layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normaliser {
+    /// ln(1 + Δt).
+    #[default]
+    Log1p,
+    /// 1 / (1 + ln(1 + Δt)): near 1 for recent events, near 0 for old ones.
+    Reciprocal,
+}
+
+impl Normaliser {
+    /// Scales all of `intervals`. Negative ones, which times rounded to `f32` can leave, count as 0.
+    pub fn apply(self, intervals: &mut [f32]) {
+        for interval in &mut *intervals {
+            *interval = interval.max(0.0);
+        }
+        hopedgn_tensor::ln_1p(intervals);
+        if self == Self::Reciprocal {
+            for log in intervals {
+                *log = 1.0 / (1.0 + *log);
+            }
+        }
+    }
+}
+
+/// MITE, the multi-interacted time encoding: the intervals between the query and a node's events with the source, and with
+/// the destination.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct MiteSettings {
+    /// Whether the model reads MITE.
+    #[serde(rename = "mite")]
+    pub enabled: bool,
+    /// Width of the MITE embedding, `Dm`.
+    pub d_mite: usize,
+    /// Intervals kept per node and side.
+    pub k: usize,
+    /// Which events count.
+    #[serde(rename = "mite-history")]
+    pub history: MiteHistory,
+    /// How intervals are scaled.
+    #[serde(rename = "mite-normaliser")]
+    pub normaliser: Normaliser,
+    /// Value of empty slots.
+    #[serde(rename = "mite-filler")]
+    pub filler: f32,
+    /// Whether each slot has a second value that says if it is filled.
+    #[serde(rename = "mite-valid-bit")]
+    pub valid_bit: bool,
+}
+
+impl Default for MiteSettings {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            d_mite: 50,
+            k: 32,
+            history: MiteHistory::Truncated,
+            normaliser: Normaliser::Log1p,
+            filler: 0.0,
+            valid_bit: true,
+        }
+    }
+}
+
+impl MiteSettings {
+    /// Width of the embedding; 0 where the model does not read MITE.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        if self.enabled { self.d_mite } else { 0 }
+    }
+
+    /// How the intervals of a node with source and destination become a row.
+    #[must_use]
+    pub fn slots(&self) -> PadRagged {
+        PadRagged { lists: 2, places: self.k, filler: self.filler, with_flags: self.valid_bit }
+    }
+
+    /// The scaling that the collator applies, where the model reads MITE.
+    #[must_use]
+    pub fn normaliser(&self) -> Option<Normaliser> {
+        self.enabled.then_some(self.normaliser)
+    }
+
+    /// `encoding` with the intervals that these settings ask for.
+    #[must_use]
+    pub fn apply(&self, encoding: PairEncoding) -> PairEncoding {
+        PairEncoding {
+            k: if self.enabled { self.k } else { 0 },
+            scope: if self.enabled && self.history == MiteHistory::Full { Scope::Full } else { Scope::Truncated },
+            ..encoding
+        }
+    }
+}
+
+/// Which part of both nodes' past a model over neighbours reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct NeighborSettings {
+    /// Neighbours sampled per node at most; the walks of CAWN.
+    pub neighbors: usize,
+    /// How they are sampled.
+    pub sampling: SamplingName,
+    /// Round event times to `f32` before subtracting, as DyGLib stores them.
+    pub f32_times: bool,
+}
+
+impl Default for NeighborSettings {
+    fn default() -> Self {
+        Self { neighbors: 20, sampling: SamplingName::Recent, f32_times: false }
+    }
+}
+
+impl NeighborSettings {
+    /// The neighbours of both nodes, with the intervals of `mite`.
+    #[must_use]
+    pub fn encoding(&self, mite: &MiteSettings) -> PairEncoding {
+        let encoding = token_encoding(self.neighbors + 1, self.sampling, self.f32_times);
+        mite.apply(encoding)
+    }
+
+    /// The same with the neighbours' neighbours where `n_hops` is 2, sampled before `time`.
+    #[must_use]
+    pub fn hops(&self, mite: &MiteSettings, n_hops: usize, time: SecondTime) -> PairEncoding {
+        let second = (n_hops == 2).then_some(Second { length: self.neighbors, time });
+        PairEncoding { second, ..self.encoding(mite) }
+    }
+}
+
+/// At most `length` tokens a side, without intervals.
+pub(crate) fn token_encoding(length: usize, sampling: SamplingName, f32_times: bool) -> PairEncoding {
+    PairEncoding {
+        length,
+        k: 0,
+        scope: Scope::Truncated,
+        precision: if f32_times { TimePrecision::F32 } else { TimePrecision::F64 },
+        sampling: sampling.into(),
+        second: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normaliser_clamps_negative_intervals_to_zero() {
+        let normal = |normaliser: Normaliser| {
+            let mut intervals = [-62.0, -1.0, 0.0, 1.0, 1e30];
+            normaliser.apply(&mut intervals);
+            intervals
+        };
+        let log = normal(Normaliser::Log1p);
+        assert_eq!(log[..3], [0.0; 3]);
+        assert!((log[3] - 2.0_f32.ln()).abs() < 1e-7 && (log[4] - 1e30_f32.ln()).abs() < 1e-5);
+        assert_eq!(normal(Normaliser::Reciprocal), log.map(|log| 1.0 / (1.0 + log)));
+    }
+}

@@ -1,0 +1,124 @@
+//! Events as users hold them: a stream, its name, and how it was read.
+
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ctdg::dataset::{self, ReadOptions};
+use ctdg::error::Place;
+use ctdg::event::{EventStream, IdKind, StreamBuilder};
+
+use crate::Result;
+
+/// A stream of interactions (source, destination, time). Cheap to clone.
+///
+/// Dereferences to [`EventStream`], which has the columns.
+///
+/// ```
+/// use hopedgn::Events;
+///
+/// let events = Events::from_tuples([("ann", "bob", 1.0), ("bob", "cem", 2.0), ("ann", "cem", 2.5)])?;
+/// assert_eq!((events.len(), events.n_nodes()), (3, 3));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Events {
+    stream: Arc<EventStream>,
+    name: Arc<str>,
+    file: Option<Arc<Path>>,
+    options: Arc<ReadOptions>,
+}
+
+impl Events {
+    /// Reads a file of any known format: CSV, TSV, Parquet, JODIE, TGB, KONECT, DyGLib or `.ctdg`, plain or compressed.
+    ///
+    /// ```no_run
+    /// # use hopedgn::Events;
+    /// let events = Events::read("events.csv")?;
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        Self::read_with(path, &ReadOptions::default())
+    }
+
+    /// Reads a file as `options` say, e.g. with other column names.
+    pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
+        let path = path.as_ref();
+        let stream = dataset::read(path, options)?;
+        Ok(Self::from_stream(path.display().to_string(), stream).with_source(path, options))
+    }
+
+    /// The bundled dataset: 59,835 private messages of a university's online community (the dataset also known as UCI).
+    pub fn collegemsg() -> Result<Self> {
+        Ok(Self::from_stream(dataset::COLLEGEMSG, dataset::collegemsg()?))
+    }
+
+    /// Events in memory, in order of time. Ids are names; integers may be written as text.
+    pub fn from_tuples<S, D>(events: impl IntoIterator<Item = (S, D, f64)>) -> Result<Self>
+    where
+        S: AsRef<str>,
+        D: AsRef<str>,
+    {
+        let events: Vec<(S, D, f64)> = events.into_iter().collect();
+        let is_integer = |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+        let are_integers = events.iter().all(|(src, dst, _)| is_integer(src.as_ref()) && is_integer(dst.as_ref()));
+        let ids = if are_integers { IdKind::Integer } else { IdKind::Text };
+        let mut builder = StreamBuilder::new(ids, false, false);
+        for (row, (src, dst, time)) in events.iter().enumerate() {
+            let pushed = builder.push(src.as_ref().as_bytes(), dst.as_ref().as_bytes(), *time, 0.0);
+            pushed.map_err(|rejected| ctdg::Error::at(Place::default().row(row as u64), *rejected.problem))?;
+        }
+        Ok(Self::from_stream("events", builder.finish(None)?))
+    }
+
+    /// A stream that is there, under a name.
+    #[must_use]
+    pub fn from_stream(name: impl Into<Arc<str>>, stream: EventStream) -> Self {
+        Self { stream: Arc::new(stream), name: name.into(), file: None, options: Arc::default() }
+    }
+
+    /// The same events, said to come from `file` read with `options`. A run records both, so that it can be resumed.
+    #[must_use]
+    pub fn with_source(self, file: &Path, options: &ReadOptions) -> Self {
+        let file = std::path::absolute(file).unwrap_or_else(|_| PathBuf::from(file));
+        Self { file: Some(file.into()), options: Arc::new(options.clone()), ..self }
+    }
+
+    /// The same events under another name.
+    #[must_use]
+    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// The name of the dataset, or its file as it was given.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The absolute path of the file, if the events were read from one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// How the file was read.
+    #[must_use]
+    pub fn read_options(&self) -> &ReadOptions {
+        &self.options
+    }
+
+    /// The time just after the last event: every event lies strictly before it.
+    #[must_use]
+    pub fn end(&self) -> f64 {
+        self.times().last().map_or(0.0, |last| last.next_up())
+    }
+}
+
+impl Deref for Events {
+    type Target = EventStream;
+
+    fn deref(&self) -> &EventStream {
+        &self.stream
+    }
+}

@@ -1,0 +1,297 @@
+//! [`LinkPredictor`]: train, predict, recommend, explain, evaluate, save and load.
+
+mod builder;
+mod classify;
+mod folder;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use ctdg::event::NodeId;
+use ctdg::mite::PairQuery;
+use ctdg::negative::CandidateCount;
+use ctdg::store::Store;
+use hopedgn_tensor::{Device, Weights};
+use serde_json::json;
+
+use crate::callbacks::{Callback, NoCallback};
+use crate::collate::FeatureTables;
+use crate::config::Config;
+use crate::evaluate::{Evaluation, Evaluator, Negatives, RankingTest};
+use crate::explain::{self, Explanation};
+use crate::memory::MemoryState;
+use crate::metrics::{EpochRecord, Summary};
+use crate::model::Model;
+use crate::predict::{History, NamedPairs, logits, sigmoid};
+use crate::run::Manifest;
+use crate::task::Task;
+use crate::{Error, Events, Result};
+
+pub use builder::LinkPredictorBuilder;
+pub use folder::LinkPredictorLoader;
+
+/// A trained model together with the events it looks back on.
+///
+/// ```
+/// use hopedgn::{Events, LinkPredictor, ModelName};
+///
+/// // Twenty people, each of whom writes to the next one again and again.
+/// let messages = (0..400).map(|i| ((i % 20).to_string(), ((i + 1) % 20).to_string(), f64::from(i)));
+/// let events = Events::from_tuples(messages)?;
+/// let predictor = LinkPredictor::builder()
+///     .model(ModelName::HopeDgn)
+///     .set("model.d-channel=4")
+///     .set("model.length=4")
+///     .epochs(2)
+///     .fit(&events)?;
+///
+/// let p = predictor.predict("3", "4", 400.0)?; // a probability
+/// assert!((0.0..=1.0).contains(&p));
+/// let best = predictor.recommend("3", 5, 400.0)?; // the five most likely destinations
+/// assert_eq!(best.len(), 5);
+/// assert!(best[0].probability >= best[4].probability);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct LinkPredictor {
+    events: Events,
+    config: Config,
+    manifest: Manifest,
+    model: Box<dyn Model>,
+    weights: Weights,
+    memory: Option<MemoryState>,
+    epochs: Vec<EpochRecord>,
+    summary: Option<Summary>,
+    tables: FeatureTables,
+    store: OnceLock<Store>,
+    folder: Option<PathBuf>,
+    /// The last checkpoint, where no folder holds it.
+    state: Option<Vec<u8>>,
+}
+
+/// A destination that [`LinkPredictor::recommend`] names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recommendation {
+    /// The destination.
+    pub dst: String,
+    /// The probability of the pair.
+    pub probability: f32,
+    /// Whether source and destination interacted before.
+    pub known: bool,
+}
+
+/// What [`LinkPredictor::evaluate_with`] measures. The default is every protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvaluateOptions {
+    /// Kinds of negatives for AP and AUC.
+    pub negatives: Vec<Negatives>,
+    /// Other destinations that each true one is ranked among, for MRR and Hits.
+    pub ranking: Option<CandidateCount>,
+}
+
+impl Default for EvaluateOptions {
+    fn default() -> Self {
+        Self { negatives: Negatives::ALL.to_vec(), ranking: Some(CandidateCount::Some(100)) }
+    }
+}
+
+impl LinkPredictor {
+    /// Options for training a model.
+    #[must_use]
+    pub fn builder<'c>() -> LinkPredictorBuilder<'c> {
+        LinkPredictorBuilder::default()
+    }
+
+    /// The probability that `src` and `dst` interact at time `t`, from events strictly before `t`.
+    ///
+    /// An id without any event is a node without a history, which is a question a model can answer;
+    /// [`LinkPredictor::knows`] tells a new node from a misspelt one.
+    pub fn predict(&self, src: &str, dst: &str, t: f64) -> Result<f32> {
+        let pairs = self.named_pairs(&[(src, dst, t)])?;
+        Ok(sigmoid(self.logits(pairs.queries())?[0]))
+    }
+
+    /// The probability of each of `pairs` (source, destination, time), the same as [`LinkPredictor::predict`] gives for each
+    /// alone, but in batches.
+    pub fn predict_many<S: AsRef<str>, D: AsRef<str>>(&self, pairs: &[(S, D, f64)]) -> Result<Vec<f32>> {
+        let pairs = self.named_pairs(pairs)?;
+        Ok(self.logits(pairs.queries())?.into_iter().map(sigmoid).collect())
+    }
+
+    /// The logit of each of `queries`: ln(p / (1 − p)) of the probability p.
+    pub fn logits(&self, queries: &[PairQuery]) -> Result<Vec<f32>> {
+        self.logits_with_progress(queries, &mut |_| {})
+    }
+
+    /// The same; `on_progress` is called with the number of newly scored pairs.
+    pub fn logits_with_progress(&self, queries: &[PairQuery], on_progress: &mut dyn FnMut(usize)) -> Result<Vec<f32>> {
+        let history = History {
+            stream: &self.events,
+            store: self.store()?,
+            tables: &self.tables,
+            memory: self.memory.as_ref(),
+            batch: self.config.train.batch,
+        };
+        logits(&history, &*self.model, &self.weights, queries, on_progress)
+    }
+
+    /// The `k` most likely destinations of `src` at time `t`, the likeliest first, among all nodes that were a destination
+    /// before `t`; equal probabilities in order of their ids.
+    pub fn recommend(&self, src: &str, k: usize, t: f64) -> Result<Vec<Recommendation>> {
+        let mut pairs = NamedPairs::new(&self.events)?;
+        pairs.push(src, src, t)?;
+        let src = pairs.queries()[0].src;
+        let store = self.store()?;
+        let mut candidates: Vec<NodeId> = self.events.dst()[..store.cut(t).n_events()].to_vec();
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates.retain(|&dst| dst != src);
+        let queries: Vec<PairQuery> = candidates.iter().map(|&dst| PairQuery { src, dst, time: t }).collect();
+        let mut scored: Vec<(NodeId, f32)> = candidates.into_iter().zip(self.logits(&queries)?).collect();
+        scored.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.cmp(b)));
+        let recommendation = |&(dst, logit): &(NodeId, f32)| Recommendation {
+            dst: self.events.names().name(dst),
+            probability: sigmoid(logit),
+            known: !store.pair_events(src, dst, store.cut(t)).is_empty(),
+        };
+        Ok(scored.iter().take(k).map(recommendation).collect())
+    }
+
+    /// Why `src` and `dst` get their score at time `t`: common past neighbours, and the effect of each event.
+    ///
+    /// Refused for models whose score is not a function of the recent events of both nodes ([`Error::NotExplained`]).
+    pub fn explain(&self, src: &str, dst: &str, t: f64) -> Result<Explanation<String>> {
+        let pairs = self.named_pairs(&[(src, dst, t)])?;
+        Ok(self.explain_query(pairs.queries()[0])?.map_nodes(|node| pairs.name(node)))
+    }
+
+    /// The same for a pair of node ids.
+    pub fn explain_query(&self, query: PairQuery) -> Result<Explanation> {
+        explain::explain(&*self.model, &self.weights, &self.tables, self.store()?, query)
+    }
+
+    /// Whether [`LinkPredictor::explain`] works for this model.
+    pub fn check_explains(&self) -> Result<()> {
+        explain::check(&*self.model)
+    }
+
+    /// Test metrics under every protocol: random, historical and inductive negatives, all nodes and new ones, and ranking
+    /// among 100 destinations, with untrained heuristics beside the model.
+    ///
+    /// `events` are those the model was trained on; later ones at their end are not tested.
+    pub fn evaluate(&self, events: &Events) -> Result<Evaluation> {
+        self.evaluate_with(events, &EvaluateOptions::default(), &mut NoCallback)
+    }
+
+    /// The same for some protocols, with progress.
+    pub fn evaluate_with(
+        &self,
+        events: &Events,
+        options: &EvaluateOptions,
+        callback: &mut dyn Callback,
+    ) -> Result<Evaluation> {
+        let task = self.task(events)?;
+        let evaluator = self.evaluator(&task);
+        let mut negatives = std::collections::BTreeMap::new();
+        for &kind in &options.negatives {
+            negatives.insert(kind.as_str().to_owned(), evaluator.links(kind, callback)?);
+        }
+        let ranking = options.ranking.map(|count| -> Result<RankingTest> {
+            let candidates = match count {
+                CandidateCount::Some(count) => json!(count),
+                CandidateCount::All => json!("all"),
+            };
+            Ok(RankingTest { candidates, scorers: evaluator.ranks(count, callback)? })
+        });
+        Ok(Evaluation {
+            run: self.folder.as_ref().map(|folder| folder.display().to_string()).unwrap_or_default(),
+            data: self.config.data.clone(),
+            model: self.config.model.name().as_str().to_owned(),
+            device: self.device().name().to_owned(),
+            negatives,
+            ranking: ranking.transpose()?,
+        })
+    }
+
+    /// Whether both ids have events.
+    pub fn knows(&self, src: &str, dst: &str) -> Result<bool> {
+        Ok(NamedPairs::new(&self.events)?.knows(src, dst))
+    }
+
+    /// The events that predictions look back on.
+    #[must_use]
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// All settings.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The model without its weights.
+    #[must_use]
+    pub fn model(&self) -> &dyn Model {
+        &*self.model
+    }
+
+    /// Loss and validation metrics of every epoch.
+    #[must_use]
+    pub fn history(&self) -> &[EpochRecord] {
+        &self.epochs
+    }
+
+    /// Test metrics against random negatives, if training is complete.
+    #[must_use]
+    pub fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    /// The run folder, if there is one.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// Where the model computes.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        self.weights.device()
+    }
+
+    fn store(&self) -> Result<&Store> {
+        if let Some(store) = self.store.get() {
+            return Ok(store);
+        }
+        let store = Store::build(&self.events)?;
+        Ok(self.store.get_or_init(|| store))
+    }
+
+    fn task<'e>(&self, events: &'e Events) -> Result<Task<'e>> {
+        self.manifest.data.check(events)?;
+        Task::with_rule(events, &self.manifest.split)
+    }
+
+    fn evaluator<'a>(&'a self, task: &'a Task<'a>) -> Evaluator<'a> {
+        Evaluator {
+            task,
+            model: &*self.model,
+            weights: &self.weights,
+            memory: self.memory.as_ref(),
+            batch: self.config.train.batch,
+        }
+    }
+
+    fn named_pairs<S: AsRef<str>, D: AsRef<str>>(&self, pairs: &[(S, D, f64)]) -> Result<NamedPairs<'_>> {
+        let mut named = NamedPairs::new(&self.events)?;
+        for (src, dst, time) in pairs {
+            if !time.is_finite() {
+                let (found, expected) = (time.to_string(), "a finite number".to_owned());
+                return Err(Error::Setting { name: "time", found, expected });
+            }
+            named.push(src.as_ref(), dst.as_ref(), *time)?;
+        }
+        Ok(named)
+    }
+}

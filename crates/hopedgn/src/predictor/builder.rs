@@ -1,0 +1,232 @@
+//! Options for training a [`LinkPredictor`].
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use hopedgn_tensor::Device;
+
+use super::LinkPredictor;
+use crate::callbacks::{Callback, CallbackList, HtmlReport, TensorBoard};
+use crate::config::{Config, ModelName, ModelRegistry, Preset};
+use crate::model::CustomModel;
+use crate::run::{DataRecord, Manifest, RunFolder, Session};
+use crate::task::Task;
+use crate::{Events, Result, system};
+
+/// Options for training; made by [`LinkPredictor::builder`].
+///
+/// Settings come from the model's defaults, then the preset, then [`set`](Self::set); the last one wins.
+#[derive(Debug)]
+pub struct LinkPredictorBuilder<'c> {
+    model: ModelName,
+    presets: Vec<Preset>,
+    settings: Vec<String>,
+    config: Option<Config>,
+    registry: ModelRegistry,
+    device: Device,
+    callbacks: CallbackList<'c>,
+    run_folder: Option<PathBuf>,
+    command: Vec<String>,
+}
+
+impl Default for LinkPredictorBuilder<'_> {
+    fn default() -> Self {
+        Self {
+            model: ModelName::default(),
+            presets: Vec::new(),
+            settings: Vec::new(),
+            config: None,
+            registry: ModelRegistry::default(),
+            device: Device::cpu(),
+            callbacks: CallbackList::default(),
+            run_folder: None,
+            command: Vec::new(),
+        }
+    }
+}
+
+impl<'c> LinkPredictorBuilder<'c> {
+    /// The model; HopeDGN by default.
+    #[must_use]
+    pub fn model(mut self, model: ModelName) -> Self {
+        self.model = model;
+        self
+    }
+
+    /// A model of your own: makes it known by its name and selects it.
+    pub fn register<M: CustomModel>(mut self) -> Result<Self> {
+        self.model = self.registry.register::<M>()?;
+        Ok(self)
+    }
+
+    /// The models that can be named; the built-in ones by default.
+    #[must_use]
+    pub fn registry(mut self, registry: ModelRegistry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Settings that go together. Several are applied in order.
+    #[must_use]
+    pub fn preset(mut self, preset: Preset) -> Self {
+        self.presets.push(preset);
+        self
+    }
+
+    /// Whether the model sees MITE, the times at which each neighbour interacted with both nodes. HopeDGN does by default.
+    #[must_use]
+    pub fn mite(self, mite: bool) -> Self {
+        self.set(format!("model.mite={mite}"))
+    }
+
+    /// One setting as `NAME=VALUE`, e.g. `model.k=16` or `train.lr=0.001`.
+    #[must_use]
+    pub fn set(mut self, setting: impl Into<String>) -> Self {
+        self.settings.push(setting.into());
+        self
+    }
+
+    /// Training epochs at most.
+    #[must_use]
+    pub fn epochs(self, epochs: usize) -> Self {
+        self.set(format!("train.epochs={epochs}"))
+    }
+
+    /// The seed of initial weights, training negatives and dropout.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        self.set(format!("seed={seed}"))
+    }
+
+    /// All settings at once, resolved elsewhere; model, presets and single settings of this builder do not count then.
+    #[must_use]
+    pub fn config(mut self, config: Config) -> Self {
+        self.config = Some(config);
+        self
+    }
+
+    /// Where to compute; the CPU by default.
+    ///
+    /// ```no_run
+    /// use hopedgn::{CudaOptions, Device, LinkPredictor};
+    ///
+    /// let builder = LinkPredictor::builder().device(Device::cuda(&CudaOptions::default())?);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// A callback of training; may be given many times. Pass `&mut callback` to look at it afterwards.
+    #[must_use]
+    pub fn callback(mut self, callback: impl Callback + 'c) -> Self {
+        self.callbacks.push(callback);
+        self
+    }
+
+    /// A new folder for checkpoints, metrics, `report.html` and `TensorBoard` files. Without it everything stays in memory
+    /// until [`LinkPredictor::save`].
+    #[must_use]
+    pub fn run_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.run_folder = Some(folder.into());
+        self
+    }
+
+    /// The command line to record in the manifest of the run.
+    #[must_use]
+    pub fn command(mut self, command: impl IntoIterator<Item = String>) -> Self {
+        self.command = command.into_iter().collect();
+        self
+    }
+
+    /// The settings that [`fit`](Self::fit) uses for data called `data`.
+    pub fn resolve(&self, data: &str) -> Result<Config> {
+        if let Some(config) = &self.config {
+            return Ok(config.clone());
+        }
+        let config = Config::resolve_with(&self.registry, self.model, &self.presets, &self.settings)?;
+        Ok(Config { data: data.to_owned(), ..config })
+    }
+
+    /// Trains on the training part of `events`, selects the best epoch on the validation part, and tests it on the rest.
+    ///
+    /// A callback that asks to stop ends this with [`Error::Interrupted`](crate::Error::Interrupted); with a run folder,
+    /// [`resume`](Self::resume) continues from there.
+    pub fn fit(mut self, events: &Events) -> Result<LinkPredictor> {
+        let config = self.resolve(events.name())?;
+        let task = Task::new(events, config.split)?;
+        let manifest = self.manifest(events, &task);
+        let Some(path) = self.run_folder.take() else {
+            return self.train(events, config, manifest, &task, None);
+        };
+        let folder = RunFolder::create(&path, &config, &manifest)?;
+        let trained = self.train(events, config, manifest, &task, Some(&folder));
+        if trained.is_err() {
+            folder.remove_unless_begun();
+        }
+        trained
+    }
+
+    /// Continues the training in a run folder; the result is bit-identical to that of a run without interruption.
+    ///
+    /// `events` must begin with those the run was started on. Settings are the run's own, except for
+    /// [`epochs`](Self::epochs) given to this builder.
+    pub fn resume(self, folder: impl AsRef<Path>, events: &Events) -> Result<LinkPredictor> {
+        let folder = RunFolder::open(folder.as_ref())?;
+        let (config, manifest) = (folder.config(&self.registry)?, folder.manifest()?);
+        let config = config.changed_by(&self.registry, &self.settings)?;
+        manifest.data.check(events)?;
+        let task = Task::with_rule(events, &manifest.split)?;
+        self.train(events, config, manifest, &task, Some(&folder))
+    }
+
+    fn train(
+        mut self,
+        events: &Events,
+        config: Config,
+        manifest: Manifest,
+        task: &Task<'_>,
+        folder: Option<&RunFolder>,
+    ) -> Result<LinkPredictor> {
+        let (model, initial) = self.registry.build(&config.model, task.tables.widths(), config.seed)?;
+        if let Some(folder) = folder {
+            // Files first, so that a callback of the user finds them.
+            let mut files = CallbackList::default();
+            files.push(HtmlReport::new(folder.path()));
+            files.push(TensorBoard::new(folder.path()));
+            files.push(self.callbacks);
+            self.callbacks = files;
+        }
+        let session = Session { config: &config, task, model: &*model, initial, device: &self.device, folder };
+        let trained = session.train(&mut self.callbacks)?;
+        Ok(LinkPredictor {
+            tables: task.tables.clone(),
+            events: events.clone(),
+            config,
+            manifest,
+            model,
+            weights: trained.weights,
+            memory: trained.memory,
+            epochs: trained.history,
+            summary: Some(trained.summary),
+            store: OnceLock::new(),
+            folder: folder.map(|folder| folder.path().to_owned()),
+            state: trained.state,
+        })
+    }
+
+    fn manifest(&self, events: &Events, task: &Task<'_>) -> Manifest {
+        Manifest {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: option_env!("HOPEDGN_COMMIT").map(str::to_owned),
+            command: self.command.clone(),
+            started: system::wall_time(),
+            threads: rayon::current_num_threads(),
+            machine: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+            data: DataRecord::of(events),
+            split: task.split.rule.clone(),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Saving a [`LinkPredictor`] as a run folder, and loading one.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use hopedgn_tensor::{Device, Weights};
+
+use super::LinkPredictor;
+use crate::callbacks::{Callback, HtmlReport, TensorBoard, TrainEnd, TrainStart};
+use crate::collate::FeatureTables;
+use crate::config::ModelRegistry;
+use crate::run::{RunFolder, TrainedModel};
+use crate::{Events, Result};
+
+impl LinkPredictor {
+    /// Writes a new run folder: settings, weights, checkpoint, metrics, `report.html` and `TensorBoard` files. The command line
+    /// works with it, and [`LinkPredictor::load`] reads it.
+    ///
+    /// Refused if the folder is not empty.
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
+        let target = RunFolder::create(folder.as_ref(), &self.config, &self.manifest)?;
+        let saved = self.write_to(&target);
+        if saved.is_err() {
+            // A half-written run must not look like a whole one; what cannot be removed is still named by the error.
+            let _ = std::fs::remove_dir_all(target.path());
+        }
+        saved
+    }
+
+    fn write_to(&self, target: &RunFolder) -> Result<()> {
+        let state = match (&self.state, &self.folder) {
+            (Some(state), _) => Some(state.clone()),
+            (None, Some(folder)) => RunFolder::open(folder)?.state()?,
+            (None, None) => None,
+        };
+        target.write_trained(&self.weights, self.memory.as_ref(), state.as_deref())?;
+        target.write_metrics(&self.epochs)?;
+        if let Some(summary) = &self.summary {
+            target.write_summary(summary)?;
+        }
+        let task = self.task(&self.events)?;
+        let start = TrainStart { config: &self.config, task: &task, history: &self.epochs };
+        let end = TrainEnd { history: &self.epochs, summary: self.summary.as_ref() };
+        let (mut report, mut log) = (HtmlReport::new(target.path()), TensorBoard::new(target.path()));
+        for callback in [&mut report as &mut dyn Callback, &mut log] {
+            callback.on_train_start(&start)?;
+            callback.on_train_end(&end)?;
+        }
+        Ok(())
+    }
+
+    /// The best weights of a run folder, on the CPU, with `events` as the history of predictions.
+    ///
+    /// `events` must begin with those the run was trained on; later ones extend the history.
+    pub fn load(folder: impl AsRef<Path>, events: &Events) -> Result<Self> {
+        Self::loader().load(folder, events)
+    }
+
+    /// Options for loading a run folder.
+    #[must_use]
+    pub fn loader() -> LinkPredictorLoader {
+        LinkPredictorLoader::default()
+    }
+
+    /// Whether the events begin with those the model was trained on.
+    pub fn check_events(&self) -> Result<()> {
+        self.manifest.data.check(&self.events)
+    }
+}
+
+/// Options for loading a run folder; made by [`LinkPredictor::loader`].
+#[derive(Debug, Clone)]
+pub struct LinkPredictorLoader {
+    registry: ModelRegistry,
+    device: Device,
+    any_events: bool,
+}
+
+impl Default for LinkPredictorLoader {
+    fn default() -> Self {
+        Self { registry: ModelRegistry::default(), device: Device::cpu(), any_events: false }
+    }
+}
+
+impl LinkPredictorLoader {
+    /// The models that the run may name; the built-in ones by default.
+    #[must_use]
+    pub fn registry(mut self, registry: ModelRegistry) -> Self {
+        self.registry = registry;
+        self
+    }
+
+    /// Where to compute; the CPU by default.
+    #[must_use]
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = device;
+        self
+    }
+
+    /// Accepts events other than those the run was trained on, so that the model is applied to another stream. Only the widths
+    /// of the features must fit. [`LinkPredictor::check_events`] compares them later.
+    #[must_use]
+    pub fn any_events(mut self) -> Self {
+        self.any_events = true;
+        self
+    }
+
+    /// Loads the best weights of a run folder, with `events` as the history of predictions.
+    pub fn load(self, folder: impl AsRef<Path>, events: &Events) -> Result<LinkPredictor> {
+        let folder = RunFolder::open(folder.as_ref())?;
+        let (config, manifest) = (folder.config(&self.registry)?, folder.manifest()?);
+        if !self.any_events {
+            manifest.data.check(events)?;
+        }
+        let tables = FeatureTables::of(events)?;
+        let TrainedModel { model, parameters, memory } = folder.model(&self.registry, &config, tables.widths())?;
+        Ok(LinkPredictor {
+            weights: Weights::new(&self.device, parameters)?,
+            epochs: folder.metrics()?,
+            summary: folder.summary()?,
+            events: events.clone(),
+            config,
+            manifest,
+            model,
+            memory,
+            tables,
+            store: OnceLock::new(),
+            folder: Some(folder.path().to_owned()),
+            state: None,
+        })
+    }
+}
