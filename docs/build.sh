@@ -16,4 +16,4 @@ if [ $# -gt 0 ]; then
         done
     } >>"$source/src/SUMMARY.md"
 fi
-mdbook build "$source" --dest-dir ../book
+mdbook build "$source" --dest-dir "$PWD/target/book"
