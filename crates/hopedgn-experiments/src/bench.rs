@@ -1,22 +1,22 @@
-//! A training step of the paper's size on random dense tokens, for measuring machines.
+//! Benchmark of a training step at the paper's size, on random dense tokens.
 
 use std::sync::Arc;
 
-use ctdg::random::Stream;
-use hopedgn_tensor::measure::{self, Product};
+use ctdg::random::RandomStream;
+use hopedgn_tensor::measure::{self, Gemm};
 use hopedgn_tensor::{AdamConfig, Device, Dropout, Indices, Ragged, Shape, Tape, TrainState, Var, init};
 
 use hopedgn::Result;
 use hopedgn::collate::{FeatureWidths, MiteIntervals, PairInput, Rows};
-use hopedgn::config::ModelConfig;
-use hopedgn::model::{HopeDgn, Model};
+use hopedgn::config::{CommonSettings, HopeDgnSettings, MiteSettings};
+use hopedgn::model::HopeDgn;
 
-/// The size of a step.
+/// Size of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepSpec {
     /// Pairs, positives and negatives together.
     pub pairs: usize,
-    /// Tokens of both sides of a pair.
+    /// Tokens of a pair, both sides together.
     pub tokens: usize,
     /// Features of a node.
     pub node_features: usize,
@@ -24,44 +24,46 @@ pub struct StepSpec {
     pub edge_features: usize,
 }
 
-/// A model with its optimiser and a batch that never changes.
+/// A model with its optimizer and a fixed batch.
 #[derive(Debug)]
 pub struct StepBench {
     spec: StepSpec,
     model: HopeDgn,
-    learner: TrainState,
+    state: TrainState,
     batch: Vec<(PairInput, Vec<f32>)>,
 }
 
 impl StepBench {
-    /// The paper's model without dropout. Every token has intervals, features and an age of its own.
+    /// The paper's model without dropout; tokens share no features, ages or intervals.
     pub fn new(spec: StepSpec, device: &Device) -> Result<Self> {
-        let config = ModelConfig { dropout: 0.0, mite_valid_bit: false, ..ModelConfig::default() };
+        let defaults = HopeDgnSettings::default();
+        let settings = HopeDgnSettings { mite: MiteSettings { valid_bit: false, ..defaults.mite }, ..defaults };
+        let common = CommonSettings { dropout: 0.0, ..CommonSettings::DEFAULT };
         let some = |width: usize| (width > 0).then_some(width);
         let widths = FeatureWidths { node: some(spec.node_features), edge: some(spec.edge_features) };
-        let (model, parameters) = HopeDgn::new(&config, widths, 0)?;
-        let per_chunk = (device.rows_to_learn() / spec.tokens.max(1)).max(1);
-        let mut random = Stream::named(0, "bench");
+        let (model, parameters) = HopeDgn::new(&settings, &common, widths, 0)?;
+        let per_chunk = (device.train_chunk_rows() / spec.tokens.max(1)).max(1);
+        let mut random = RandomStream::named(0, "bench");
         let mut batch = Vec::new();
         for first in (0..spec.pairs).step_by(per_chunk) {
             let pairs = per_chunk.min(spec.pairs - first);
             let targets = (0..pairs).map(|i| if (first + i).is_multiple_of(2) { 1.0 } else { 0.0 }).collect();
-            batch.push((dense(pairs, spec.tokens, &config, widths, &mut random), targets));
+            batch.push((dense(pairs, spec.tokens, &settings.mite, widths, &mut random), targets));
         }
-        let learner = TrainState::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
+        let state = TrainState::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
         for (input, _) in &batch {
             let PairInput { ages, mite, rows, .. } = input;
-            learner.weights().place(ages)?;
-            if let Some(met) = mite {
-                learner.weights().place(&met.intervals)?;
-                device.stage_starts(&met.lists)?;
+            state.weights().upload(ages)?;
+            if let Some(mite) = mite {
+                state.weights().upload(&mite.intervals)?;
+                device.stage_offsets(&mite.lists)?;
             }
             device.stage_indices(rows, Some(rows.len()))?;
         }
-        Ok(Self { spec, model, learner, batch })
+        Ok(Self { spec, model, state, batch })
     }
 
-    /// Forward, backward and Adam, `n` times; the last loss. A card does not wait for the host between them.
+    /// Forward, backward and Adam, `n` times, without synchronising a GPU between steps; returns the last loss.
     pub fn steps(&mut self, n: usize) -> Result<f64> {
         let (model, n_pairs) = (&self.model, self.spec.pairs);
         let forward = |tape: &mut Tape<'_>, (input, targets): &(PairInput, Vec<f32>)| -> Result<Var> {
@@ -69,27 +71,28 @@ impl StepBench {
             Ok(tape.bce_with_logits(logits, targets, n_pairs)?)
         };
         for _ in 0..n {
-            self.learner.step(&self.batch, forward)?;
+            self.state.step(&self.batch, forward)?;
         }
-        Ok(self.learner.results(0)?.last().map_or(f64::NAN, |step| step.loss))
+        Ok(self.state.step_results(0)?.last().map_or(f64::NAN, |step| step.loss))
     }
 
-    /// Multiplications and additions of the products of one step.
+    /// Floating-point operations of the matrix products of one step.
     #[must_use]
     pub fn flops(&self) -> f64 {
         self.batch.iter().map(|(input, _)| measure::flops(&self.products(input.pairs.len()))).sum()
     }
 
-    /// The flops a second of the same products alone.
+    /// Floating-point operations a second of these products alone.
     pub fn products_per_second(&self) -> Result<f64> {
         let pairs = self.batch.first().map_or(0, |(input, _)| input.pairs.len());
-        Ok(measure::flops_per_second(self.learner.weights().device(), &self.products(pairs), 5)?)
+        Ok(measure::flops_per_second(self.state.weights().device(), &self.products(pairs), 5)?)
     }
 
-    /// The products of a chunk of `pairs`.
-    fn products(&self, pairs: usize) -> Vec<Product> {
-        let config = self.model.config();
-        let (rows, d, d_model) = (pairs * self.spec.tokens, config.d_channel, 4 * config.d_channel);
+    /// Matrix products of a chunk of `pairs`.
+    fn products(&self, pairs: usize) -> Vec<Gemm> {
+        let (settings, common) = (self.model.settings(), self.model.common());
+        let (config, mite) = (&settings.patches, &settings.mite);
+        let (rows, d, d_model) = (pairs * self.spec.tokens, config.d_channel, settings.encoder_width());
         let mut all = Vec::new();
         let mut linear = |rows, n_in, n_out, with_dx| all.extend(measure::linear(rows, n_in, n_out, with_dx));
         for features in [3 * self.spec.node_features, self.spec.edge_features] {
@@ -97,31 +100,31 @@ impl StepBench {
                 linear(rows, features, d, false);
             }
         }
-        linear(rows, 1, config.d_time, false);
-        linear(rows, config.d_time, d, true);
-        linear(rows, config.mite_slots().width(), config.d_mite, false);
-        linear(rows, config.d_mite, config.d_mite, true);
-        linear(rows, config.d_mite, d, true);
+        linear(rows, 1, common.d_time, false);
+        linear(rows, common.d_time, d, true);
+        linear(rows, mite.slots().width(), mite.d_mite, false);
+        linear(rows, mite.d_mite, mite.d_mite, true);
+        linear(rows, mite.d_mite, d, true);
         for block in 1..=config.n_blocks {
             linear(rows, d_model, 3 * d_model, true);
             linear(rows, d_model, d_model, true);
             linear(rows, d_model, 4 * d_model, true);
-            // The last block's second layer stands behind the mean.
+            // The last block's second layer follows the mean.
             linear(if block < config.n_blocks { rows } else { pairs }, 4 * d_model, d_model, true);
         }
-        linear(pairs, d_model, config.d_out, true);
-        linear(pairs, config.d_out, config.d_out, true);
-        linear(pairs, config.d_out, 1, true);
+        linear(pairs, d_model, common.d_out, true);
+        linear(pairs, common.d_out, common.d_out, true);
+        linear(pairs, common.d_out, 1, true);
         let n_heads = config.n_blocks * config.n_heads * pairs;
         all.extend(measure::attention(self.spec.tokens, d_model / config.n_heads, n_heads));
         all
     }
 }
 
-fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidths, random: &mut Stream) -> PairInput {
+fn dense(pairs: usize, tokens: usize, mite: &MiteSettings, widths: FeatureWidths, random: &mut RandomStream) -> PairInput {
     let rows = pairs * tokens;
     let mut tensor = |rows, cols| Arc::new(init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7));
-    let slots = config.mite_slots();
+    let slots = mite.slots();
     let sides = (0..pairs).flat_map(|_| [tokens / 2, tokens - tokens / 2]);
     PairInput {
         pairs: Ragged::from_lengths(vec![tokens; pairs]),
@@ -130,8 +133,8 @@ fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidth
         nodes: widths.node.map(|width| Rows { table: tensor(rows, 3 * width), chosen: None }),
         edges: widths.edge.map(|width| Rows { table: tensor(rows, width), chosen: None }),
         mite: Some(MiteIntervals {
-            intervals: tensor(rows * slots.per_row(), 1),
-            lists: Ragged::from_lengths(vec![slots.places; rows * slots.lists]),
+            intervals: tensor(rows * slots.values_per_row(), 1),
+            lists: Ragged::from_lengths(vec![slots.max_len; rows * slots.lists_per_row]),
         }),
         counts: None,
         rows: (0..).take(rows).collect::<Indices>(),
@@ -145,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_learns_and_its_products_are_counted() {
+    fn steps_lower_the_loss_and_flops_are_counted() {
         let spec = StepSpec { pairs: 3, tokens: 4, node_features: 2, edge_features: 0 };
         let mut bench = StepBench::new(spec, &Device::cpu()).unwrap();
         let first = bench.steps(1).unwrap();
@@ -153,9 +156,9 @@ mod tests {
         assert!(bench.flops() > 1e6);
     }
 
-    /// 400 pairs of 64 tokens: 155 GFLOP, less what the mean saves in the last block.
+    /// 400 pairs of 64 tokens: 155 GFLOP, minus what the mean saves in the last block.
     #[test]
-    fn the_papers_step_has_the_known_number_of_flops() {
+    fn the_step_of_the_paper_has_the_expected_flops() {
         let spec = StepSpec { pairs: 8, tokens: 64, node_features: 172, edge_features: 172 };
         let flops = StepBench::new(spec, &Device::cpu()).unwrap().flops() * 50.0;
         assert!((120e9..140e9).contains(&flops), "{flops:e}");

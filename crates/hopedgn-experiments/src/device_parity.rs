@@ -1,24 +1,24 @@
-//! Every operation on a device beside the same operation on the CPU: values and gradients, on random inputs.
+//! Device parity: values and gradients of every operation on a device, compared with the CPU on random inputs.
 
 mod cases;
 
 use hopedgn_tensor::init::Uniform;
 use hopedgn_tensor::{AdamConfig, Device, Gradients, Parameters, Precision, Result, Tape, Tensor, TrainState, Var};
 
-/// How far a device is from the CPU in one operation, as [`off`] measures it.
+/// Difference between device and CPU in one operation, as [`relative_error`] measures it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// The operation.
     pub name: &'static str,
-    /// Of its result.
+    /// Error of the result.
     pub value: f64,
-    /// Of the gradient that is furthest off.
+    /// Largest error of a gradient.
     pub gradient: f64,
-    /// Whether a second run gave the same bits.
+    /// Whether a second run is bit-identical.
     pub repeats: bool,
 }
 
-/// The largest error of one rounding of the numbers that products are made of.
+/// Unit roundoff of the factors of matrix products.
 #[must_use]
 pub fn rounding(precision: Precision) -> f64 {
     match precision {
@@ -28,7 +28,7 @@ pub fn rounding(precision: Precision) -> f64 {
     }
 }
 
-/// The largest difference that rounding explains: some roundings of factors, and sums of thousands of `f32`.
+/// The largest error that rounding explains: several roundings of factors, and sums of thousands of `f32`.
 #[must_use]
 pub fn tolerance(precision: Precision) -> f64 {
     8.0 * rounding(precision) + 64.0 * rounding(Precision::F32)
@@ -51,7 +51,7 @@ impl Case {
         Self::on_device(name, inputs, move |_, tape, x| function(tape, x))
     }
 
-    /// The same of a function that keeps something on the device.
+    /// A function that stores something on the device.
     fn on_device(
         name: &'static str,
         inputs: Vec<Tensor>,
@@ -60,23 +60,23 @@ impl Case {
         Self { name, inputs, function: Box::new(function) }
     }
 
-    /// The result, and the gradients of a weighted sum of it.
+    /// The result, and gradients of a weighted sum of it.
     fn run(&self, device: &Device) -> Result<(Vec<f32>, Gradients)> {
         let mut parameters = Parameters::default();
         let mut ids = Vec::new();
         for (index, input) in self.inputs.iter().enumerate() {
             ids.push(parameters.add(index.to_string(), input.clone())?);
         }
-        let mut learner = TrainState::new(device, parameters, AdamConfig::default())?;
+        let mut state = TrainState::new(device, parameters, AdamConfig::default())?;
         let apply = |tape: &mut Tape<'_>| {
             let vars: Vec<Var> = ids.iter().map(|&id| tape.parameter(id)).collect();
             (self.function)(device, tape, &vars)
         };
-        let mut values = learner.weights().evaluate(&[()], |tape, ()| {
+        let mut values = state.weights().evaluate(&[()], |tape, ()| {
             let result = apply(tape)?;
             tape.read(result)
         })?;
-        let (_, gradients) = learner.differentiate(&[()], |tape, ()| -> Result<Var> {
+        let (_, gradients) = state.loss_and_gradients(&[()], |tape, ()| -> Result<Var> {
             let result = apply(tape)?;
             let count = tape.shape(result).len();
             let row = tape.reshape(result, 1, count)?;
@@ -92,15 +92,15 @@ impl Case {
         let (got, gradients) = self.run(device)?;
         let again = self.run(device)?;
         let pairs = expected_gradients.iter().zip(gradients.iter());
-        let gradient = pairs.map(|(expected, got)| off(expected.values(), got.values())).fold(0.0, f64::max);
+        let gradient = pairs.map(|(expected, got)| relative_error(expected.values(), got.values())).fold(0.0, f64::max);
         let repeats = again == (got.clone(), gradients);
-        Ok(Difference { name: self.name, value: off(&expected, &got), gradient, repeats })
+        Ok(Difference { name: self.name, value: relative_error(&expected, &got), gradient, repeats })
     }
 }
 
-/// The length of the difference, relative to the length of what is expected.
+/// Norm of the difference, relative to the norm of the expected values.
 #[must_use]
-pub fn off(expected: &[f32], got: &[f32]) -> f64 {
+pub fn relative_error(expected: &[f32], got: &[f32]) -> f64 {
     let square = |sum: f64, x: f64| sum + x * x;
     let length = expected.iter().map(|&x| f64::from(x)).fold(0.0, square).sqrt().max(1e-6);
     let pairs = expected.iter().zip(got);
@@ -108,7 +108,7 @@ pub fn off(expected: &[f32], got: &[f32]) -> f64 {
     if distance.is_nan() || expected.len() != got.len() { f64::INFINITY } else { distance }
 }
 
-/// Runs every operation that models use on `device` and on the CPU.
+/// Compares every operation that models use on `device` with the CPU.
 pub fn operations(device: &Device, random: &mut impl Uniform) -> Result<Vec<Difference>> {
     cases::all(random).iter().map(|case| case.compare(device)).collect()
 }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cpu_is_no_further_from_itself_than_nothing() {
+    fn the_cpu_equals_itself_bit_by_bit() {
         let mut x = 0.0_f64;
         let mut random = move || {
             x = (x + 0.618_033_988_749_895).fract();

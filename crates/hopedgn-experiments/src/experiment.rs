@@ -1,15 +1,15 @@
-//! Experiments as data: a file declares a grid of runs, and every table is made from what the runs wrote down.
+//! Experiments as data: a TOML file declares a grid of runs; tables, figures and checks are made from the results of the runs.
 //!
 //! | step | where |
 //! |---|---|
-//! | read a file and what it extends, refuse what is not known | `file`, `extend` |
-//! | multiply the grid out, resolve and check every cell, name it by a hash of its settings | `grid` |
-//! | look at what lies in the folders of the cells, or among runs that were kept | `state`, `kept`, `outcome` |
-//! | means over seeds, beside the paper's values | `measure`, `table` |
-//! | the same for people | `page`, `markdown`, `figure`, `index` |
-//! | the same against what was expected | `check` |
+//! | read a file and the files it extends, refuse unknown keys | `file`, `inherit`, `paper` |
+//! | expand the grid, resolve and validate the settings of every cell, hash them | `grid` |
+//! | find results of the cells, in their folders or in archives | `state`, `archived_runs`, `outcome` |
+//! | means over seeds, beside published values | `measure`, `table` |
+//! | pages with tables and figures | `page`, `markdown`, `figure`, `index` |
+//! | comparison with expected values | `check` |
 //!
-//! Running the cells is the command line's affair: each is a `hopedgn train` of its own, and what follows it.
+//! The command line runs the cells, each as a training process of its own.
 
 mod archived_runs;
 mod check;
@@ -22,6 +22,7 @@ mod markdown;
 mod measure;
 mod outcome;
 mod page;
+mod paper;
 mod state;
 mod table;
 #[cfg(test)]
@@ -31,7 +32,7 @@ use std::path::{Path, PathBuf};
 
 use hopedgn::Result;
 
-pub use archived_runs::ArchivedRun;
+pub use archived_runs::{Archived, RunArchive, archive};
 pub use check::{Verdict, check};
 pub use figure::{Figure, Picture};
 pub use file::{Evaluate, Kind, Wanted};
@@ -39,12 +40,12 @@ pub use grid::Cell;
 pub use index::{Listed, index};
 pub use markdown::markdown;
 pub use measure::{Heuristic, Measure, Metric, Setting};
-pub use outcome::{Outcome, Pace};
+pub use outcome::{Outcome, Pace, Provenance};
 pub use page::html;
 pub use state::{Found, State, Step, reason};
 pub use table::{Entry, Reference, Table};
 
-/// A file of an experiment with its cells, resolved and checked.
+/// An experiment file with its cells, resolved and validated.
 #[derive(Debug)]
 pub struct Experiment {
     path: PathBuf,
@@ -59,7 +60,7 @@ impl Experiment {
         Self::open(path, false)
     }
 
-    /// The same grid with one seed and so small that each cell takes a second.
+    /// The same grid with one seed and tiny settings: about a second a cell.
     pub fn read_small(path: &Path) -> Result<Self> {
         Self::open(path, true)
     }
@@ -77,37 +78,37 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// What it is called.
+    /// Its title.
     #[must_use]
     pub fn title(&self) -> &str {
         &self.file.title
     }
 
-    /// What it is for.
+    /// Its purpose.
     #[must_use]
     pub fn about(&self) -> &str {
         &self.file.about
     }
 
-    /// What a reader must know of its numbers.
+    /// A note on its numbers.
     #[must_use]
     pub fn note(&self) -> &str {
         &self.file.note
     }
 
-    /// Whether it says what is expected of its numbers.
+    /// Whether it states expected values.
     #[must_use]
     pub fn has_expectations(&self) -> bool {
         !self.file.expect.is_empty()
     }
 
-    /// Where it was read.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The name of its file without the ending.
+    /// The name of the file without its extension.
     #[must_use]
     pub fn stem(&self) -> String {
         self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
@@ -119,26 +120,15 @@ impl Experiment {
         &self.cells
     }
 
-    /// The data sets, in order.
+    /// The datasets, in order.
     #[must_use]
     pub fn data(&self) -> &[String] {
         &self.file.grid.data
     }
 
-    /// Refuses values of the paper and expectations that no cell will ever be compared with.
+    /// Refuses published values, expectations and figures that fit no cell.
     fn check_references(&self) -> Result<()> {
-        for paper in &self.file.paper {
-            let value = &paper.item;
-            if !self.cells.iter().any(|cell| value.is_of(cell)) {
-                let detail = format!(
-                    "found a value of the paper for {} on {}, expected one for a cell of the grid; add its model and data to \
-                     [grid], or take it out",
-                    value.model.as_str(),
-                    value.data
-                );
-                return Err(paper.at.wrong(detail));
-            }
-        }
+        self.file.check_published(&self.cells)?;
         for expect in &self.file.expect {
             let value = &expect.item;
             if value.at_least.is_some() == value.below_paper_at_most.is_some() {
@@ -146,7 +136,7 @@ impl Experiment {
                 return Err(expect.at.wrong(detail.to_owned()));
             }
             if !self.cells.iter().any(|cell| value.when.fits(cell)) {
-                return Err(expect.at.wrong(file::matches_nothing("expectation")));
+                return Err(expect.at.wrong(file::matches_nothing("an expectation")));
             }
         }
         self.check_figures()

@@ -1,13 +1,14 @@
-//! A few seconds of checks that this program computes rightly on this machine.
+//! Self-test: a few seconds of checks that the program computes correctly on this machine.
 
 use ctdg::event::EventStream;
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn_tensor::{AdamConfig, Device, Gradients, Parameters, Precision, TrainState, Weights};
 use serde::Serialize;
 
 use crate::device_parity;
 use hopedgn::callbacks::{Callback, NoCallback};
+use hopedgn::collate::PairBatch;
 use hopedgn::config::{Config, ModelConfig, ModelName, TrainConfig};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, Model};
@@ -16,22 +17,29 @@ use hopedgn::task::Task;
 use hopedgn::train::Trainer;
 use hopedgn::{Error, Result};
 
-/// One check and how it came out.
+/// One check with its result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     /// What was checked.
     pub name: String,
-    /// Whether it holds.
+    /// Whether it passed.
     pub ok: bool,
-    /// The figures behind it.
+    /// Numbers behind it.
     pub detail: String,
 }
 
-/// Runs all checks; `seed` decides the inputs on which a GPU's operations are compared with the CPU's.
+/// Runs all checks; `seed` decides the inputs of the comparison of GPU and CPU operations.
 pub fn run(device: &Device, seed: u64) -> Result<Vec<Check>> {
     let stream = toy_stream()?;
     let config = Config {
-        model: ModelConfig { length: 8, k: 4, d_channel: 4, d_time: 8, d_mite: 4, d_out: 8, ..ModelConfig::default() },
+        model: ModelConfig::default().with_known(&[
+            "length=8",
+            "k=4",
+            "d-channel=4",
+            "d-time=8",
+            "d-mite=4",
+            "d-out=8",
+        ])?,
         train: TrainConfig { epochs: 20, batch: 20, lr: 1e-2, ..TrainConfig::default() },
         ..Config::default()
     };
@@ -40,7 +48,7 @@ pub fn run(device: &Device, seed: u64) -> Result<Vec<Check>> {
     let bench = Bench { config: &config, task: &task, model: &*model, parameters: &parameters, device };
     let mut checks = vec![bench.batches()?, bench.threads()?, bench.resume()?, bench.learning()?];
     if device.precision() == Precision::F32 {
-        // Of coarser numbers the difference of two losses says nothing; there gradients stand beside the CPU's.
+        // Finite differences need f32; at lower precision gradients are compared with the CPU's.
         checks.insert(0, bench.gradients()?);
     }
     if device.is_gpu() {
@@ -53,25 +61,25 @@ pub fn run(device: &Device, seed: u64) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// Every operation beside the CPU's, on random inputs.
+/// Every operation, compared with the CPU on random inputs.
 fn operations(device: &Device, seed: u64) -> Result<Vec<Check>> {
-    let mut random = Stream::named(seed.wrapping_add(2), "selftest");
+    let mut random = RandomStream::named(seed.wrapping_add(2), "selftest");
     let tolerance = device_parity::tolerance(device.precision());
     let differences = device_parity::operations(device, &mut || random.unit())?;
     let check = |difference: device_parity::Difference| {
         let device_parity::Difference { name, value, gradient, repeats } = difference;
-        let again = if repeats { "the same bits again" } else { "OTHER BITS AGAIN" };
-        let detail = format!("off the CPU by {value:.1e}, gradients by {gradient:.1e}; {again}");
+        let again = if repeats { "deterministic" } else { "not deterministic" };
+        let detail = format!("error to the CPU: values {value:.1e}, gradients {gradient:.1e}; {again}");
         Check { name: name.to_owned(), ok: value <= tolerance && gradient <= tolerance && repeats, detail }
     };
     Ok(differences.into_iter().map(check).collect())
 }
 
-/// The endings of biases of rectified layers, and what is far more than is added to them. A memory's are not rectified.
+/// Name endings of biases before a ReLU, and a value far larger than what is added to them; a memory has no ReLU.
 const RECTIFIED: [(&str, f32); 4] =
     [("memory.hidden.bias", 0.0), ("mite.hidden.bias", 20.0), ("hidden.bias", 8.0), ("up.bias", 8.0)];
 
-/// Weights with which no value that is rectified lies near 0, where a rounding decides whether there is a gradient.
+/// Moves biases so that no input of a ReLU is near 0, where rounding decides whether the gradient is zero.
 fn smooth(mut parameters: Parameters) -> Parameters {
     let names: Vec<_> = parameters.iter().map(|(id, name, _)| (id, name.to_owned())).collect();
     for (id, name) in names {
@@ -83,13 +91,13 @@ fn smooth(mut parameters: Parameters) -> Parameters {
     parameters
 }
 
-/// Three circles of friends who write to one another in turn, so that the past tells who is next.
+/// Three rings of four nodes, each node linked to the next, so that history predicts the destination.
 fn toy_stream() -> Result<EventStream> {
-    let mut random = Stream::named(1, "selftest");
+    let mut random = RandomStream::named(1, "selftest");
     let events = (0..600_u32).map(|i| {
-        let circle = random.below(3) * 4;
+        let ring = random.below(3) * 4;
         let src = random.below(4);
-        (circle + src, circle + (src + 1) % 4, f64::from(i))
+        (ring + src, ring + (src + 1) % 4, f64::from(i))
     });
     Ok(EventStream::from_events(events.collect::<Vec<_>>())?)
 }
@@ -119,17 +127,22 @@ impl Bench<'_> {
 
     /// Loss and gradients without dropout.
     fn loss(&self, parameters: &Parameters) -> Result<(f64, Gradients)> {
-        let mut learner = TrainState::new(self.device, parameters.clone(), AdamConfig::default())?;
-        let plain = ModelConfig { dropout: 0.0, ..self.config.model.clone() };
+        let mut state = TrainState::new(self.device, parameters.clone(), AdamConfig::default())?;
+        let plain = self.config.model.with("dropout", 0.0)?;
         let (model, _) = model::build(&plain, self.task.tables.widths(), self.config.seed)?;
         let (queries, targets) = self.queries();
         let mut scorer = PairScorer::new(&*model, &self.task.tables, &self.task.full_store);
-        let dropout = Stream::named(0, "selftest");
-        let lesson = TrainBatch { queries: &queries, targets: &targets, events: &[], group: 20, dropout: &dropout };
-        scorer.differentiate(&mut learner, &lesson, None)
+        let dropout = RandomStream::named(0, "selftest");
+        let batch = TrainBatch {
+            pairs: PairBatch::new(&queries).padded_in_groups_of(20),
+            targets: &targets,
+            events: &[],
+            dropout: &dropout,
+        };
+        scorer.loss_and_gradients(&mut state, &batch, None)
     }
 
-    /// Moves every parameter a little along its gradient; the loss must grow by the square of the gradient's length.
+    /// Finite difference along the gradient: the slope of the loss must be the squared norm of the gradient.
     fn gradients(&self) -> Result<Check> {
         let (_, gradients) = self.loss(self.parameters)?;
         let (mut above, mut below) = (self.parameters.clone(), self.parameters.clone());
@@ -151,17 +164,17 @@ impl Bench<'_> {
         }
         let difference = (self.loss(&above)?.0 - self.loss(&below)?.0) / (2.0 * f64::from(step));
         let off = (difference / square - 1.0).abs();
-        let detail = format!("the loss changes as its gradient says to within {:.3}%", 100.0 * off);
+        let detail = format!("gradient and finite difference of the loss agree to {:.3}%", 100.0 * off);
         Ok(Check { name: "gradients".into(), ok: off < 0.01, detail })
     }
 
     fn batches(&self) -> Result<Check> {
         let (queries, _) = self.queries();
         let weights = Weights::new(self.device, self.parameters.clone())?;
-        let together = self.scorer().logits(&weights, &queries, queries.len())?;
+        let together = self.scorer().logits(&weights, PairBatch::new(&queries))?;
         let (mut differing, mut furthest) = (0, 0.0_f32);
         for (query, logit) in queries.iter().zip(&together) {
-            let alone = self.scorer().logits(&weights, &[*query], 1)?;
+            let alone = self.scorer().logits(&weights, PairBatch::new(&[*query]))?;
             differing += usize::from(alone[0].to_bits() != logit.to_bits());
             furthest = furthest.max((alone[0] - logit).abs());
         }
@@ -175,42 +188,45 @@ impl Bench<'_> {
         Ok(Check { name: "batches".into(), ok: differing == 0, detail })
     }
 
-    /// Loss, gradients and weights after one step of a model, with dropout, beside the CPU's. What has a memory has lived
-    /// through some events before.
+    /// Loss, gradients and weights after one training step with dropout, compared with the CPU. A memory has replayed some events
+    /// before.
     fn step(&self, name: ModelName) -> Result<Check> {
         let small =
             ["d-out=8", "d-time=8", "d-channel=4", "d-mite=4", "d-cooccurrence=4", "neighbors=5", "length=8", "k=4"];
-        let mut settings: Vec<String> = small.iter().map(|size| format!("model.{size}")).collect();
-        settings.extend((name != ModelName::Jodie).then(|| "model.mite=true".to_owned()));
-        let config = Config::resolve(name, &[], &settings)?.model;
+        let config = ModelConfig::new(name).with_known(&small)?.with_known(&["mite=true"])?;
         let (model, parameters) = model::build(&config, self.task.tables.widths(), self.config.seed)?;
         let parameters = smooth(parameters);
         let (mut queries, mut targets) = self.queries();
-        // So few that they are one chunk everywhere: chunks draw their own dropout.
+        // One chunk on every device: dropout depends on the chunk.
         let few = 10..30;
         (queries, targets) = (queries[few.clone()].to_vec(), targets[few].to_vec());
-        let dropout = Stream::named(0, "selftest");
+        let dropout = RandomStream::named(0, "selftest");
         let before = &self.task.split.train[60..100];
-        // The first of them are events, and are remembered on the way.
+        // The first of them are events, and update the memory.
         let events = &self.task.split.train[110..120];
-        let lesson = TrainBatch { queries: &queries, targets: &targets, events, group: 10, dropout: &dropout };
+        let batch = TrainBatch {
+            pairs: PairBatch::new(&queries).padded_in_groups_of(10),
+            targets: &targets,
+            events,
+            dropout: &dropout,
+        };
         let run = |device: &Device| -> Result<_> {
             let adam = AdamConfig { lr: 1e-4, ..AdamConfig::default() };
-            let mut learner = TrainState::new(device, parameters.clone(), adam)?;
+            let mut state = TrainState::new(device, parameters.clone(), adam)?;
             let mut scorer = PairScorer::new(&*model, &self.task.tables, &self.task.full_store);
             let stream = self.task.stream;
             let mut memory = model.memory().map(|form| Memory::new(device, form, stream, before)).transpose()?;
             if let Some(memory) = &mut memory {
                 for events in before.chunks(20) {
-                    scorer.logits_with(learner.weights(), &self.task.queries(events), memory, events)?;
+                    scorer.logits_with(state.weights(), &self.task.queries(events), memory, events)?;
                 }
             }
-            let (loss, gradients) = scorer.differentiate(&mut learner, &lesson, memory.as_mut())?;
-            scorer.learn(&mut learner, &lesson, memory.as_mut())?;
-            Ok((loss, gradients, learner.snapshot()?.0))
+            let (loss, gradients) = scorer.loss_and_gradients(&mut state, &batch, memory.as_mut())?;
+            scorer.train_step(&mut state, &batch, memory.as_mut())?;
+            Ok((loss, gradients, state.snapshot()?.0))
         };
         let (cpu, got) = (run(&Device::cpu())?, run(self.device)?);
-        // All parameters as one vector: gradients that are nothing but rounding do not decide.
+        // All parameters as one vector, so that gradients of pure rounding do not dominate.
         let ids: Vec<_> = parameters.iter().map(|(id, _, _)| id).collect();
         let gradients = |run: &(f64, Gradients, Parameters)| -> Vec<f32> {
             ids.iter().flat_map(|&id| run.1.parameter(id).values().to_vec()).collect()
@@ -218,10 +234,11 @@ impl Bench<'_> {
         let weights = |run: &(f64, Gradients, Parameters)| -> Vec<f32> {
             ids.iter().flat_map(|&id| run.2.get(id).values().to_vec()).collect()
         };
-        let gradient = device_parity::off(&gradients(&cpu), &gradients(&got));
-        let weight = device_parity::off(&weights(&cpu), &weights(&got));
+        let gradient = device_parity::relative_error(&gradients(&cpu), &gradients(&got));
+        let weight = device_parity::relative_error(&weights(&cpu), &weights(&got));
         let loss = (cpu.0 - got.0).abs() / cpu.0.abs().max(1.0);
-        let detail = format!("off the CPU: loss {loss:.1e}, gradients {gradient:.1e}, weights after it {weight:.1e}");
+        let detail =
+            format!("error to the CPU: loss {loss:.1e}, gradients {gradient:.1e}, updated weights {weight:.1e}");
         // A step is many operations deep.
         let tolerance = 2.0 * device_parity::tolerance(self.device.precision());
         let ok = loss <= tolerance && gradient <= tolerance;
@@ -234,7 +251,11 @@ impl Bench<'_> {
             pool.map_err(|error| Error::Threads { detail: error.to_string() })?.install(|| self.loss(self.parameters))
         };
         let ok = run(1)? == run(3)?;
-        Ok(Check { name: "threads".into(), ok, detail: "loss and gradients on one and on three threads".into() })
+        Ok(Check {
+            name: "threads".into(),
+            ok,
+            detail: "loss and gradients on one and on three threads are equal".into(),
+        })
     }
 
     fn trainer(&self) -> Result<Trainer<'_>> {
@@ -251,10 +272,14 @@ impl Bench<'_> {
         resumed.epoch(&mut NoCallback, &mut |_| Ok(()))?;
         let ok = matches!(interrupted, Err(Error::Interrupted))
             && resumed.weights().parameters()? == unbroken.weights().parameters()?;
-        Ok(Check { name: "resume".into(), ok, detail: "weights after a stop at step 7 and without one".into() })
+        Ok(Check {
+            name: "resume".into(),
+            ok,
+            detail: "weights after an interruption at step 7 and without one are equal".into(),
+        })
     }
 
-    /// A state saved on the device goes on on the CPU, and from there on the device again.
+    /// A checkpoint of the device is resumed on the CPU, and then on the device again.
     fn checkpoint(&self) -> Result<Check> {
         let (cpu, mut ok) = (Device::cpu(), true);
         let mut state: Option<Vec<u8>> = None;
@@ -270,7 +295,7 @@ impl Bench<'_> {
         Ok(Check {
             name: "checkpoint".into(),
             ok,
-            detail: "a saved state is the same on the device and on the CPU".into(),
+            detail: "a checkpoint is the same on the device and on the CPU".into(),
         })
     }
 
@@ -287,7 +312,7 @@ impl Bench<'_> {
     }
 }
 
-/// Wants to stop after so many batches.
+/// Interrupts after this many batches.
 struct StopAfter(usize);
 
 impl Callback for StopAfter {
@@ -303,7 +328,7 @@ impl Callback for StopAfter {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_check_holds() {
+    fn every_check_passes_on_the_cpu() {
         for check in super::run(&hopedgn_tensor::Device::cpu(), 0).unwrap() {
             assert!(check.ok, "{}: {}", check.name, check.detail);
         }

@@ -11,12 +11,12 @@
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use hopedgn::ctdg::wl::{Dwl, Graph, Reading, isomorphism};
+use hopedgn::ctdg::wl::{Dwl, Graph, GraphOptions, isomorphism};
 use hopedgn::{Events, Result};
 
 fn main() -> Result<()> {
     let events = Events::from_tuples([("A", "B", 1.0), ("E", "F", 1.0), ("B", "C", 2.0), ("D", "E", 2.0), ("C", "D", 3.0)])?;
-    let graph = Graph::new(&events, &Reading { until: Some(4.0), ..Reading::default() })?;
+    let graph = Graph::new(&events, &GraphOptions { until: Some(4.0), ..GraphOptions::default() })?;
     let lookup = events.names().lookup()?;
     let node = |name| lookup.source(name).expect("a node of the graph");
     let (near, far) = ([node("A"), node("C")], [node("A"), node("D")]);

@@ -1,325 +1,385 @@
-//! Lines over epochs as inline SVG; colours come from the page's style sheet.
+//! Charts as SVG: lines, bars and scatter plots with axes, a legend, and labels that do not overlap.
+//!
+//! ```
+//! use hopedgn::chart::{Axis, Chart, Key, Mark, Size};
+//!
+//! let points = vec![[1.0, 0.9], [2.0, 0.7], [3.0, 0.6]];
+//! let chart = Chart {
+//!     title: "Training loss".to_owned(),
+//!     size: Size::Wide,
+//!     x: Axis::counts(1, 3).titled("epoch"),
+//!     y: Axis::around(0.6, 0.9, [0.0, f64::INFINITY]),
+//!     legend: vec![Key::line(0, "mean over batches")],
+//!     marks: vec![Mark::Line { series: 0, points }],
+//! };
+//! let file = chart.standalone();
+//! assert!(file.starts_with("<svg") && file.contains("Training loss"));
+//! ```
+//!
+//! Colours are CSS variables of the theme: a chart in a page follows the page ([`STYLE`]), a chart in a file of its own has
+//! the style sheet inside and follows the reader's light or dark setting.
 
-use std::fmt::Write;
+mod axis;
+mod histogram;
+mod labels;
+mod style;
 
-use crate::html::escaped;
+use ctdg::svg::{Point, Svg, number};
 
-// About the width at which a figure is shown, so that letters have about their stated size.
-const WIDTH: f64 = 360.0;
-const HEIGHT: f64 = 236.0;
-const TOP: f64 = 24.0;
-const BOTTOM: f64 = 40.0;
-const RIGHT: f64 = 8.0;
-/// Between the axis and the first epoch.
+pub use axis::{Axis, Scale};
+pub use histogram::{Bin, histogram};
+pub use style::{STYLE, standalone_style};
+
+use labels::{LETTER, Placed};
+
+/// About the width in pixels at which a chart is shown, so that letters have about their stated size.
+const WIDTH: f64 = 400.0;
+/// From the top to the legend, and the height of a line of it.
+const TITLE: f64 = 30.0;
+const LEGEND_LINE: f64 = 18.0;
+const RIGHT: f64 = 10.0;
+/// Between the ends of an axis of counts and its first and last mark.
 const INSET: f64 = 8.0;
-/// Dots on more epochs would hide the line.
-const MOST_DOTS: usize = 60;
-/// Values to show under the pointer; narrower columns could not be pointed at.
-const MOST_COLUMNS: usize = 360;
 
-/// One line.
-pub(crate) struct Series {
-    /// Stands in the legend.
-    pub(crate) name: &'static str,
-    /// Class of the style sheet.
-    pub(crate) class: &'static str,
-    /// One for each epoch; NaN where there is none.
-    pub(crate) values: Vec<f64>,
+/// The format of a chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    /// 400 × 280, and more with a legend of several lines.
+    Wide,
+    /// 400 × 400, with room for labels.
+    Square,
 }
 
-/// Lines over the same epochs.
-pub(crate) struct Chart<'a> {
-    /// Stands above the picture.
-    pub(crate) title: &'static str,
-    /// Stands at the vertical axis.
-    pub(crate) unit: &'static str,
-    /// Ascending.
-    pub(crate) epochs: &'a [usize],
-    /// The lines; those without a value are left out.
-    pub(crate) series: Vec<Series>,
-    /// The epoch to mark, and how.
-    pub(crate) best: Option<(usize, &'static str)>,
-    /// Where the vertical axis ends at the latest.
-    pub(crate) bounds: [f64; 2],
-    /// Of values under the pointer.
-    pub(crate) decimals: usize,
+impl Size {
+    fn height(self) -> f64 {
+        match self {
+            Self::Wide => 280.0,
+            Self::Square => 400.0,
+        }
+    }
 }
 
-impl Chart<'_> {
-    /// A figure with caption and legend.
-    pub(crate) fn draw(&self) -> String {
-        let series: Vec<&Series> =
-            self.series.iter().filter(|series| series.values.iter().any(|&value| drawable(value))).collect();
-        let mut legend = String::new();
-        for Series { name, class, .. } in &series {
-            let _ = write!(
-                legend,
-                r#"<span class="key"><svg viewBox="0 0 26 10" aria-hidden="true"><path class="line {class}" d="M1 5H25"/><circle class="dot {class}" cx="13" cy="5" r="3"/></svg>{name}</span>"#
-            );
-        }
-        let picture = match Scales::of(self, &series) {
-            Some(scales) => self.picture(&series, &scales),
-            None => r#"<p class="quiet">no values</p>"#.to_owned(),
+/// An entry of the legend.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Key {
+    series: usize,
+    name: String,
+    is_line: bool,
+}
+
+impl Key {
+    /// Of a line.
+    pub fn line(series: usize, name: impl Into<String>) -> Self {
+        Self { series, name: name.into(), is_line: true }
+    }
+
+    /// Of bars.
+    pub fn bar(series: usize, name: impl Into<String>) -> Self {
+        Self { series, name: name.into(), is_line: false }
+    }
+}
+
+/// Something drawn on the plane of the axes, in their values. A series decides the colour.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Mark {
+    /// From point to point; a value that is not finite is a gap.
+    Line {
+        /// Its series.
+        series: usize,
+        /// `[x, y]`.
+        points: Vec<[f64; 2]>,
+    },
+    /// A point.
+    Dot {
+        /// Its series.
+        series: usize,
+        /// `[x, y]`.
+        at: [f64; 2],
+        /// Whether it stands out.
+        is_large: bool,
+    },
+    /// A bar from the low end of the vertical axis.
+    Bar {
+        /// Its series.
+        series: usize,
+        /// Left and right end.
+        x: [f64; 2],
+        /// Its height.
+        value: f64,
+    },
+    /// An error bar.
+    ErrorBar {
+        /// Where.
+        x: f64,
+        /// Lower and upper end.
+        y: [f64; 2],
+    },
+    /// Text beside a point, moved where it would overlap another label or a point.
+    Label {
+        /// The point.
+        at: [f64; 2],
+        /// The text.
+        text: String,
+    },
+    /// A dashed vertical line with text above it.
+    Guide {
+        /// Where.
+        x: f64,
+        /// The text.
+        text: String,
+    },
+    /// A column with a tooltip; without an end it reaches to the edge.
+    Tooltip {
+        /// Left and right end.
+        x: [Option<f64>; 2],
+        /// The text.
+        text: String,
+    },
+}
+
+/// A chart.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Chart {
+    /// Above the plane, and read by screen readers.
+    pub title: String,
+    /// Its format.
+    pub size: Size,
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+    /// What colours stand for; without entries there is none.
+    pub legend: Vec<Key>,
+    /// In drawing order; labels come last.
+    pub marks: Vec<Mark>,
+}
+
+/// The rectangle of the plane: left, top, right, bottom.
+#[derive(Debug, Clone, Copy)]
+struct Plane {
+    left: f64,
+    top: f64,
+    right: f64,
+    bottom: f64,
+}
+
+impl Chart {
+    /// The chart as a part of a page that has [`STYLE`].
+    #[must_use]
+    pub fn inline(&self) -> String {
+        self.draw(false)
+    }
+
+    /// The chart as a file of its own.
+    #[must_use]
+    pub fn standalone(&self) -> String {
+        self.draw(true)
+    }
+
+    fn draw(&self, is_standalone: bool) -> String {
+        let legend = self.legend_layout();
+        let n_lines = legend.last().map_or(0.0, |(_, [_, line])| line + 1.0);
+        // A legend of several lines makes the chart higher, not its plane lower.
+        let height = self.size.height() + LEGEND_LINE * (n_lines - 1.0).max(0.0);
+        let mut svg = Svg::with_root(|root| {
+            let root = if is_standalone { root.attr("xmlns", "http://www.w3.org/2000/svg") } else { root };
+            root.attr("class", "chart")
+                .attr("viewBox", format_args!("0 0 {WIDTH:.0} {height:.0}"))
+                .attr("role", "img")
+                .attr("aria-label", &self.title)
+        });
+        svg.rect([0.0, 0.0], [WIDTH, height]).attr("class", "page");
+        svg.text([4.0, 18.0], &self.title).attr("class", "title");
+        draw_legend(&mut svg, &legend);
+        let has_guide = self.marks.iter().any(|mark| matches!(mark, Mark::Guide { .. }));
+        let plane = Plane {
+            left: 14.0 + LETTER * self.y.longest_label().max(3) as f64,
+            top: TITLE
+                + LEGEND_LINE * n_lines
+                + if n_lines > 0.0 { 6.0 } else { 0.0 }
+                + if has_guide { 12.0 } else { 0.0 },
+            right: WIDTH - RIGHT,
+            bottom: height - if self.x.title.is_empty() { 26.0 } else { 44.0 },
         };
-        format!("<figure><figcaption><b>{}</b>{legend}</figcaption>\n{picture}</figure>\n", escaped(self.title))
+        self.draw_axes(&mut svg, plane, height);
+        for mark in &self.marks {
+            self.draw_mark(&mut svg, mark, plane);
+        }
+        self.draw_labels(&mut svg, plane);
+        let svg = svg.finish();
+        if is_standalone { svg.replacen('>', &format!(">\n<style>{}</style>", standalone_style()), 1) } else { svg }
     }
 
-    fn picture(&self, series: &[&Series], scales: &Scales) -> String {
-        let mut svg = String::new();
-        let _ = writeln!(
-            svg,
-            r#"<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{} over {} epochs">"#,
-            escaped(self.title),
-            self.epochs.len()
-        );
-        self.draw_axes(&mut svg, scales);
-        self.draw_best(&mut svg, scales);
-        for series in series {
-            self.draw_line(&mut svg, series, scales);
-        }
-        if self.epochs.len() <= MOST_COLUMNS {
-            self.draw_columns(&mut svg, series, scales);
-        }
-        svg.push_str("</svg>");
-        svg
-    }
-
-    fn draw_axes(&self, svg: &mut String, scales: &Scales) {
-        let (left, right, bottom) = (scales.left, WIDTH - RIGHT, HEIGHT - BOTTOM);
-        for &tick in &scales.values.ticks {
-            let y = scales.y(tick);
-            let class = if tick == scales.values.low { "axis" } else { "grid" };
-            let _ = writeln!(
-                svg,
-                r#"<path class="{class}" d="M{left:.1} {y:.1}H{right:.1}"/><text x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"#,
-                left - 6.0,
-                y + 4.0,
-                scales.values.label(tick)
-            );
-        }
-        for &tick in &scales.epochs.ticks {
-            let x = scales.x(tick);
-            let _ = writeln!(
-                svg,
-                r#"<path class="axis" d="M{x:.1} {bottom:.1}v4"/><text x="{x:.1}" y="{:.1}" text-anchor="middle">{}</text>"#,
-                bottom + 16.0,
-                scales.epochs.label(tick)
-            );
-        }
-        let _ = writeln!(
-            svg,
-            r#"<text x="{:.1}" y="{:.1}" text-anchor="middle">epoch</text><text x="0" y="11">{}</text>"#,
-            f64::midpoint(left, right),
-            HEIGHT - 5.0,
-            escaped(self.unit)
-        );
-    }
-
-    fn draw_best(&self, svg: &mut String, scales: &Scales) {
-        let Some((epoch, word)) = self.best.filter(|(epoch, _)| self.epochs.contains(epoch)) else { return };
-        let x = scales.x(epoch as f64);
-        let text = format!("{word}: epoch {epoch}");
-        let half = 3.3 * text.len() as f64;
-        let (anchor, x_text) = match x {
-            x if x < scales.left + half => ("start", x - 4.0),
-            x if x > WIDTH - half => ("end", (x + half).min(WIDTH)),
-            x => ("middle", x),
-        };
-        let _ = writeln!(
-            svg,
-            r#"<path class="best" d="M{x:.1} {TOP}V{:.1}"/><text x="{x_text:.1}" y="11" text-anchor="{anchor}">{text}</text>"#,
-            HEIGHT - BOTTOM
-        );
-    }
-
-    fn draw_line(&self, svg: &mut String, series: &Series, scales: &Scales) {
-        let class = series.class;
-        let (mut path, mut dots) = (String::new(), String::new());
-        let mut before = false;
-        for (place, (&epoch, &value)) in self.epochs.iter().zip(&series.values).enumerate() {
-            // A missing value is a gap, not a line across it.
-            if !drawable(value) {
-                before = false;
-                continue;
+    /// Each entry with its `[x, line]`; a new line begins where the width is exceeded.
+    fn legend_layout(&self) -> Vec<(&Key, [f64; 2])> {
+        let (mut x, mut line) = (4.0, 0.0);
+        let mut layout = Vec::new();
+        for key in &self.legend {
+            let width = 40.0 + LETTER * key.name.chars().count() as f64;
+            if x > 4.0 && x + width > WIDTH {
+                (x, line) = (4.0, line + 1.0);
             }
-            let after = series.values.get(place + 1).is_some_and(|&value| drawable(value));
-            let (x, y) = (scales.x(epoch as f64), scales.y(value));
-            let _ = write!(path, "{}{x:.1} {y:.1}", if before { 'L' } else { 'M' });
-            let kept = self.best.is_some_and(|(best, _)| best == epoch);
-            if kept {
-                let _ = write!(dots, r#"<circle class="dot {class} kept" cx="{x:.1}" cy="{y:.1}" r="5.5"/>"#);
-            } else if self.epochs.len() <= MOST_DOTS || !(before || after) {
-                let _ = write!(dots, r#"<circle class="dot {class}" cx="{x:.1}" cy="{y:.1}" r="2.4"/>"#);
-            }
-            before = true;
+            layout.push((key, [x, line]));
+            x += width;
         }
-        let _ = writeln!(svg, r#"<path class="line {class}" d="{path}"/>{dots}"#);
+        layout
     }
 
-    /// Columns that say their values under the pointer.
-    fn draw_columns(&self, svg: &mut String, series: &[&Series], scales: &Scales) {
-        let middle = |place: usize| scales.x(self.epochs[place] as f64);
-        for (place, epoch) in self.epochs.iter().enumerate() {
-            let from = if place == 0 { scales.left } else { f64::midpoint(middle(place - 1), middle(place)) };
-            let last = place + 1 == self.epochs.len();
-            let to = if last { WIDTH - RIGHT } else { f64::midpoint(middle(place), middle(place + 1)) };
-            let _ = write!(
-                svg,
-                r#"<rect class="hover" x="{from:.1}" y="{TOP}" width="{:.1}" height="{:.1}"><title>epoch {epoch}"#,
-                (to - from).max(0.0),
-                HEIGHT - TOP - BOTTOM
-            );
-            for Series { name, values, .. } in series {
-                let _ = match values[place] {
-                    value if drawable(value) => write!(svg, "\n{name} {value:.0$}", self.decimals),
-                    _ => write!(svg, "\n{name} –"),
-                };
-            }
-            svg.push_str("</title></rect>\n");
+    fn draw_axes(&self, svg: &mut Svg, plane: Plane, height: f64) {
+        let Plane { left, right, bottom, .. } = plane;
+        for tick in self.y.ticks() {
+            let y = plane.y(self, tick.value);
+            let class = if (y - bottom).abs() < 0.5 { "axis" } else { "grid" };
+            svg.line([left, y], [right, y]).attr("class", class);
+            svg.text([left - 6.0, y + 4.0], &tick.label).attr("text-anchor", "end");
         }
+        for tick in self.x.ticks() {
+            let x = plane.x(self, tick.value);
+            svg.line([x, bottom], [x, bottom + 4.0]).attr("class", "axis");
+            svg.text([x, bottom + 17.0], &tick.label).attr("text-anchor", "middle");
+        }
+        if !self.x.title.is_empty() {
+            svg.text([f64::midpoint(left, right), height - 6.0], &self.x.title).attr("text-anchor", "middle");
+        }
+    }
+
+    fn draw_mark(&self, svg: &mut Svg, mark: &Mark, plane: Plane) {
+        let place = |[x, y]: [f64; 2]| -> Point { [plane.x(self, x), plane.y(self, y)] };
+        match mark {
+            Mark::Line { series, points } => {
+                let (mut data, mut is_after_gap) = (String::new(), true);
+                for &point in points {
+                    let is_gap = !is_drawable(point[1]);
+                    if !is_gap {
+                        let [x, y] = place(point).map(number);
+                        data += &format!("{}{x} {y}", if is_after_gap { 'M' } else { 'L' });
+                    }
+                    is_after_gap = is_gap;
+                }
+                svg.path(data).attr("class", class("line", *series));
+            }
+            Mark::Dot { at, .. } if !is_drawable(at[1]) => {}
+            Mark::Dot { series, at, is_large: true } => {
+                svg.circle(place(*at), 5.5).attr("class", class("dot large", *series));
+            }
+            Mark::Dot { series, at, is_large: false } => {
+                svg.circle(place(*at), 3.0).attr("class", class("dot", *series));
+            }
+            Mark::Bar { series, x: [from, to], value } => {
+                let ([left, top], [right, bottom]) = (place([*from, *value]), place([*to, self.y.low()]));
+                svg.rect([left, top], [right - left, bottom - top]).attr("class", class("bar", *series));
+            }
+            Mark::ErrorBar { x, y: [low, high] } => {
+                let ([x, low], [_, high]) = (place([*x, *low]), place([*x, *high]));
+                let [x0, x1] = [x - 4.0, x + 4.0].map(number);
+                let [x, low, high] = [x, low, high].map(number);
+                let path = format!("M{x} {low}V{high}M{x0} {low}H{x1}M{x0} {high}H{x1}");
+                svg.path(path).attr("class", "error-bar");
+            }
+            Mark::Guide { x, text } => {
+                let x = plane.x(self, *x);
+                svg.line([x, plane.top], [x, plane.bottom]).attr("class", "guide");
+                let half = LETTER / 2.0 * text.chars().count() as f64;
+                let middle = x.clamp(plane.left + half, plane.right.max(plane.left + 2.0 * half) - half);
+                svg.text([middle, plane.top - 6.0], text).attr("text-anchor", "middle");
+            }
+            Mark::Tooltip { x: [from, to], text } => {
+                let from = from.map_or(plane.left, |from| plane.x(self, from));
+                let to = to.map_or(plane.right, |to| plane.x(self, to));
+                let size = [(to - from).max(0.0), plane.bottom - plane.top];
+                svg.rect([from, plane.top], size).attr("class", "hover").title(text);
+            }
+            Mark::Label { .. } => {}
+        }
+    }
+
+    fn draw_labels(&self, svg: &mut Svg, plane: Plane) {
+        let place = |[x, y]: [f64; 2]| (plane.x(self, x), plane.y(self, y));
+        let labels = self.marks.iter().filter_map(|mark| match mark {
+            Mark::Label { at, text } => Some((text.as_str(), place(*at))),
+            _ => None,
+        });
+        let labels: Vec<(&str, (f64, f64))> = labels.collect();
+        let bounds = [plane.left, plane.top, plane.right, plane.bottom];
+        for (&(text, at), placed) in labels.iter().zip(labels::place(&labels, bounds)) {
+            let Placed { middle: (x, y), has_leader } = placed;
+            if has_leader {
+                let foot = y + if y > at.1 { -7.0 } else { 6.0 };
+                svg.line([at.0, at.1], [x, foot]).attr("class", "axis");
+            }
+            svg.text([x, y + 4.0], text).attr("class", "name").attr("text-anchor", "middle");
+        }
+    }
+}
+
+fn draw_legend(svg: &mut Svg, layout: &[(&Key, [f64; 2])]) {
+    for (Key { series, name, is_line }, [x, line]) in layout {
+        let y = TITLE + LEGEND_LINE * line + 6.0;
+        if *is_line {
+            svg.line([*x, y], [x + 22.0, y]).attr("class", class("line", *series));
+            svg.circle([x + 11.0, y], 3.0).attr("class", class("dot", *series));
+        } else {
+            svg.rect([*x, y - 5.0], [18.0, 10.0]).attr("class", class("bar", *series));
+        }
+        svg.text([x + 28.0, y + 4.0], name).attr("class", "name");
+    }
+}
+
+impl Plane {
+    fn x(self, chart: &Chart, value: f64) -> f64 {
+        let (left, right) = (self.left + INSET, self.right - INSET);
+        left + chart.x.position(value) * (right - left)
+    }
+
+    fn y(self, chart: &Chart, value: f64) -> f64 {
+        self.bottom + chart.y.position(value) * (self.top - self.bottom)
     }
 }
 
 /// Also refuses numbers whose differences would be infinite.
-fn drawable(value: f64) -> bool {
+pub(crate) fn is_drawable(value: f64) -> bool {
     value.abs() < 1e300
 }
 
-/// From epochs and values to places in the picture.
-struct Scales {
-    epochs: Axis,
-    values: Axis,
-    left: f64,
-}
-
-impl Scales {
-    /// Nothing without epochs or values.
-    fn of(chart: &Chart<'_>, series: &[&Series]) -> Option<Self> {
-        let epochs = Axis::of_epochs(*chart.epochs.first()? as f64, *chart.epochs.last()? as f64);
-        let drawn = || series.iter().flat_map(|series| &series.values).copied().filter(|&value| drawable(value));
-        let values = Axis::of_values(drawn().reduce(f64::min)?, drawn().reduce(f64::max)?, chart.bounds);
-        let longest = values.ticks.iter().map(|&tick| values.label(tick).chars().count()).max()?;
-        Some(Self { epochs, values, left: 12.0 + 6.9 * longest.max(4) as f64 })
-    }
-
-    fn x(&self, epoch: f64) -> f64 {
-        let (from, to) = (self.left + INSET, WIDTH - RIGHT - INSET);
-        // A single epoch stands in the middle.
-        let share = if self.epochs.low == self.epochs.high { 0.5 } else { self.epochs.share(epoch) };
-        from + share * (to - from)
-    }
-
-    fn y(&self, value: f64) -> f64 {
-        let (from, to) = (HEIGHT - BOTTOM, TOP);
-        from + self.values.share(value) * (to - from)
-    }
-}
-
-/// A range with round numbers on it.
-#[derive(Debug, PartialEq)]
-pub struct Axis {
-    /// Lowest value shown.
-    pub low: f64,
-    /// Highest value shown.
-    pub high: f64,
-    step: f64,
-    /// Values with a label.
-    pub ticks: Vec<f64>,
-}
-
-impl Axis {
-    /// Ends at round numbers around the values.
-    pub fn of_values(low: f64, high: f64, bounds: [f64; 2]) -> Self {
-        let size = low.abs().max(high.abs());
-        let flat = high - low <= 1e-9 * size;
-        let around = if size == 0.0 { 1.0 } else { 0.05 * size };
-        let (low, high) =
-            if flat { ((low - around).max(bounds[0]), (high + around).min(bounds[1])) } else { (low, high) };
-        let step = round_step((high - low) / 4.0);
-        let (first, last) = ((low / step + 1e-9).floor(), (high / step - 1e-9).ceil());
-        let ticks = multiples(step, first, last);
-        Self { low: first * step, high: last * step, step, ticks }
-    }
-
-    /// Ends at the first and the last epoch.
-    fn of_epochs(first: f64, last: f64) -> Self {
-        let step = round_step((last - first) / 6.0).max(1.0);
-        let ticks = multiples(step, (first / step).ceil(), (last / step).floor());
-        Self { low: first, high: last, step, ticks }
-    }
-
-    fn share(&self, value: f64) -> f64 {
-        (value - self.low) / (self.high - self.low)
-    }
-
-    /// With as many decimals as the step has.
-    pub fn label(&self, tick: f64) -> String {
-        if self.low.abs().max(self.high.abs()) >= 1e6 || self.step < 1e-6 {
-            return format!("{tick:.2e}");
-        }
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 6")]
-        let decimals = (-self.step.log10().floor()).clamp(0.0, 6.0) as usize;
-        format!("{tick:.decimals$}")
-    }
-}
-
-/// `step` times the whole numbers from `first` to `last`. Bounded, for numbers so large that adding 1 changes nothing.
-fn multiples(step: f64, first: f64, last: f64) -> Vec<f64> {
-    const MOST: usize = 12;
-    let numbers = std::iter::successors(Some(first), |number| Some(number + 1.0));
-    numbers.take_while(|&number| number <= last).take(MOST).map(|number| number * step).collect()
-}
-
-/// The smallest of 1, 2, 5 times a power of ten that is at least `least`.
-fn round_step(least: f64) -> f64 {
-    if least <= 0.0 {
-        return 1.0;
-    }
-    let power = 10f64.powf(least.log10().floor());
-    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= least * (1.0 - 1e-9));
-    factor.unwrap_or(10.0) * power
+fn class(kind: &str, series: usize) -> String {
+    format!("{kind} s{}", series % style::N_SERIES)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ANY: [f64; 2] = [f64::NEG_INFINITY, f64::INFINITY];
-
-    fn labels(axis: &Axis) -> Vec<String> {
-        axis.ticks.iter().map(|&tick| axis.label(tick)).collect()
+    fn chart(marks: Vec<Mark>) -> Chart {
+        let y = Axis::around(1.0, 4.0, [0.0, 100.0]);
+        Chart { title: "a < b".to_owned(), size: Size::Wide, x: Axis::counts(1, 5), y, legend: Vec::new(), marks }
     }
 
     #[test]
-    fn ticks_are_round_and_enclose_the_values() {
-        assert_eq!(labels(&Axis::of_values(0.213, 0.687, ANY)), ["0.2", "0.4", "0.6", "0.8"]);
-        assert_eq!(labels(&Axis::of_values(93.4, 96.2, ANY)), ["93", "94", "95", "96", "97"]);
-        assert_eq!(labels(&Axis::of_values(-1.0, 1.0, ANY)), ["-1.0", "-0.5", "0.0", "0.5", "1.0"]);
-        assert_eq!(labels(&Axis::of_values(95.0, 95.0, [0.0, 100.0]))[0], "90");
-        assert_eq!(labels(&Axis::of_values(100.0, 100.0, [0.0, 100.0])).last().unwrap(), "100");
-        assert_eq!(labels(&Axis::of_epochs(1.0, 1.0)), ["1"]);
-        assert_eq!(labels(&Axis::of_epochs(1.0, 23.0)), ["5", "10", "15", "20"]);
-    }
-
-    #[test]
-    fn extreme_values_keep_the_picture_finite() {
-        for (low, high) in [(0.0, 0.0), (1e-300, 2e-300), (-1e299, 1e299), (1e17, 1e17 + 16.0), (5.0, 5.0 + 1e-12)] {
-            let axis = Axis::of_values(low, high, ANY);
-            assert!(axis.low < axis.high && (1..=12).contains(&axis.ticks.len()), "{low} to {high}: {axis:?}");
-            assert!(axis.share(low).is_finite() && axis.share(high).is_finite());
-        }
-    }
-
-    #[test]
-    fn a_missing_value_is_a_gap() {
-        let values = vec![1.0, 2.0, f64::NAN, 4.0, f64::INFINITY];
-        let series = vec![Series { name: "loss", class: "all", values }];
-        let epochs = [1, 2, 3, 4, 5];
-        let chart = Chart { title: "", unit: "", epochs: &epochs, series, best: None, bounds: ANY, decimals: 1 };
-        let svg = chart.draw();
-        let path = svg.rsplit(r#"<path class="line all" d=""#).next().unwrap().split('"').next().unwrap();
+    fn a_value_that_is_not_finite_is_a_gap_in_the_line() {
+        let values = [1.0, 2.0, f64::NAN, 4.0, f64::INFINITY];
+        let points = (1_u8..).zip(values).map(|(x, y)| [f64::from(x), y]).collect();
+        let svg = chart(vec![Mark::Line { series: 0, points }]).inline();
+        let path = svg.split("<path d=\"").nth(1).unwrap().split('"').next().unwrap();
         assert_eq!((path.matches('M').count(), path.matches('L').count()), (2, 1));
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
-        assert!(svg.contains("epoch 3\nloss –"));
+    }
+
+    #[test]
+    fn a_file_has_its_style_and_a_part_of_a_page_has_not() {
+        let chart = chart(vec![Mark::Bar { series: 1, x: [1.0, 2.0], value: 3.0 }]);
+        let (file, part) = (chart.standalone(), chart.inline());
+        assert!(file.contains("prefers-color-scheme: dark") && file.contains("xmlns"));
+        assert!(!part.contains("<style>") && part.contains("aria-label=\"a &lt; b\""));
+        assert_eq!(part.matches("class=\"bar s1\"").count(), 1);
+    }
+
+    #[test]
+    fn a_guide_at_the_edge_keeps_its_text_inside() {
+        for x in [1.0, 5.0] {
+            let svg = chart(vec![Mark::Guide { x, text: "best so far: epoch 5".to_owned() }]).inline();
+            let text = svg.lines().find(|line| line.contains("best so far")).unwrap();
+            let middle: f64 = text.split('"').nth(1).unwrap().parse().unwrap();
+            assert!((60.0..340.0).contains(&middle), "{text}");
+        }
     }
 }

@@ -1,8 +1,10 @@
-//! What all HTML pages share: head, style sheet, escaping.
+//! HTML pages: head, style sheet with light and dark theme, escaping.
 
 mod style;
 
-/// How every page begins; `style` comes on top of the common one.
+pub use style::{DARK, LIGHT};
+
+/// The beginning of a page, up to its heading; `style` is added to the common style sheet.
 #[must_use]
 pub fn page_head(title: &str, style: &str) -> String {
     let title = escaped(title);
@@ -20,11 +22,11 @@ pub fn page_head(title: &str, style: &str) -> String {
 <body>
 <h1>{title}</h1>
 "#,
-        style::STYLE
+        style::style()
     )
 }
 
-/// Text that stands for nothing but itself, between tags and in quotes.
+/// Text for use between tags and in quoted attributes.
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -36,7 +38,7 @@ pub fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\n' | '\t' => out.push(c),
-            // Not allowed in a page at all.
+            // HTML forbids them.
             c if c.is_control() => out.extend(c.escape_unicode()),
             c => out.push(c),
         }

@@ -136,7 +136,7 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl Reading {
-    fn options(&self) -> anyhow::Result<ReadOptions<'static>> {
+    fn options(&self) -> anyhow::Result<ReadOptions> {
         let features = match self.features.as_deref() {
             None => FeatureColumns::Auto,
             Some("none") => FeatureColumns::None,

@@ -9,7 +9,7 @@ mod subprocess;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hopedgn_experiments::experiment::{ArchivedRun, Experiment, Found, State};
+use hopedgn_experiments::experiment::{RunArchive, Experiment, Found, State};
 
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
@@ -69,6 +69,7 @@ pub(crate) enum Command {
     Report(Report),
     Pages(Pages),
     Check(Check),
+    Archive(Archive),
 }
 
 /// Train every cell that is not done yet, and do what follows it
@@ -106,7 +107,7 @@ pub(crate) struct Status {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn experiment report experiments/table-1.toml
-  hopedgn experiment report experiments/table-2.toml --results results/models --markdown docs/table-2.md")]
+  hopedgn experiment report experiments/table-2.toml --results results/models.jsonl --markdown table-2.md")]
 pub(crate) struct Report {
     #[command(flatten)]
     files: Files,
@@ -123,7 +124,7 @@ pub(crate) struct Report {
 /// Write the pages of many experiments, and one that lists them
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  hopedgn experiment pages experiments --results results/models 'results/hopedgn/*-tf32-*' --into docs/reproduction
+  hopedgn experiment pages experiments --results results/models.jsonl results/hopedgn-tf32.jsonl --into docs/reproduction
 
 Writes NAME.md, NAME.html and the figures of each into the folder, and the list beside it, as docs/reproduction.md.")]
 pub(crate) struct Pages {
@@ -145,7 +146,7 @@ pub(crate) struct Pages {
 /// Compare what was reached with what the file expects
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  hopedgn experiment check experiments/table-1.toml --results results/models
+  hopedgn experiment check experiments/table-1.toml --results results/models.jsonl
 
 Exit status 1: something fell short, or has no result.")]
 pub(crate) struct Check {
@@ -156,6 +157,21 @@ pub(crate) struct Check {
     /// What has no result does not fall short
     #[arg(long)]
     allow_missing: bool,
+}
+
+/// Write finished runs to one text file, a line each, for `--results`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  hopedgn experiment archive runs/experiments/table-1 --out results/models.jsonl
+
+Keeps settings, final metrics, speed, evaluation and classification of each run; weights and per-epoch metrics stay in the run folders. Runs that the file already holds stay in it, unless one of the same name is given.")]
+pub(crate) struct Archive {
+    /// Run folders, or folders of such
+    #[arg(required = true)]
+    runs: Vec<PathBuf>,
+    /// The archive
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
 }
 
 /// Where experiments keep their runs unless another place is named.
@@ -182,9 +198,9 @@ pub(crate) struct Files {
 /// Runs that are not among those of the experiment.
 #[derive(Debug, Args)]
 pub(crate) struct ArchivedRuns {
-    /// Finished runs, or folders of such, to take the place of cells with the same settings; the first named wins, and a name
-    /// in quotes may have a * for anything
-    #[arg(long, value_name = "DIR", num_args = 1..)]
+    /// Finished runs to use for cells with the same settings: archives (.jsonl), run folders or folders of such. The first named
+    /// wins; a quoted name may contain * for anything
+    #[arg(long, value_name = "PATH", num_args = 1..)]
     results: Vec<PathBuf>,
 }
 
@@ -210,12 +226,12 @@ impl Files {
     /// Every cell with what there is of it, in its folder, among runs that were kept, or made by another experiment.
     fn found(&self, experiment: &Experiment, kept: &ArchivedRuns, purpose: Purpose) -> anyhow::Result<Vec<Found>> {
         let out = self.out(experiment);
-        let kept = ArchivedRun::read(&kept.patterns())?;
+        let kept = RunArchive::read(&kept.patterns())?;
         let mut places = vec![out.clone()];
         if self.out.is_none() {
             places.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
         }
-        let others = ArchivedRun::of_experiments(&places);
+        let others = RunArchive::of_experiments(&places);
         let mut found = Vec::new();
         for cell in experiment.cells() {
             let own = Found::of(cell, &out)?;
@@ -303,5 +319,14 @@ pub(crate) fn run(command: &Command, output: &Output) -> anyhow::Result<Outcome>
         Command::Report(args) => report::report(args, output),
         Command::Pages(args) => pages::pages(args, output),
         Command::Check(args) => report::check(args, output),
+        Command::Archive(args) => archive(args, output),
     }
+}
+
+fn archive(args: &Archive, output: &Output) -> anyhow::Result<Outcome> {
+    let runs: Vec<PathBuf> = args.runs.iter().flat_map(|path| matching(path)).collect();
+    let n_runs = hopedgn_experiments::experiment::archive(&runs, &args.out)?;
+    let text = format!("{}: {n_runs} runs\n", args.out.display());
+    output.answer(text, &serde_json::json!({ "archive": args.out, "runs": n_runs }))?;
+    Ok(Outcome::Done)
 }

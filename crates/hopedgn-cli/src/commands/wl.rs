@@ -153,7 +153,7 @@ pub(crate) fn run(args: Wl, output: &Output) -> anyhow::Result<Outcome> {
 
 /// Runs the test, draws if asked to, and prints.
 fn answer(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) -> anyhow::Result<Outcome> {
-    let reading = wl::Reading {
+    let reading = wl::GraphOptions {
         until: question.until,
         direction: if args.directed { wl::Direction::Directed } else { wl::Direction::Undirected },
         times: if args.without_times { wl::Times::Dropped } else { wl::Times::Kept },
@@ -179,7 +179,7 @@ fn answer(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) -> 
     let spinner = progress::rounds(output);
     let start = Instant::now();
     let mut classes = Vec::new();
-    let comparison = test.compare_observed((&graphs[0], &graphs[1]), tuples, &mut |round| {
+    let comparison = test.compare_with_progress((&graphs[0], &graphs[1]), tuples, &mut |round| {
         classes.push(round.n_classes);
         spinner.set_message(format!("round {}, {} classes", round.round, round.n_classes));
     });
@@ -237,7 +237,7 @@ impl TestArgs {
         };
         let mut test = Dwl::new(self.k)?;
         if self.without_times || variant == wl::Variant::Oblivious {
-            test = Dwl::from_types(self.k, variant)?;
+            test = Dwl::static_test(self.k, variant)?;
         }
         match self.initial {
             Some(InitialArg::Labels) => {

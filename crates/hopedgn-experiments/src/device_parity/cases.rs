@@ -1,11 +1,11 @@
-//! The operations and the inputs that they are compared on.
+//! Operations and their inputs.
 
 use std::sync::Arc;
 
 use super::Case;
 use hopedgn_tensor::init::{self, Uniform};
 use hopedgn_tensor::{
-    Activation, AttentionForm, BlockVars, Dropout, EncoderForm, Heads, Indices, Mode, PadRagged, Ragged, Result, Shape,
+    Activation, AttentionConfig, BlockVars, Dropout, EncoderConfig, Heads, Indices, Mode, PadRagged, Ragged, Result, Shape,
     StateTable, Tape, Tensor, Var,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
     ] {
         let mut bias = vector(random, 52);
         if activation == Some(Activation::Relu) {
-            // Far from 0 on either side: near it, a rounding decides whether there is a gradient at all.
+            // Far from 0: near it, rounding decides whether the gradient is zero.
             bias.values_mut().iter_mut().for_each(|x| *x = x.signum() * 40.0);
         }
         let inputs = vec![matrix(random, 1300, 36), matrix(random, 52, 36), bias];
@@ -45,7 +45,7 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
         let y = tape.gather(x[0], &mostly_one)?;
         multiplied(tape, y, &by)
     }));
-    cases.extend(made_ready(random));
+    cases.extend(staged(random));
     cases.push(Case::new("scatter", vec![matrix(random, 400, 7)], move |tape, x| tape.scatter(x[0], &places, 450)));
     cases.push(Case::new("scatter, in order", vec![matrix(random, 400, 7)], move |tape, x| {
         tape.scatter(x[0], &in_order, 450)
@@ -70,19 +70,19 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
     cases.extend(layouts(random));
     cases.extend(cells(random));
     cases.extend(attentions(random));
-    cases.push(bank(random));
+    cases.push(state_table(random));
     cases
 }
 
-/// Row numbers and lists that a thread ahead has put where the card reads them: with what their gradients need, cut into
-/// pieces, for another number of rows, and without it.
-fn made_ready(random: &mut impl Uniform) -> Vec<Case> {
+/// Indices and lists that prefetch threads have staged in pinned memory: with the inverse index of the backward pass, also split
+/// into segments, for another number of rows, and without it.
+fn staged(random: &mut impl Uniform) -> Vec<Case> {
     let mut cases = Vec::new();
     for (name, staged_for, step) in [
-        ("gather, made ready", Some(90), 1),
-        ("gather, made ready, one row often", Some(90), 7),
-        ("gather, made ready for other rows", Some(91), 7),
-        ("gather, numbers made ready", None, 7),
+        ("gather, staged", Some(90), 1),
+        ("gather, staged, one row often", Some(90), 7),
+        ("gather, staged for other rows", Some(91), 7),
+        ("gather, staged indices only", None, 7),
     ] {
         let by = Arc::new(matrix(random, 3000, 7));
         cases.push(Case::on_device(name, vec![matrix(random, 90, 7)], move |device, tape, x| {
@@ -93,22 +93,22 @@ fn made_ready(random: &mut impl Uniform) -> Vec<Case> {
         }));
     }
     let inputs = vec![matrix(random, 900, 1)];
-    cases.push(Case::on_device("slots, made ready", inputs, |device, tape, x| {
+    cases.push(Case::on_device("pad ragged, staged", inputs, |device, tape, x| {
         let lists = Ragged::from_lengths((0..600).map(|i| i % 4));
-        device.stage_starts(&lists)?;
-        tape.pad_ragged(x[0], &lists, PadRagged { lists: 2, places: 3, filler: 0.0, with_flags: true })
+        device.stage_offsets(&lists)?;
+        tape.pad_ragged(x[0], &lists, PadRagged { lists_per_row: 2, max_len: 3, fill_value: 0.0, with_mask: true })
     }));
     cases
 }
 
-/// The weights of the compared sum repeat, and over many rows those of one parameter nearly cancel: without random factors
-/// its gradient would be all rounding.
+/// Multiplies by random factors. The weights of the compared sum repeat and nearly cancel over many rows; without the factors the
+/// gradient would be mostly rounding.
 fn multiplied(tape: &mut Tape<'_>, y: Var, by: &Arc<Tensor>) -> Result<Var> {
     let by = tape.input(Arc::clone(by));
     tape.mul(y, by)
 }
 
-/// Layers of few values over many rows, for which a card has kernels of its own.
+/// Narrow layers over many rows, which have GPU kernels of their own.
 fn narrow(random: &mut impl Uniform) -> Vec<Case> {
     let inputs = vec![
         matrix(random, 4103, 100),
@@ -139,13 +139,13 @@ fn narrow(random: &mut impl Uniform) -> Vec<Case> {
     }
     let table = Arc::new(matrix(random, 25_601, 172));
     cases.push(Case::new("linear, narrow, of a table", vec![matrix(random, 64, 172)], move |tape, x| {
-        let rows = tape.table(&table);
+        let rows = tape.cached_input(&table);
         tape.linear(rows, x[0], None, None)
     }));
     cases
 }
 
-/// Operations by themselves.
+/// Single operations.
 fn values(random: &mut impl Uniform) -> Vec<Case> {
     let mut pair = || vec![matrix(random, 130, 37), matrix(random, 130, 37)];
     let mut cases = vec![
@@ -195,16 +195,16 @@ fn values(random: &mut impl Uniform) -> Vec<Case> {
     cases
 }
 
-/// Products and what only moves values.
+/// Matrix products, and operations that only move values.
 fn layouts(random: &mut impl Uniform) -> Vec<Case> {
     let inputs = vec![matrix(random, 600, 36), matrix(random, 36, 52)];
     let stacked = vec![matrix(random, 60, 9), matrix(random, 0, 9), matrix(random, 1, 9), vector(random, 9)];
     let lists = Ragged::from_lengths((0..600).map(|i| i * 5 % 7));
-    let slots = PadRagged { lists: 3, places: 6, filler: 0.5, with_flags: true };
+    let slots = PadRagged { lists_per_row: 3, max_len: 6, fill_value: 0.5, with_mask: true };
     vec![
-        Case::new("slots", vec![matrix(random, lists.total(), 1)], move |tape, x| {
+        Case::new("pad ragged", vec![matrix(random, lists.total(), 1)], move |tape, x| {
             let y = tape.activate(x[0], Activation::Tanh);
-            let bare = tape.pad_ragged(y, &lists, PadRagged { with_flags: false, ..slots })?;
+            let bare = tape.pad_ragged(y, &lists, PadRagged { with_mask: false, ..slots })?;
             let flagged = tape.pad_ragged(y, &lists, slots)?;
             tape.concat(&[bare, flagged])
         }),
@@ -214,8 +214,8 @@ fn layouts(random: &mut impl Uniform) -> Vec<Case> {
             tape.matmul(square, x[0])
         }),
         Case::new("stack", stacked, |tape, x| {
-            let all = tape.stack(&[x[0], x[1], x[2], x[3], x[0]])?;
-            tape.stack(&[all, all])
+            let all = tape.concat_rows(&[x[0], x[1], x[2], x[3], x[0]])?;
+            tape.concat_rows(&[all, all])
         }),
         Case::new("columns", vec![matrix(random, 150, 40)], |tape, x| {
             let some = tape.columns(x[0], 3, 30)?;
@@ -280,7 +280,7 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
             tape.attention(x[0], x[1], x[2], &queries, &keys, form(heads, shared, rate)?)
         }));
     }
-    // Keys that are the values, a result of something themselves, and queries that are both.
+    // Keys that are also the values, or the queries too, and the result of another operation.
     for (name, shared) in [("attention, keys as values", false), ("attention, shared keys as values", true)] {
         let [queries, keys] = [&single.0, &single.1].map(|lengths| Ragged::from_lengths(lengths.iter().copied()));
         let width = if shared { 12 } else { 24 };
@@ -292,7 +292,7 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
     }
     let batch = Ragged::from_lengths([5, 0, 40, 1]);
     let own = batch.clone();
-    cases.push(Case::new("attention to oneself", vec![matrix(random, 46, 24)], move |tape, x| {
+    cases.push(Case::new("attention, queries as keys and values", vec![matrix(random, 46, 24)], move |tape, x| {
         let y = tape.activate(x[0], Activation::Sigmoid);
         tape.attention(y, y, y, &own, &own, form(3, false, 0.1)?)
     }));
@@ -303,29 +303,29 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
     cases
 }
 
-fn form(heads: usize, shared: bool, rate: f32) -> Result<AttentionForm> {
-    Ok(AttentionForm { heads: Heads(heads), scale: 0.2, shared, dropout: Dropout::new(rate, 7, Mode::Train)? })
+fn form(heads: usize, shared: bool, rate: f32) -> Result<AttentionConfig> {
+    Ok(AttentionConfig { heads: Heads(heads), scale: 0.2, shared, dropout: Dropout::new(rate, 7, Mode::Train)? })
 }
 
-/// Keeps, recalls and computes with what was recalled, before and after it was overwritten.
-fn bank(random: &mut impl Uniform) -> Case {
+/// Writes rows of a state table, and computes with rows read before and after.
+fn state_table(random: &mut impl Uniform) -> Case {
     let start: Vec<f32> = matrix(random, 90, 11).values().to_vec();
     let rows: Indices = (0..40_u32).map(|i| i * 7 % 90).collect();
     let asked: Indices = (0..120_u32).map(|i| i * i % 90).collect();
     let inputs = vec![matrix(random, 40, 11), matrix(random, 120, 11)];
-    Case::on_device("bank", inputs, move |device, tape, x| {
-        let bank = StateTable::zeros(device, 90, 11)?;
-        bank.replace(&start)?;
-        let before = tape.recall(&bank, &asked)?;
+    Case::on_device("state table", inputs, move |device, tape, x| {
+        let table = StateTable::zeros(device, 90, 11)?;
+        table.replace(&start)?;
+        let before = tape.read_state(&table, &asked)?;
         let kept = tape.activate(x[0], Activation::Tanh);
-        tape.keep(&bank, &rows, kept)?;
-        let after = tape.recall(&bank, &asked)?;
-        bank.clear()?;
-        tape.keep(&bank, &rows, x[0])?;
-        let last = tape.recall(&bank, &rows)?;
+        tape.write_state(&table, &rows, kept)?;
+        let after = tape.read_state(&table, &asked)?;
+        table.clear()?;
+        tape.write_state(&table, &rows, x[0])?;
+        let last = tape.read_state(&table, &rows)?;
         let (before, after) = (tape.mul(before, x[1])?, tape.mul(after, x[1])?);
         let last = tape.mul(last, kept)?;
-        tape.stack(&[before, after, last])
+        tape.concat_rows(&[before, after, last])
     })
 }
 
@@ -336,7 +336,7 @@ fn encoder(
     random: &mut impl Uniform,
 ) -> Case {
     let batch = Ragged::from_lengths(lengths.iter().copied());
-    // Pools that are not the sequences, one of them empty.
+    // Pools that differ from the sequences, one of them empty.
     let pools = Ragged::from_lengths(lengths.iter().flat_map(|&n| [n / 3, n - n / 3]));
     let mut inputs = vec![matrix(random, batch.total(), width)];
     for _ in 0..2 {
@@ -361,7 +361,7 @@ fn encoder(
             down: [x[10], x[11]],
         };
         let blocks: Vec<BlockVars> = x[1..].chunks_exact(12).map(block).collect();
-        let form = EncoderForm { heads: Heads(heads), dropout: Dropout::new(rate, 11, Mode::Train)? };
+        let form = EncoderConfig { heads: Heads(heads), dropout: Dropout::new(rate, 11, Mode::Train)? };
         tape.encoder(x[0], &blocks, form, &batch, &pools)
     })
 }

@@ -1,93 +1,156 @@
-//! Runs by the hash of their settings, whatever their folders are called.
+//! Archived runs: a text file with one finished run a line, looked up beside run folders by the hash of their settings.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use ctdg::dataset::write_file;
+use serde::{Deserialize, Serialize};
+
 use super::grid::hash;
+use super::outcome::Outcome;
 use super::state::recorded_hash;
 use super::{Cell, Found};
-use hopedgn::config::data_stem;
+use hopedgn::config::{Config, data_stem};
 use hopedgn::run::RunFolder;
-use hopedgn::{Error, Result};
+use hopedgn::{Error, ModelRegistry, Result};
 
-/// Runs that were kept elsewhere, or made for other cells.
+/// The file extension of an archive.
+const EXTENSION: &str = "jsonl";
+
+/// One line of an archive.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Line {
+    /// The name of its folder.
+    run: String,
+    /// `config.toml`, key by key.
+    config: toml::Table,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+impl Line {
+    /// The finished run in `folder`; nothing while it trains.
+    fn of_folder(folder: &Path) -> Result<Option<Self>> {
+        let run = RunFolder::open(folder)?;
+        let Some(outcome) = Outcome::read(folder).filter(|_| matches!(run.summary(), Ok(Some(_)))) else {
+            // A summary that cannot be read is an error, a missing one is not.
+            return run.summary().map(|_| None);
+        };
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let file = folder.join("config.toml");
+        let config = toml::from_str(&run.config(&ModelRegistry::default())?.to_toml()?)
+            .map_err(|error| damaged(&file, &error))?;
+        Ok(Some(Self { run: name, config, outcome }))
+    }
+
+    fn config(&self, file: &Path) -> Result<Config> {
+        let text = toml::to_string(&self.config).map_err(|error| damaged(file, &error))?;
+        Config::from_toml(&text, &format!("{}, run {}", file.display(), self.run))
+    }
+}
+
+/// Where in an archive a run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Archived {
+    /// The archive.
+    pub file: PathBuf,
+    /// The line, from 1.
+    pub line: usize,
+}
+
+/// Finished runs of other experiments, in folders and archives.
 #[derive(Debug, Default)]
-pub struct ArchivedRun {
+pub struct RunArchive {
     runs: Vec<Run>,
 }
 
 #[derive(Debug)]
 struct Run {
     hash: String,
+    /// Of a run in an archive: the archive, then its name.
     folder: PathBuf,
-    /// Which of the names it was found under.
-    named: usize,
+    /// Position of the argument that it was found under.
+    source: usize,
+    archived: Option<(Archived, Box<Outcome>)>,
 }
 
-impl ArchivedRun {
-    /// Finished runs in the folders of each name, each of which is one or has some in it.
-    pub fn read(names: &[Vec<PathBuf>]) -> Result<Self> {
-        let mut kept = Self::default();
-        let folders = names.iter().enumerate().flat_map(|(named, folders)| folders.iter().map(move |one| (named, one)));
-        for (named, folder) in folders {
-            let before = kept.runs.len();
-            if folder.join("config.toml").is_file() {
-                kept.take(folder, named)?;
+impl RunArchive {
+    /// Finished runs under each argument, which stands for archives, run folders and folders of those.
+    pub fn read(sources: &[Vec<PathBuf>]) -> Result<Self> {
+        let mut archive = Self::default();
+        let paths = sources.iter().enumerate().flat_map(|(source, paths)| paths.iter().map(move |path| (source, path)));
+        for (source, path) in paths {
+            let before = archive.runs.len();
+            if path.extension().is_some_and(|extension| extension == EXTENSION) {
+                archive.add_archive(path, source)?;
                 continue;
             }
-            for run in inside(folder).map_err(|source| ctdg::Error::io(folder, "read", source))? {
-                kept.take(&run, named)?;
+            if path.join("config.toml").is_file() {
+                archive.add_folder(path, source)?;
+                continue;
             }
-            if kept.runs.len() == before {
-                let detail =
-                    "found no finished run in it, expected folders with config.toml and summary.json; name another";
-                return Err(Error::Run { folder: folder.clone(), detail: detail.to_owned() });
+            for run in run_folders(path).map_err(|source| ctdg::Error::io(path, "read", source))? {
+                archive.add_folder(&run, source)?;
+            }
+            if archive.runs.len() == before {
+                return Err(no_run(path));
             }
         }
-        Ok(kept)
+        Ok(archive)
     }
 
-    fn take(&mut self, folder: &Path, named: usize) -> Result<()> {
+    fn add_folder(&mut self, folder: &Path, source: usize) -> Result<()> {
         let run = RunFolder::open(folder)?;
         if run.summary()?.is_some() {
-            let config = run.config()?;
-            self.runs.push(Run { hash: hash(&config, data_stem(&config.data))?, folder: folder.to_owned(), named });
+            let config = run.config(&ModelRegistry::default())?;
+            let hash = hash(&config, data_stem(&config.data))?;
+            self.runs.push(Run { hash, folder: folder.to_owned(), source, archived: None });
         }
         Ok(())
     }
 
-    /// Finished cells of experiments whose runs lie in `folders`, as far as they can be read.
+    fn add_archive(&mut self, file: &Path, source: usize) -> Result<()> {
+        let text = fs::read_to_string(file).map_err(|source| ctdg::Error::io(file, "read", source))?;
+        for (number, text) in text.lines().enumerate() {
+            let at = |error: &dyn std::fmt::Display| damaged(file, &format!("line {}: {error}", number + 1));
+            let line: Line = serde_json::from_str(text).map_err(|error| at(&error))?;
+            let config = line.config(file)?;
+            let archived = Archived { file: file.to_owned(), line: number + 1 };
+            self.runs.push(Run {
+                hash: hash(&config, data_stem(&config.data))?,
+                folder: file.join(&line.run),
+                source,
+                archived: Some((archived, Box::new(line.outcome))),
+            });
+        }
+        Ok(())
+    }
+
+    /// Finished cells of experiments whose runs are in `folders`; what cannot be read is left out.
     #[must_use]
     pub fn of_experiments(folders: &[PathBuf]) -> Self {
         let mut runs = Vec::new();
         for folder in folders {
-            for folder in inside(folder).unwrap_or_default() {
-                let named = runs.len();
-                runs.extend(recorded_hash(&folder).map(|hash| Run { hash, folder, named }));
+            for folder in run_folders(folder).unwrap_or_default() {
+                let source = runs.len();
+                runs.extend(recorded_hash(&folder).map(|hash| Run { hash, folder, source, archived: None }));
             }
         }
         Self { runs }
     }
 
-    /// The run of `cell`, if it is among these: one with everything before one that was only trained, then the one
-    /// that was named first. Two under one name are an error, since nobody would know whose number is shown.
+    /// The run of `cell`, if there is one: a complete one before one that was only trained, then by order of the arguments.
+    /// Two under one argument are an error: whose number is shown would be arbitrary.
     pub fn find(&self, cell: &Cell) -> Result<Option<Found>> {
-        // Trained further since, a run may have other settings than it was recorded with.
-        let is_still = |run: &&Run| {
-            let config = RunFolder::open(&run.folder).and_then(|run| run.config());
-            config.and_then(|config| cell.hash_of(&config)).is_ok_and(|hash| hash == cell.hash)
-        };
-        let fitting = self.runs.iter().filter(|run| run.hash == cell.hash).filter(is_still);
-        let mut found: Vec<(usize, Found)> =
-            fitting.filter_map(|run| Some((run.named, Found::finished(cell, &run.folder)?))).collect();
-        found.sort_by_key(|(named, found)| (!found.is_done(), *named));
+        let fitting = self.runs.iter().filter(|run| run.hash == cell.hash);
+        let mut found: Vec<(usize, Found)> = fitting.filter_map(|run| Some((run.source, run.found(cell)?))).collect();
+        found.sort_by_key(|(source, found)| (!found.is_done(), *source));
         if let [(a, first), (b, second), ..] = found.as_slice()
             && a == b
             && first.is_done() == second.is_done()
         {
             let detail = format!(
-                "found the same settings in {}, expected one run of cell {}; name the folders of the runs that are meant one \
-                 by one with --results",
+                "found the same settings in {}, expected one run of cell {}; name each run that is meant, one by one",
                 second.folder.display(),
                 cell.name
             );
@@ -97,8 +160,66 @@ impl ArchivedRun {
     }
 }
 
-/// The folders of runs in a folder, by name.
-fn inside(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+impl Run {
+    fn found(&self, cell: &Cell) -> Option<Found> {
+        if let Some((archived, outcome)) = &self.archived {
+            let mut found = Found::with_outcome(cell, &self.folder, Outcome::clone(outcome));
+            found.archived = Some(archived.clone());
+            return Some(found);
+        }
+        // Trained further since, a run may have other settings than were recorded.
+        let config = RunFolder::open(&self.folder).and_then(|run| run.config(&ModelRegistry::default()));
+        let hash = config.and_then(|config| cell.hash_of(&config));
+        if hash.is_ok_and(|hash| hash == cell.hash) { Found::finished(cell, &self.folder) } else { None }
+    }
+}
+
+/// Writes the finished runs of `folders`, each a run folder or a folder of them, to the archive `file`, sorted by name; returns
+/// how many. Runs of an archive that is already there stay, unless one of the same name is among `folders`.
+pub fn archive(folders: &[PathBuf], file: &Path) -> Result<usize> {
+    let mut lines: Vec<(String, String)> = Vec::new();
+    if file.exists() {
+        let text = fs::read_to_string(file).map_err(|source| ctdg::Error::io(file, "read", source))?;
+        for text in text.lines() {
+            let line: Line = serde_json::from_str(text).map_err(|error| damaged(file, &error))?;
+            lines.push((line.run, text.to_owned()));
+        }
+    }
+    for folder in folders {
+        let runs = if folder.join("config.toml").is_file() {
+            vec![folder.clone()]
+        } else {
+            run_folders(folder).map_err(|source| ctdg::Error::io(folder, "read", source))?
+        };
+        let mut n_finished = 0;
+        for run in &runs {
+            let Some(line) = Line::of_folder(run)? else { continue };
+            n_finished += 1;
+            let text = serde_json::to_string(&line).map_err(|error| damaged(file, &error))?;
+            lines.retain(|(name, _)| *name != line.run);
+            lines.push((line.run, text));
+        }
+        if n_finished == 0 {
+            return Err(no_run(folder));
+        }
+    }
+    lines.sort();
+    let text: String = lines.iter().map(|(_, text)| format!("{text}\n")).collect();
+    write_file(file, text)?;
+    Ok(lines.len())
+}
+
+fn no_run(folder: &Path) -> Error {
+    let detail = "found no finished run in it, expected folders with config.toml and summary.json; name another";
+    Error::Run { folder: folder.to_owned(), detail: detail.to_owned() }
+}
+
+fn damaged(file: &Path, error: &dyn std::fmt::Display) -> Error {
+    Error::Damaged { file: file.to_owned(), detail: error.to_string() }
+}
+
+/// The run folders in a folder, by name.
+fn run_folders(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut inner: Vec<PathBuf> = fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
     inner.sort();
     inner.retain(|path| path.join("config.toml").is_file());

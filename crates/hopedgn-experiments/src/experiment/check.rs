@@ -1,4 +1,4 @@
-//! What was reached against what was expected.
+//! Comparison of results with the expectations of the experiment file.
 
 use serde::Serialize;
 
@@ -7,39 +7,39 @@ use super::measure::Measure;
 use super::{Experiment, Found, Table};
 use hopedgn::{Error, Result};
 
-/// One expectation of one row on one data set.
+/// One expectation of one row and dataset.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     /// Model, MITE, variant.
     pub row: String,
-    /// The data set.
+    /// The dataset.
     pub data: String,
-    /// Which number.
+    /// The measure.
     #[serde(flatten)]
     pub measure: Measure,
     /// The mean over the seeds that are done, in percent.
     pub reached: Option<f64>,
-    /// The least that was expected.
+    /// The least expected value.
     pub expected: f64,
-    /// The line of the file that says so.
+    /// Line of the expectation in the file.
     pub line: usize,
 }
 
 impl Verdict {
-    /// Whether it was reached; nothing where there is no result.
+    /// Whether it was reached; `None` without a result.
     #[must_use]
     pub fn holds(&self) -> Option<bool> {
         self.reached.map(|reached| reached >= self.expected)
     }
 }
 
-/// Every expectation of `experiment`, for every row and data set that it names.
+/// Every expectation of `experiment`, for every row and dataset that it applies to.
 pub fn check(experiment: &Experiment, found: &[Found]) -> Result<Vec<Verdict>> {
     if experiment.file.expect.is_empty() {
         let detail = "found no expectation, expected [[expect]] with at-least or below-paper-at-most; add one";
         return Err(Error::Experiment { file: experiment.path.clone(), line: None, detail: detail.to_owned() });
     }
-    // Whole ones: what has no result falls short.
+    // With empty columns: a missing result is a verdict too.
     let tables: Vec<Table> =
         experiment.measures().into_iter().map(|measure| Table::of(experiment, found, measure)).collect();
     let mut verdicts: Vec<Verdict> = Vec::new();
@@ -76,7 +76,7 @@ pub fn check(experiment: &Experiment, found: &[Found]) -> Result<Vec<Verdict>> {
     Ok(verdicts)
 }
 
-/// Costs have no least value.
+/// Whether `expect` applies to `table`; lower bounds do not apply to costs.
 fn fits(expect: &Expect, table: &Table) -> bool {
     let Measure { metric, setting, .. } = table.measure;
     expect.setting.is_none_or(|wanted| Some(wanted) == setting)

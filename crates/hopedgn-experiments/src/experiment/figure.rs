@@ -1,8 +1,4 @@
-//! Figures of an experiment: bars, lines over a sweep, labelled points, each panel a picture of its own so that letters keep
-//! their size on narrow pages.
-
-mod label;
-mod plot;
+//! Figures of an experiment: bars, lines over a sweep, scatter plots; each panel is a picture of its own.
 
 use super::file::{self, Shape};
 use super::inherit::Located;
@@ -10,27 +6,24 @@ use super::measure::{Measure, Metric};
 use super::table::{Reference, Table};
 use super::{Cell, Experiment, Found};
 use hopedgn::Result;
+use hopedgn::chart::{Axis, Chart, Key, Mark, Size};
 use hopedgn::evaluate::Negatives;
-use hopedgn::html::escaped;
-use plot::{Key, Mark, Panel, Scale};
 
-pub(super) use plot::STYLE;
-
-/// A figure: its panels, and what it lacks.
+/// A figure: its panels, and what is missing in them.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// Stands above it.
+    /// Its heading.
     pub title: String,
-    /// The panels that have something to show.
+    /// Panels with at least one value.
     pub pictures: Vec<Picture>,
-    /// What it should show and cannot yet: data sets, and what is missing on each.
+    /// Datasets with missing results, and which.
     pub missing: Vec<(String, Vec<String>)>,
-    /// How much it should show on each data set.
+    /// Results it should show for each dataset.
     n_wanted: usize,
 }
 
 impl Figure {
-    fn lacks(&mut self, data: &str, what: &str) {
+    fn add_missing(&mut self, data: &str, what: &str) {
         match self.missing.iter_mut().find(|(known, _)| known == data) {
             Some((_, known)) if known.iter().any(|known| known == what) => {}
             Some((_, known)) => known.push(what.to_owned()),
@@ -38,7 +31,7 @@ impl Figure {
         }
     }
 
-    /// What it cannot show yet in words; nothing if it shows all.
+    /// The missing results in words; `None` if there are none.
     #[must_use]
     pub fn lacking(&self) -> Option<String> {
         let part = |(data, rows): &(String, Vec<String>)| {
@@ -53,29 +46,33 @@ impl Figure {
 /// One panel.
 #[derive(Debug, Clone)]
 pub struct Picture {
-    /// Its file is called so, without the ending.
+    /// Name of its file, without the extension.
     pub name: String,
-    /// What it shows.
-    pub title: String,
-    body: String,
+    chart: Chart,
 }
 
 impl Picture {
-    /// As a part of a page that has the style of figures.
+    /// Its title.
     #[must_use]
-    pub fn inline(&self) -> &str {
-        &self.body
+    pub fn title(&self) -> &str {
+        &self.chart.title
+    }
+
+    /// As a part of a page that has the style sheet of charts.
+    #[must_use]
+    pub fn inline(&self) -> String {
+        self.chart.inline()
     }
 
     /// As a file of its own.
     #[must_use]
     pub fn file(&self) -> String {
-        self.body.replacen('>', &format!(">\n<style>{STYLE}</style>"), 1)
+        self.chart.standalone()
     }
 }
 
 impl Experiment {
-    /// Every figure from what was found of the cells.
+    /// Every figure of the cells in `found`.
     #[must_use]
     pub fn figures(&self, found: &[Found]) -> Vec<Figure> {
         self.file
@@ -92,12 +89,12 @@ impl Experiment {
             metrics.into_iter().flatten().try_for_each(|metric| self.file.check_metric(metric, at))?;
             let detail = match (figure.kind, &figure.sweep, figure.against) {
                 (Shape::Lines, None, _) => {
-                    "found lines without sweep, expected what their variants are called before the number"
+                    "found lines without sweep, expected the name of their variants before the number"
                 }
                 (Shape::Lines, Some(sweep), _) if !self.cells.iter().any(|cell| number(cell, sweep).is_some()) => {
                     "found a sweep without variants, expected some called by its name, - and a number"
                 }
-                (Shape::Scatter, _, None) => "found points without against, expected what lies across",
+                (Shape::Scatter, _, None) => "found points without against, expected the metric of the horizontal axis",
                 (Shape::Bars | Shape::Scatter, Some(_), _) => "found sweep, expected it with lines only",
                 (Shape::Bars | Shape::Lines, _, Some(_)) => "found against, expected it with kind = \"scatter\" only",
                 _ => continue,
@@ -108,12 +105,12 @@ impl Experiment {
     }
 }
 
-/// The number of the variant of `cell`, if it is one of the sweep.
+/// The number in the variant's name, if it belongs to the sweep.
 fn number(cell: &Cell, sweep: &str) -> Option<f64> {
     cell.variant.as_ref()?.strip_prefix(sweep)?.strip_prefix('-')?.parse().ok()
 }
 
-/// A figure at work.
+/// A figure under construction.
 struct Drawing<'a> {
     experiment: &'a Experiment,
     found: &'a [Found],
@@ -123,7 +120,7 @@ struct Drawing<'a> {
 impl Drawing<'_> {
     fn draw(&self) -> Figure {
         let n_wanted = match &self.figure.sweep {
-            Some(sweep) => self.models().len() * self.file_variants(sweep),
+            Some(sweep) => self.models().len() * self.n_variants(sweep),
             None => self.rows().len(),
         };
         let mut figure =
@@ -139,7 +136,7 @@ impl Drawing<'_> {
         figure
     }
 
-    /// Each model, with and without MITE, once.
+    /// Models, with and without MITE, in order.
     fn models(&self) -> Vec<String> {
         let mut models: Vec<String> = Vec::new();
         for model in self.experiment.cells.iter().map(Cell::model_row) {
@@ -150,8 +147,8 @@ impl Drawing<'_> {
         models
     }
 
-    /// The variants of a sweep.
-    fn file_variants(&self, sweep: &str) -> usize {
+    /// How many variants a sweep has.
+    fn n_variants(&self, sweep: &str) -> usize {
         let mut numbers: Vec<f64> = self.experiment.cells.iter().filter_map(|cell| number(cell, sweep)).collect();
         numbers.sort_by(f64::total_cmp);
         numbers.dedup();
@@ -165,18 +162,18 @@ impl Drawing<'_> {
         measures
     }
 
-    fn add(&self, panel: &Panel, what: &str, figure: &mut Figure) {
-        let Some(svg) = panel.draw() else { return };
-        let mut name = format!("{}-{}", self.experiment.stem(), self.figure.name);
-        if !what.is_empty() {
-            name = format!("{name}-{what}");
+    fn add(&self, chart: Chart, part: &str, figure: &mut Figure) {
+        if chart.marks.is_empty() {
+            return;
         }
-        let title = panel.title.clone();
-        let label = format!("<svg class=\"plot\" role=\"img\" aria-label=\"{}\"", escaped(&title));
-        figure.pictures.push(Picture { name, body: svg.replacen("<svg", &label, 1), title });
+        let mut name = format!("{}-{}", self.experiment.stem(), self.figure.name);
+        if !part.is_empty() {
+            name = format!("{name}-{part}");
+        }
+        figure.pictures.push(Picture { name, chart });
     }
 
-    /// The rows of the grid without heuristics, and what each is called where only variants differ.
+    /// Rows of the grid without heuristics, each with its short name: that of the variant if there is one model.
     fn rows(&self) -> Vec<(String, String)> {
         let has_one_model = self.experiment.cells.iter().all(|cell| cell.model == self.experiment.cells[0].model);
         let mut rows: Vec<(String, String)> = Vec::new();
@@ -199,46 +196,48 @@ impl Drawing<'_> {
                     Some(entry) if entry.ours.is_some() => {
                         shown.extend(entry.ours.map(|ours| (group, series, ours)));
                     }
-                    Some(_) => figure.lacks(data, short),
+                    Some(_) => figure.add_missing(data, short),
                     None => {}
                 }
             }
         }
-        // Groups without any bar take no room.
+        // Groups without bars are left out.
         let mut groups: Vec<usize> = shown.iter().map(|(group, ..)| *group).collect();
         groups.dedup();
         let metric = table.measure.metric;
         let Some(lowest) = shown.iter().map(|(.., ours)| ours.mean).reduce(f64::min) else { return };
         let highest = shown.iter().map(|(.., ours)| ours.mean + ours.deviation.unwrap_or(0.0)).fold(0.0, f64::max);
-        // Chance tells a pair from another half the time.
+        // Random scores reach 50 % of AP and AUC.
         let is_above_chance = matches!(metric, Metric::Ap | Metric::Auc) && lowest > 50.0;
-        let y = if is_above_chance { Scale::from_chance() } else { Scale::from_nothing(highest, metric) };
-        let floor = y.low;
+        let y = if is_above_chance {
+            Axis::above_chance()
+        } else {
+            with_units(Axis::around(0.0, highest.max(1.0), [0.0, f64::INFINITY]), metric)
+        };
         let width = 0.8 / rows.len() as f64;
         let mut marks = Vec::new();
         for (group, series, ours) in shown {
             let middle = groups.iter().position(|known| *known == group).unwrap_or(0) as f64;
             let left = middle - 0.4 + width * series as f64;
-            marks.push(Mark::Bar { series, from: (left + 0.06 * width, floor), to: (left + 0.94 * width, ours.mean) });
-            marks.extend(Mark::spread(left + width / 2.0, &ours));
+            marks.push(Mark::Bar { series, x: [left + 0.06 * width, left + 0.94 * width], value: ours.mean });
+            marks.extend(error_bar(left + width / 2.0, &ours));
         }
-        let names = groups.iter().enumerate().map(|(place, &group)| (place as f64, table.columns[group].clone()));
-        let x = Scale { low: -0.5, high: groups.len() as f64 - 0.5, ticks: names.collect() };
-        let keys = rows.iter().enumerate().map(|(series, (_, short))| Key::Bar(series, short.clone())).collect();
-        let note = if floor > 0.0 { "bars begin at 50, which is chance" } else { "" };
-        let panel =
-            Panel { title: axis_title(table.measure), x, y, x_title: note.to_owned(), keys, marks, is_tall: false };
-        self.add(&panel, &file_part(table.measure), figure);
+        let note = if is_above_chance { "bars begin at 50, the level of random scores" } else { "" };
+        let x = Axis::categories(groups.iter().map(|&group| table.columns[group].clone())).titled(note);
+        let legend = rows.iter().enumerate().map(|(series, (_, short))| Key::bar(series, short)).collect();
+        let chart = Chart { title: axis_title(table.measure), size: Size::Wide, x, y, legend, marks };
+        self.add(chart, &file_part(table.measure), figure);
     }
 
     fn lines(&self, table: &Table, figure: &mut Figure) {
         let Some(sweep) = &self.figure.sweep else { return };
         let metric = table.measure.metric;
-        let (mut marks, mut keys, mut points_of_all) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut marks, mut legend, mut all_values) = (Vec::new(), Vec::new(), Vec::new());
         let mut numbers: Vec<f64> = Vec::new();
         let models = self.models();
         let lines = table.columns.iter().flat_map(|data| models.iter().map(move |model| (data, model)));
-        for (series, (data, model)) in lines.enumerate() {
+        for (data, model) in lines {
+            let series = legend.len();
             let mut points: Vec<(f64, Reference)> = Vec::new();
             let is_on_line = |cell: &&Cell| cell.data == *data && cell.model_row() == *model;
             for cell in self.experiment.cells.iter().filter(is_on_line) {
@@ -246,8 +245,8 @@ impl Drawing<'_> {
                 numbers.push(value);
                 match table.entry(&cell.row(), data).and_then(|entry| entry.ours) {
                     Some(ours) => points.push((value, ours)),
-                    None if models.len() > 1 => figure.lacks(data, &cell.row()),
-                    None => figure.lacks(data, cell.variant_title()),
+                    None if models.len() > 1 => figure.add_missing(data, &cell.row()),
+                    None => figure.add_missing(data, cell.variant_title()),
                 }
             }
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -255,21 +254,19 @@ impl Drawing<'_> {
             if points.is_empty() {
                 continue;
             }
-            let name = if models.len() > 1 { format!("{model}, {data}") } else { data.clone() };
-            keys.push(Key::Line(series, name));
-            let places: Vec<(f64, f64)> = points.iter().map(|(x, ours)| (x.log10(), ours.mean)).collect();
-            marks.extend(points.iter().filter_map(|(x, ours)| Mark::spread(x.log10(), ours)));
-            marks.extend(places.iter().map(|&at| Mark::Dot { series, at }));
-            marks.push(Mark::Line { series, points: places });
-            points_of_all.extend(points.iter().map(|(_, ours)| *ours));
+            legend.push(Key::line(series, if models.len() > 1 { format!("{model}, {data}") } else { data.clone() }));
+            let line: Vec<[f64; 2]> = points.iter().map(|(x, ours)| [*x, ours.mean]).collect();
+            marks.extend(points.iter().filter_map(|(x, ours)| error_bar(*x, ours)));
+            marks.extend(line.iter().map(|&at| Mark::Dot { series, at, is_large: false }));
+            marks.push(Mark::Line { series, points: line });
+            all_values.extend(points.iter().map(|(_, ours)| *ours));
         }
         numbers.sort_by(f64::total_cmp);
         numbers.dedup();
-        let Some(y) = Scale::around(&points_of_all, metric) else { return };
-        let x = Scale::over(&numbers);
-        let x_title = self.figure.axis.clone().unwrap_or_else(|| sweep.clone());
-        let panel = Panel { title: axis_title(table.measure), x, y, x_title, keys, marks, is_tall: false };
-        self.add(&panel, &file_part(table.measure), figure);
+        let Some(y) = axis_around(&all_values, metric) else { return };
+        let x = Axis::log_of(&numbers).titled(self.figure.axis.as_ref().unwrap_or(sweep));
+        let chart = Chart { title: axis_title(table.measure), size: Size::Wide, x, y, legend, marks };
+        self.add(chart, &file_part(table.measure), figure);
     }
 
     fn scatter(&self, table: &Table, figure: &mut Figure) {
@@ -284,41 +281,60 @@ impl Drawing<'_> {
                 let Some(entry) = table.entry(&row, data) else { continue };
                 let x = across.entry(&row, data).and_then(|entry| entry.ours).map(|ours| ours.mean);
                 let (Some(x), Some(ours)) = (x.filter(|x| *x > 0.0), entry.ours) else {
-                    figure.lacks(data, &short);
+                    figure.add_missing(data, &short);
                     continue;
                 };
-                let series = usize::from(!self.is_swept(&row));
-                let at = (x.log10(), ours.mean);
-                marks.extend(Mark::spread(at.0, &ours));
-                marks.push(Mark::Dot { series, at });
-                marks.push(Mark::Label { text: short, at });
+                let series = usize::from(!self.has_variants(&row));
+                let at = [x, ours.mean];
+                marks.extend(error_bar(x, &ours));
+                marks.push(Mark::Dot { series, at, is_large: false });
+                marks.push(Mark::Label { at, text: short });
                 points.push(ours);
                 xs.push(x);
             }
-            let Some(y) = Scale::around(&points, table.measure.metric) else { continue };
+            let Some(y) = axis_around(&points, table.measure.metric) else { continue };
             let title = format!("{}: {}", data, axis_title(table.measure));
-            let x_title = lower_first(against.title());
-            let panel = Panel { title, x: Scale::decades(&xs), y, x_title, keys: Vec::new(), marks, is_tall: true };
+            let x = Axis::log_around(&xs).titled(lower_first(against.title()));
+            let chart = Chart { title, size: Size::Square, x, y, legend: Vec::new(), marks };
             let several = self.figure.setting.is_none().then(|| format!("-{}", file_part(table.measure)));
-            self.add(&panel, &format!("{data}{}", several.unwrap_or_default()), figure);
+            self.add(chart, &format!("{data}{}", several.unwrap_or_default()), figure);
         }
     }
 
-    /// Whether a row has others of the same model beside it.
-    fn is_swept(&self, row: &str) -> bool {
+    /// Whether the model of a row has other rows.
+    fn has_variants(&self, row: &str) -> bool {
         let cells = &self.experiment.cells;
         let model = cells.iter().find(|cell| cell.row() == row).map(|cell| cell.model);
         cells.iter().any(|cell| Some(cell.model) == model && cell.row() != row)
     }
 }
 
-/// Over the vertical axis.
+/// Round numbers around means and their deviations; costs from zero, so that lengths compare.
+fn axis_around(values: &[Reference], metric: Metric) -> Option<Axis> {
+    let low = values.iter().map(|one| one.mean - one.deviation.unwrap_or(0.0)).reduce(f64::min)?;
+    let high = values.iter().map(|one| one.mean + one.deviation.unwrap_or(0.0)).reduce(f64::max)?;
+    let (low, most) = if metric.is_cost() { (0.0, f64::INFINITY) } else { (low, 100.0) };
+    Some(with_units(Axis::around(low, high, [0.0, most]), metric))
+}
+
+/// Large costs as tables show them.
+fn with_units(axis: Axis, metric: Metric) -> Axis {
+    axis.labelled(|value| (metric.is_cost() && value >= 1000.0).then(|| metric.text(value)))
+}
+
+/// The deviation of a mean over several runs.
+fn error_bar(x: f64, value: &Reference) -> Option<Mark> {
+    let deviation = value.deviation.filter(|deviation| *deviation > 0.0)?;
+    Some(Mark::ErrorBar { x, y: [value.mean - deviation, value.mean + deviation] })
+}
+
+/// Title of the vertical axis.
 fn axis_title(measure: Measure) -> String {
     let title = measure.title();
     if measure.metric.is_cost() { title } else { format!("{title}, %") }
 }
 
-/// What tells the file of a panel from that of another.
+/// The part of a panel's file name that its measure decides.
 fn file_part(measure: Measure) -> String {
     let setting = measure.setting.map(super::Setting::title);
     let negatives = measure.negatives.filter(|kind| *kind != Negatives::Random).map(Negatives::as_str);

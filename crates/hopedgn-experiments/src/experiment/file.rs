@@ -1,4 +1,4 @@
-//! What the file of an experiment says. Whatever it does not know is an error with its line.
+//! The experiment file. Unknown keys are errors with their line.
 
 use std::path::Path;
 
@@ -7,12 +7,13 @@ use toml::Spanned;
 
 use super::Cell;
 use super::inherit::{At, Located};
-use super::measure::{Heuristic, Measure, Metric, Setting};
+use super::measure::{Heuristic, Metric, Setting};
+use super::paper::{Paper, PaperFile, PaperFrom};
 use hopedgn::config::ModelName;
 use hopedgn::evaluate::Negatives;
 use hopedgn::{Error, Result};
 
-/// A whole file, with what it extends.
+/// A file merged with the files it extends.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) title: String,
@@ -28,11 +29,12 @@ pub(super) struct File {
     pub(super) excludes: Vec<Located<Exclude>>,
     pub(super) overrides: Vec<Located<Override>>,
     pub(super) paper: Vec<Located<Paper>>,
+    pub(super) paper_files: Vec<Located<PaperFile>>,
     pub(super) expect: Vec<Located<Expect>>,
     pub(super) figures: Vec<Located<Figure>>,
 }
 
-/// One file as it stands.
+/// One file before merging.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct Layer {
@@ -53,49 +55,51 @@ pub(super) struct Layer {
     #[serde(rename = "override")]
     pub(super) overrides: Vec<Spanned<Override>>,
     pub(super) paper: Vec<Spanned<Paper>>,
+    #[serde(rename = "paper-from")]
+    pub(super) paper_from: Vec<Spanned<PaperFrom>>,
     pub(super) expect: Vec<Spanned<Expect>>,
     #[serde(rename = "figure")]
     pub(super) figures: Vec<Spanned<Figure>>,
 }
 
-/// What the runs are made for.
+/// The task of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Train, then tell events from pairs that did not happen.
+    /// Train, then score test events against negatives.
     LinkPrediction,
-    /// Train, then tell labels with a classifier on the model that stays as it is.
+    /// Train, then train a classifier of node labels on the frozen model.
     NodeClassification,
 }
 
-/// The test of each run under more rules, by `hopedgn evaluate`.
+/// Evaluation of each run with other negatives, and ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Evaluate {
-    /// Which pairs that did not happen.
+    /// Which negatives.
     #[serde(default)]
     pub negatives: Wanted,
-    /// Against how many others each true destination is ranked.
+    /// How many candidates each true destination is ranked against.
     pub ranking: Option<usize>,
 }
 
-/// Kinds of negatives, as `hopedgn evaluate --negatives` takes them.
+/// Requested kinds of negatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wanted {
     /// Random destinations.
     #[default]
     Random,
-    /// Pairs that met before.
+    /// Pairs with earlier events.
     Historical,
-    /// Those that first met after training.
+    /// Those whose first event is after training.
     Inductive,
-    /// Each of these in turn.
+    /// All three.
     All,
 }
 
 impl Wanted {
-    /// The kinds that are meant.
+    /// The kinds it stands for.
     #[must_use]
     pub fn kinds(self) -> Vec<Negatives> {
         match self {
@@ -115,7 +119,7 @@ impl Wanted {
 }
 
 impl Evaluate {
-    /// What `hopedgn evaluate` takes besides run, data and device.
+    /// Arguments of `hopedgn evaluate` besides run, data and device.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec!["--negatives".to_owned(), self.negatives.as_str().to_owned()];
@@ -126,17 +130,17 @@ impl Evaluate {
     }
 }
 
-/// The product of these lists, and of the variants, is the experiment.
+/// The cells are the product of these lists and of the variants.
 #[derive(Debug)]
 pub(super) struct Grid {
     pub(super) model: Vec<ModelName>,
     pub(super) data: Vec<String>,
     pub(super) seed: Vec<u64>,
-    /// Nothing: as the model has it.
+    /// Empty: the model's default.
     pub(super) mite: Vec<bool>,
 }
 
-/// The lists of one file; what it does not name is that of the file it extends.
+/// The lists of one file; missing ones are inherited.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct GridLayer {
@@ -146,68 +150,68 @@ pub(super) struct GridLayer {
     pub(super) mite: Option<Vec<bool>>,
 }
 
-/// Settings under a name, as another dimension of the grid.
+/// Named settings, another dimension of the grid.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Variant {
     pub(super) name: String,
-    /// Stands behind the model in tables; its name unless stated, nothing if empty.
+    /// Follows the model in tables; its name unless stated, nothing if empty.
     pub(super) title: Option<String>,
     #[serde(default)]
     pub(super) set: toml::Table,
 }
 
-/// Cells that the grid leaves out.
+/// Cells that are left out.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Exclude {
     pub(super) when: When,
 }
 
-/// Settings of some of the cells; later ones win.
+/// Settings of some cells; later ones win.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Override {
     pub(super) when: When,
     pub(super) set: toml::Table,
     /// Where the numbers were published.
-    #[expect(dead_code, reason = "for those who read the file")]
+    #[expect(dead_code, reason = "documents the file")]
     pub(super) source: String,
 }
 
-/// A picture of some of the numbers.
+/// A figure.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Figure {
-    /// Its files are called so.
+    /// Part of its file names.
     pub(super) name: String,
     pub(super) title: String,
     pub(super) kind: Shape,
-    /// What stands upright.
+    /// The vertical axis.
     pub(super) metric: Metric,
     /// Both unless stated, a panel each.
     pub(super) setting: Option<Setting>,
-    /// Of lines: the variants called so, `-` and a number are the points.
+    /// Lines: variants named so, `-` and a number are the points.
     pub(super) sweep: Option<String>,
-    /// Of lines: what the numbers are.
+    /// Lines: title of the horizontal axis.
     pub(super) axis: Option<String>,
-    /// Of points: what lies across.
+    /// Scatter plots: the horizontal axis.
     pub(super) against: Option<Metric>,
 }
 
-/// What a figure is made of.
+/// Kinds of figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Shape {
-    /// A group of bars a data set, one a row.
+    /// A group of bars for each dataset, a bar for each row.
     Bars,
-    /// A line a data set, over the numbers of a sweep.
+    /// A line for each dataset, over the numbers of a sweep.
     Lines,
-    /// A labelled point a row, a panel a data set.
+    /// A labelled point for each row, a panel for each dataset.
     Scatter,
 }
 
-/// Which cells: all that fit everything it names.
+/// A condition on cells: all stated keys must fit.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub(super) struct When {
@@ -245,56 +249,7 @@ impl When {
     }
 }
 
-/// What the paper states of one cell, in percent: the mean over its runs and their deviation.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct Paper {
-    pub(super) model: ModelName,
-    pub(super) data: String,
-    mite: Option<bool>,
-    variant: Option<String>,
-    #[serde(default)]
-    transductive: Values,
-    #[serde(default)]
-    inductive: Values,
-    /// Of a classifier of nodes.
-    auc: Option<[f64; 2]>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-struct Values {
-    ap: Option<[f64; 2]>,
-    auc: Option<[f64; 2]>,
-}
-
-impl Paper {
-    pub(super) fn is_of(&self, cell: &Cell) -> bool {
-        self.model == cell.model
-            && self.data == cell.data
-            && self.mite.is_none_or(|mite| mite == cell.has_mite())
-            && (self.variant.is_none() || self.variant == cell.variant)
-    }
-
-    pub(super) fn value(&self, measure: Measure) -> Option<[f64; 2]> {
-        let Measure { metric, setting, negatives } = measure;
-        if negatives.is_some_and(|negatives| negatives != Negatives::Random) {
-            return None;
-        }
-        let values = match setting {
-            Some(Setting::Transductive) => &self.transductive,
-            Some(Setting::Inductive) => &self.inductive,
-            None => return self.auc.filter(|_| metric == Metric::Auc),
-        };
-        match metric {
-            Metric::Ap => values.ap,
-            Metric::Auc => values.auc,
-            _ => None,
-        }
-    }
-}
-
-/// What the mean over seeds must reach, in percent.
+/// A lower bound for the mean over seeds, in percent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Expect {
@@ -306,12 +261,12 @@ pub(super) struct Expect {
     pub(super) metric: Option<Metric>,
     /// The least value.
     pub(super) at_least: Option<f64>,
-    /// How far below the paper's value it may lie.
+    /// How far below the published value it may be.
     pub(super) below_paper_at_most: Option<f64>,
 }
 
 impl File {
-    /// Refuses lists that no grid can be made of.
+    /// Refuses empty lists, duplicates and names that are no file names.
     pub(super) fn check(&self, path: &Path) -> Result<()> {
         let wrong = |detail: String| Err(Error::Experiment { file: path.to_owned(), line: None, detail });
         let Grid { model, data, seed, mite } = &self.grid;
@@ -326,37 +281,35 @@ impl File {
         let figures: Vec<&String> = self.figures.iter().map(|figure| &figure.item.name).collect();
         let lists = [has_twice(model), has_twice(data), has_twice(seed), has_twice(mite)];
         if lists.contains(&true) || [&names, &titles, &figures].into_iter().any(|names| has_twice(names)) {
-            return wrong(
-                "found something twice in the grid or among titles, expected each once; take one out".to_owned(),
-            );
+            return wrong("found a duplicate in the grid or among titles, expected each once; remove one".to_owned());
         }
         let is_plain = |name: &&String| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         };
         if let Some(name) = data.iter().chain(names).chain(figures).find(|name| !is_plain(name)) {
             return wrong(format!(
-                "found the name {name:?}, expected letters, digits, - and _: folders are called so; where the file of a data \
-                 set lies is said with --data-dir"
+                "found the name {name:?}, expected letters, digits, - and _, as for a folder; a dataset is named without the \
+                 path of its file (--data-dir)"
             ));
         }
         Ok(())
     }
 
-    /// Refuses, at `at`, a number that no run of the experiment will hold.
+    /// Refuses, at `at`, a metric that no run of the experiment has.
     pub(super) fn check_metric(&self, metric: Metric, at: &At) -> Result<()> {
         let detail = match (self.kind, metric) {
             (_, metric) if metric.is_ranking() && self.evaluate.is_none_or(|evaluate| evaluate.ranking.is_none()) => {
-                "expected [evaluate] with ranking = N where ranks are shown; add it"
+                "expected [evaluate] with ranking = N for ranking metrics; add it"
             }
             (Kind::NodeClassification, Metric::Ap | Metric::Mrr | Metric::HitsAt10) => {
-                "expected auc or a cost where nodes are classified; take it out"
+                "expected auc or a cost for node classification; remove it"
             }
             _ => return Ok(()),
         };
         Err(at.wrong(format!("found the metric {}, {detail}", metric.title())))
     }
 
-    /// Refuses, at `at`, negatives that no run is tested against.
+    /// Refuses, at `at`, negatives that no run is evaluated with.
     pub(super) fn check_negatives(&self, at: &At) -> Result<()> {
         let tested = self.evaluate.map(|evaluate| evaluate.negatives.kinds()).unwrap_or_default();
         let is_there = |kind: &Negatives| *kind == Negatives::Random || tested.contains(kind);
@@ -381,7 +334,7 @@ pub(super) fn line(text: &str, place: usize) -> usize {
     1 + text.bytes().take(place).filter(|&byte| byte == b'\n').count()
 }
 
-/// What is said of something that fits no cell.
+/// The message about something that fits no cell.
 pub(super) fn matches_nothing(what: &str) -> String {
-    format!("found an {what} that fits no cell, expected one that fits some; correct its `when`, or take it out")
+    format!("found {what} that fits no cell, expected one that fits some; correct its `when`, or remove it")
 }

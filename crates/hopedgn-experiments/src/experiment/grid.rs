@@ -1,4 +1,4 @@
-//! The cells of a grid: what each is, with every setting resolved.
+//! Cells of the grid, with all settings resolved.
 
 use std::fmt::Write as _;
 
@@ -15,35 +15,35 @@ use hopedgn::{Error, Result};
 /// One run of an experiment.
 #[derive(Debug, Clone)]
 pub struct Cell {
-    /// Its folder is called so.
+    /// Also the name of its run folder.
     pub name: String,
-    /// The data set.
+    /// The dataset.
     pub data: String,
     /// The model.
     pub model: ModelName,
-    /// Whether the model sees MITE, if the grid says.
+    /// Whether the model uses MITE, if the grid states it.
     pub mite: Option<bool>,
     /// The variant, if the grid has any.
     pub variant: Option<String>,
-    /// What stands behind the model in tables.
+    /// Follows the model in tables.
     title: String,
     /// The seed.
     pub seed: u64,
-    /// Everything that decides it.
+    /// All settings.
     pub config: Config,
-    /// Of `config`, wherever the data lie. What is done with a finished run is no part of it, so that experiments share runs.
+    /// Hash of `config`, independent of the path of the data. Evaluation is no part of it, so that experiments share runs.
     pub hash: String,
-    /// The test under more rules, if that is asked for.
+    /// Evaluation after training, if requested.
     pub evaluate: Option<Evaluate>,
-    /// Whether labels of nodes are learned after that.
+    /// Whether node classification follows.
     pub classify: bool,
-    /// Tried only, on data that are the same for all.
+    /// Whether it is a smoke test, on one small dataset for all cells.
     pub is_smoke: bool,
-    preset: Option<&'static Preset>,
+    preset: Option<Preset>,
     settings: Vec<String>,
 }
 
-/// What is put on top of a cell that is only to be tried.
+/// Settings of smoke tests, below those of the variant.
 const SMALL: [&str; 10] = [
     "model.d-channel=4",
     "model.d-time=8",
@@ -57,32 +57,32 @@ const SMALL: [&str; 10] = [
     "model.n-heads=2",
 ];
 
-/// The same on top of its variant, which is what the cell is tried for.
+/// Settings of smoke tests, above those of the variant.
 const SHORT: [&str; 2] = ["train.epochs=1", "train.batch=50"];
 
-/// Candidates of such a cell at most.
+/// Most ranking candidates of smoke tests.
 const SMALL_RANKING: usize = 5;
 
 impl Cell {
-    /// Whether the model sees MITE.
+    /// Whether the model uses MITE.
     #[must_use]
     pub fn has_mite(&self) -> bool {
-        self.mite.unwrap_or(self.model == ModelName::Hopedgn)
+        self.mite.unwrap_or(self.model == ModelName::HopeDgn)
     }
 
-    /// Model and MITE, as rows of a table begin.
+    /// Model and MITE: the beginning of a table row's name.
     #[must_use]
     pub fn model_row(&self) -> String {
         let mut row = self.model.title().to_owned();
-        if self.mite.is_some() && self.has_mite() && self.model != ModelName::Hopedgn {
+        if self.mite.is_some() && self.has_mite() && self.model != ModelName::HopeDgn {
             row.push_str(" with MITE");
-        } else if self.mite == Some(false) && self.model == ModelName::Hopedgn {
+        } else if self.mite == Some(false) && self.model == ModelName::HopeDgn {
             row.push_str(" without MITE");
         }
         row
     }
 
-    /// Model, MITE and variant, as a row of a table is called.
+    /// Model, MITE and variant: the name of a table row.
     #[must_use]
     pub fn row(&self) -> String {
         let mut row = self.model_row();
@@ -92,31 +92,31 @@ impl Cell {
         row
     }
 
-    /// What stands behind the model in the name of its row, or the model.
+    /// The title of the variant, or of the model where there is none.
     #[must_use]
     pub fn variant_title(&self) -> &str {
         if self.title.is_empty() { self.model.title() } else { &self.title }
     }
 
-    /// The hash that `config` has as a cell like this one.
+    /// The hash of `config` as a cell of this dataset.
     pub(super) fn hash_of(&self, config: &Config) -> Result<String> {
         hash(config, if self.is_smoke { "smoke" } else { &self.data })
     }
 
-    /// Whether labels were learned from this cell's model as it is done unless somebody asks otherwise.
+    /// Whether `found` is a complete classification of this cell's model with default settings.
     pub(super) fn is_usual(&self, found: &Classification) -> bool {
         let LabelConfig { epochs, patience, .. } = LabelConfig::default();
         let is_over = found.epochs >= epochs || found.epochs >= found.best_epoch + patience;
         found.model == self.model.as_str() && found.seed == self.seed && (is_over || self.is_smoke)
     }
 
-    /// What `hopedgn train` takes besides data, device and folder to train this cell.
+    /// Arguments of `hopedgn train` besides data, device and folder.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
         let mut arguments = vec!["--model".to_owned(), self.model.as_str().to_owned()];
         arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
         if let Some(preset) = self.preset {
-            arguments.extend(["--preset".to_owned(), preset.name.clone()]);
+            arguments.extend(["--preset".to_owned(), preset.name().to_owned()]);
         }
         for setting in &self.settings {
             arguments.extend(["--set".to_owned(), setting.clone()]);
@@ -125,7 +125,7 @@ impl Cell {
     }
 
     fn resolve(&self, settings: &[String]) -> Result<Config> {
-        let presets: Vec<&Preset> = self.preset.into_iter().collect();
+        let presets: Vec<Preset> = self.preset.into_iter().collect();
         let seed = std::iter::once(format!("seed={}", self.seed));
         let settings: Vec<String> = seed.chain(settings.iter().cloned()).collect();
         let mut config = Config::resolve(self.model, &presets, &settings)?;
@@ -134,7 +134,7 @@ impl Cell {
     }
 }
 
-/// Of every setting, with the data called `data`.
+/// Hash of all settings, with `data` as the name of the dataset.
 pub(super) fn hash(config: &Config, data: &str) -> Result<String> {
     let text = Config { data: data.to_owned(), ..config.clone() }.to_toml()?;
     Ok(Sha256::digest(text).iter().fold(String::new(), |mut text, byte| {
@@ -143,28 +143,28 @@ pub(super) fn hash(config: &Config, data: &str) -> Result<String> {
     }))
 }
 
-/// Every cell, resolved and checked; every override fits some.
+/// All cells, resolved and validated; every override and exclusion fits some.
 pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
     let file::File { variants, excludes, overrides, .. } = &experiment.file;
-    let mut cells = bare(experiment)?;
+    let mut cells = product(experiment)?;
     for exclude in excludes {
         let before = cells.len();
         cells.retain(|cell| !exclude.item.when.fits(cell));
         if cells.len() == before {
-            return Err(exclude.at.wrong(file::matches_nothing("exclusion")));
+            return Err(exclude.at.wrong(file::matches_nothing("an exclusion")));
         }
     }
     if let (true, Some(last)) = (cells.is_empty(), excludes.last()) {
-        let detail = "found that nothing is left of the grid, expected a cell; exclude less";
+        let detail = "found that all cells are excluded, expected at least one; exclude less";
         return Err(last.at.wrong(detail.to_owned()));
     }
     for layer in overrides {
         if !cells.iter().any(|cell| layer.item.when.fits(cell)) {
-            return Err(layer.at.wrong(file::matches_nothing("override")));
+            return Err(layer.at.wrong(file::matches_nothing("an override")));
         }
     }
     for cell in &mut cells {
-        // Each with the place in the file that it comes from.
+        // Each with its location in the file.
         let mut layers: Vec<(Option<&At>, Vec<String>)> = Vec::new();
         layers.push((None, cell.mite.map(|mite| format!("model.mite={mite}")).into_iter().collect()));
         let variants = variants.iter().filter(|variant| cell.variant.as_ref() == Some(&variant.item.name));
@@ -181,15 +181,15 @@ pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
             layers.extend(fitting);
         }
         let all: Vec<String> = layers.iter().flat_map(|(_, settings)| settings.clone()).collect();
-        cell.config = cell.resolve(&all).map_err(|error| blame(experiment, cell, &layers, &error))?;
+        cell.config = cell.resolve(&all).map_err(|error| locate_error(experiment, cell, &layers, &error))?;
         cell.hash = cell.hash_of(&cell.config)?;
         cell.settings = all;
     }
     Ok(cells)
 }
 
-/// The product of the grid, nothing resolved.
-fn bare(experiment: &Experiment) -> Result<Vec<Cell>> {
+/// The product of the grid, settings not resolved.
+fn product(experiment: &Experiment) -> Result<Vec<Cell>> {
     let file::File { grid, variants, .. } = &experiment.file;
     let mites: Vec<Option<bool>> = match grid.mite.as_slice() {
         [] => vec![None],
@@ -247,8 +247,8 @@ fn bare(experiment: &Experiment) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-/// The error of a cell, at the first layer with which it appears.
-fn blame(experiment: &Experiment, cell: &Cell, layers: &[(Option<&At>, Vec<String>)], error: &Error) -> Error {
+/// The error of a cell, at the first layer that causes it.
+fn locate_error(experiment: &Experiment, cell: &Cell, layers: &[(Option<&At>, Vec<String>)], error: &Error) -> Error {
     let upto = |n: usize| layers[..=n].iter().flat_map(|(_, settings)| settings.clone()).collect::<Vec<_>>();
     let first = (0..layers.len()).find(|&n| cell.resolve(&upto(n)).is_err());
     let detail = format!("cell {}: {error}", cell.name);

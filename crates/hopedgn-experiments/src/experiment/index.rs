@@ -1,4 +1,4 @@
-//! One page that lists experiments with what is there of each.
+//! Index page: all experiments with their state.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::markdown::relative;
 use super::{Experiment, Found, State};
 
-/// An experiment and where its pages lie.
+/// An experiment with its pages.
 #[derive(Debug, Clone, Copy)]
 pub struct Listed<'a> {
     /// The experiment.
@@ -19,16 +19,16 @@ pub struct Listed<'a> {
     pub html: &'a Path,
 }
 
-/// The list as Markdown; links are relative to `folder`, where it will lie. `command` is what writes everything again,
-/// `checks` compare numbers with what is expected of them.
+/// The index as Markdown; links are relative to `folder`, where it will be. `command` writes all pages again, `checks` compare
+/// results with expectations.
 #[must_use]
 pub fn index(listed: &[Listed<'_>], command: &str, checks: &[String], folder: &Path) -> String {
     let mut out = String::from(
-        "# The paper's tables and figures, from the runs in this repository\n\n\
-         Each page is written by `hopedgn experiment pages` from the runs that are kept, and so is this one; no number in them was \
-         typed. A run takes the place of a cell only where all of its settings are those that the experiment declares. A page \
-         says of each number which run it comes from, on which machine it was made where that was kept, and what is missing.\n\n\
-         | experiment | for reading here | as a page | runs | missing |\n|---|---|---|---|---|\n",
+        "# Reproduction: the paper's tables and figures\n\n\
+         `hopedgn experiment pages` generates these pages from archived runs. A run counts for a cell only if all of its settings \
+         are those that the experiment declares. Each page lists the runs behind its numbers, their machines, and what is \
+         missing.\n\n\
+         | experiment | page | HTML | runs | missing |\n|---|---|---|---|---|\n",
     );
     for Listed { experiment, found, markdown, html } in listed {
         let n_done = found.iter().filter(|one| one.is_done()).count();
@@ -45,23 +45,23 @@ pub fn index(listed: &[Listed<'_>], command: &str, checks: &[String], folder: &P
     }
     let _ = writeln!(
         out,
-        "\nThis writes all of it again; the folder that `--data-dir` names holds the data sets, and runs that `hopedgn experiment run` \
-         has made in `runs/experiments` take part beside those named here. The folders of new runs are added to `--results`; of two \
-         runs with the same settings, the one that was evaluated is taken, then the one that was named first.\n\n```\n{command}\n```"
+        "\nThis command writes all pages again. Runs of `hopedgn experiment run` in `runs/experiments` count too. Of two runs with the \
+         same settings, the one with evaluation is used, then the one named first. `hopedgn experiment archive` adds new runs to \
+         an archive.\n\n```\n{command}\n```"
     );
     if !checks.is_empty() {
-        let _ = writeln!(out, "\nThe gate for accuracy:\n\n```\n{}\n```", checks.join("\n"));
+        let _ = writeln!(out, "\nRegression test of accuracy:\n\n```\n{}\n```", checks.join("\n"));
     }
     out
 }
 
-/// What keeps cells from being done, each reason with its count.
+/// Reasons why cells are not done, with their counts.
 fn lacking(found: &[Found]) -> String {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for one in found {
         let reason = match &one.state {
             State::Done => continue,
-            State::Missing(_) => format!("{} is not there", one.cell.data),
+            State::Missing(_) => format!("no data of {}", one.cell.data),
             state => state.title().to_owned(),
         };
         match reasons.iter_mut().find(|(known, _)| *known == reason) {

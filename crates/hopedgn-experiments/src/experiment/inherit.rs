@@ -1,4 +1,4 @@
-//! A file and what it extends, joined; each part knows where it stands.
+//! Inheritance of experiment files with `extends`; every part keeps its file and line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use toml::Spanned;
 
 use super::file::{File, Grid, Layer, line};
 use super::measure::Metric;
+use super::paper::PaperFile;
 use hopedgn::evaluate::Negatives;
 use hopedgn::{Error, Result};
 
@@ -19,20 +20,20 @@ pub(super) struct At {
 }
 
 impl At {
-    /// An error about what stands there.
+    /// An error about this line.
     pub(super) fn wrong(&self, detail: String) -> Error {
         Error::Experiment { file: self.file.clone(), line: Some(self.line), detail }
     }
 }
 
-/// Something with its place.
+/// A value with its location.
 #[derive(Debug)]
 pub(super) struct Located<T> {
     pub(super) item: T,
     pub(super) at: At,
 }
 
-/// A file that was read.
+/// A parsed file.
 struct Source {
     path: PathBuf,
     text: String,
@@ -59,8 +60,8 @@ impl Source {
 }
 
 impl File {
-    /// The text of the file `path`, on top of what it extends: single values and lists of the grid replace those below them,
-    /// tables in double brackets come after them.
+    /// The text of the file `path`, merged with the files it extends: single values and lists of the grid replace inherited
+    /// ones, tables in double brackets are appended.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self> {
         let mut sources = vec![Source::parse(path, text)?];
         while let Some(extends) = &sources[0].layer.extends {
@@ -71,7 +72,7 @@ impl File {
             };
             if sources.iter().any(|source| same(&source.path, &below)) {
                 let detail =
-                    format!("found that {} extends itself, expected an end; take one `extends` out", below.display());
+                    format!("found that {} extends itself, expected no cycle; remove one `extends`", below.display());
                 return Err(first.at(place).wrong(detail));
             }
             let text = fs::read_to_string(&below).map_err(|error| {
@@ -104,6 +105,7 @@ impl File {
             excludes: Vec::new(),
             overrides: Vec::new(),
             paper: Vec::new(),
+            paper_files: Vec::new(),
             expect: Vec::new(),
             figures: Vec::new(),
         };
@@ -125,6 +127,9 @@ impl File {
             file.excludes.extend(source.locate(layer.excludes));
             file.overrides.extend(source.locate(layer.overrides));
             file.paper.extend(source.locate(layer.paper));
+            for from in source.locate(layer.paper_from) {
+                file.paper_files.push(PaperFile::read(from, &source.path)?);
+            }
             file.expect.extend(source.locate(layer.expect));
             file.figures.extend(source.locate(layer.figures));
         }
@@ -133,9 +138,7 @@ impl File {
         file.check(path)?;
         if let Some((at, list)) = metrics {
             if list.is_empty() {
-                return Err(
-                    at.wrong("found no metric, expected at least one; name it, or take `metrics` out".to_owned())
-                );
+                return Err(at.wrong("found no metric, expected at least one; name it, or remove `metrics`".to_owned()));
             }
             file.metrics = list;
             file.metrics.iter().try_for_each(|&metric| file.check_metric(metric, &at))?;
@@ -144,7 +147,7 @@ impl File {
         }
         if let Some((at, list)) = negatives {
             if list.is_empty() {
-                let detail = "found no kind of negatives, expected at least one; name it, or take `negatives` out";
+                let detail = "found no kind of negatives, expected at least one; name it, or remove `negatives`";
                 return Err(at.wrong(detail.to_owned()));
             }
             file.negatives = list;
@@ -154,7 +157,7 @@ impl File {
     }
 }
 
-/// Puts what is stated in the place of what was there.
+/// Replaces `place` if a value is stated.
 fn put<T>(place: &mut T, stated: Option<T>) {
     if let Some(stated) = stated {
         *place = stated;

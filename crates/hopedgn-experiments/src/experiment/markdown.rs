@@ -1,14 +1,14 @@
-//! An experiment as Markdown, to be kept beside the code.
+//! Experiment page as Markdown.
 
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
 use super::measure::Metric;
 use super::table::{Entry, Table};
-use super::{Experiment, Figure, Found, Measure, Outcome, State, reason};
+use super::{Archived, Experiment, Figure, Found, Measure, Outcome, Provenance, State, reason};
 use hopedgn::fmt::seconds;
 
-/// The page; links are relative to `folder`, where it will lie.
+/// The page; links are relative to `folder`, where it will be.
 #[must_use]
 pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], folder: &Path) -> String {
     let mut out = format!("# {}\n\n", experiment.title());
@@ -21,11 +21,11 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
     for figure in experiment.figures(found) {
         let _ = writeln!(out, "## {}\n", figure.title);
         for picture in &figure.pictures {
-            let _ = writeln!(out, "![{}]({}.svg)", picture.title, picture.name);
+            let _ = writeln!(out, "![{}]({}.svg)", picture.title(), picture.name);
         }
         let _ = writeln!(out, "{}{}\n", if figure.pictures.is_empty() { "" } else { "\n" }, lacking(&figure));
     }
-    let _ = writeln!(out, "{} **Bold**: the best of a column; _italic_: the second.\n", explanation(experiment));
+    let _ = writeln!(out, "{} **Bold**: best of its column; _italic_: second best.\n", explanation(experiment));
     for table in Table::all(experiment, found) {
         let _ = writeln!(out, "## {}\n", table.title());
         let _ = writeln!(out, "| | {} |\n|---|{}", table.columns.join(" | "), "---|".repeat(table.columns.len()));
@@ -38,7 +38,7 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
         out.push('\n');
     }
     runs(&mut out, experiment, found, folder);
-    for (title, lines) in [("What is missing", missing(found)), ("Machines", machines(found))] {
+    for (title, lines) in [("Missing", missing(found)), ("Machines", machines(found))] {
         if !lines.is_empty() {
             let _ = writeln!(
                 out,
@@ -51,46 +51,46 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
     out
 }
 
-/// What a reader must know before the numbers.
+/// Notes above the numbers.
 pub(super) fn notes(experiment: &Experiment) -> Vec<String> {
     if experiment.is_smoke {
-        let trial = "A trial (--smoke): every cell took a few steps with a tiny model on one small stream, whatever data its column \
-                     names. It shows that the cells run; the numbers say nothing.";
-        return vec![trial.to_owned()];
+        let smoke = "Smoke test (--smoke): every cell took a few steps with a tiny model on one small dataset, whatever data its column \
+                     names. It shows that the cells run; the numbers mean nothing.";
+        return vec![smoke.to_owned()];
     }
     let text = [experiment.note()].into_iter().filter(|note| !note.is_empty());
     text.map(|note| note.trim().to_owned()).collect()
 }
 
-/// How a figure is to be read, and what it cannot show yet.
+/// How to read a figure, and what is missing in it.
 pub(super) fn lacking(figure: &Figure) -> String {
-    const MARKS: &str = "A mark is the mean over seeds; a line through it, where there are several, their deviation.";
+    const MARKS: &str = "Marks are means over seeds; error bars, where there are several, the standard deviation.";
     match (figure.lacking(), figure.pictures.is_empty()) {
         (None, _) => MARKS.to_owned(),
-        (Some(missing), true) => format!("Nothing to draw yet. Not run: {missing}."),
+        (Some(missing), true) => format!("No results yet. Not run: {missing}."),
         (Some(missing), false) => format!("{MARKS} Not run: {missing}."),
     }
 }
 
-/// How the numbers of a place are to be read.
+/// How to read an entry.
 pub(super) fn explanation(experiment: &Experiment) -> String {
     let metrics = &experiment.file.metrics;
     let mut parts =
-        vec!["Our mean and deviation over seeds; a number without a deviation is that of one run.".to_owned()];
+        vec!["Mean and standard deviation over seeds; a number without a deviation is from one run.".to_owned()];
     if metrics.iter().any(|metric| !metric.is_cost()) {
         let which = if metrics.iter().any(|metric| metric.is_cost()) { "Fractions are" } else { "All are" };
         parts.insert(0, format!("{which} in percent."));
     }
-    if !experiment.file.paper.is_empty() {
-        parts.push("Below it the paper's value, and how far ours lies above it.".to_owned());
+    if experiment.file.has_published() {
+        parts.push("Below: the paper's value, and the difference to it.".to_owned());
     }
     let low: Vec<&str> = metrics.iter().filter(|metric| metric.is_better_low()).map(|metric| metric.title()).collect();
     if !low.is_empty() {
-        parts.push(format!("Less is better: {}.", low.join("; ")));
+        parts.push(format!("Lower is better: {}.", low.join("; ")));
     }
     let names: Vec<&str> = experiment.file.heuristics.iter().map(|heuristic| heuristic.title()).collect();
     if !names.is_empty() {
-        parts.push(format!("Without learning: {}.", names.join("; ")));
+        parts.push(format!("Heuristics: {}.", names.join("; ")));
     }
     parts.join(" ")
 }
@@ -110,15 +110,17 @@ fn cell(entry: &Entry, metric: Metric) -> String {
 fn runs(out: &mut String, experiment: &Experiment, found: &[Found], folder: &Path) {
     let measures = experiment.measures();
     let names: Vec<String> = measures.iter().map(Measure::title).collect();
-    let _ = writeln!(out, "## Runs\n\n| run | {} | best epoch | an epoch | device |", names.join(" | "));
+    let _ = writeln!(out, "## Runs\n\n| run | {} | best epoch | time per epoch | device |", names.join(" | "));
     let _ = writeln!(out, "|---|{}", "---|".repeat(names.len() + 3));
     for one in found {
         let Some(outcome) = &one.outcome else { continue };
-        let link = relative(folder, &one.folder);
+        let name = match &one.archived {
+            Some(archived) => format!("{} ({})", one.cell.name, entry_of(archived)),
+            None => format!("[{}]({})", one.cell.name, relative(folder, &one.folder)),
+        };
         let _ = writeln!(
             out,
-            "| [{}]({link}) | {} | {} of {} | {} | {} |",
-            one.cell.name,
+            "| {name} | {} | {} of {} | {} | {} |",
             values(outcome, &measures).join(" | "),
             outcome.summary.best_epoch,
             outcome.summary.epochs,
@@ -129,6 +131,12 @@ fn runs(out: &mut String, experiment: &Experiment, found: &[Found], folder: &Pat
     out.push('\n');
 }
 
+/// Where in an archive a run is, e.g. `models.jsonl:12`.
+pub(super) fn entry_of(archived: &Archived) -> String {
+    let file = archived.file.file_name().unwrap_or_default().to_string_lossy();
+    format!("{file}:{}", archived.line)
+}
+
 /// The numbers of one run.
 pub(super) fn values(outcome: &Outcome, measures: &[Measure]) -> Vec<String> {
     let shown =
@@ -136,22 +144,22 @@ pub(super) fn values(outcome: &Outcome, measures: &[Measure]) -> Vec<String> {
     measures.iter().map(shown).collect()
 }
 
-/// Where a run was computed.
+/// Device and precision of a run.
 pub(super) fn device(found: &Found) -> String {
     let Some(summary) = found.summary() else { return String::new() };
     let parts = [Some(&summary.device), summary.precision.as_ref(), summary.hardware.as_ref()];
     parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// What there is no number for, grouped by reason.
+/// Cells without results, grouped by reason.
 pub(super) fn missing(found: &[Found]) -> Vec<String> {
     let mut groups: Vec<(String, Vec<&Found>)> = Vec::new();
     for one in found {
         let why = match &one.state {
             State::Done => continue,
-            State::Missing(remedy) => format!("data of {} are not there: {remedy}", one.cell.data),
+            State::Missing(remedy) => format!("no data of {}: {remedy}", one.cell.data),
             State::Failed(error) => format!("failed: {}", reason(error)),
-            State::Trained => "trained, but not yet what follows, which needs the weights".to_owned(),
+            State::Trained => "trained, not evaluated or classified, which needs the checkpoint".to_owned(),
             state => state.title().to_owned(),
         };
         match groups.iter_mut().find(|(known, _)| *known == why) {
@@ -166,7 +174,7 @@ pub(super) fn missing(found: &[Found]) -> Vec<String> {
     groups.iter().map(line).collect()
 }
 
-/// Names of cells, those that differ in their seed only as one.
+/// Names of cells; those that differ only in the seed are joined.
 fn names(cells: &[&Found]) -> String {
     let mut names: Vec<(&str, Vec<String>)> = Vec::new();
     for Found { cell, .. } in cells {
@@ -184,18 +192,15 @@ fn names(cells: &[&Found]) -> String {
     names.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// Devices, systems and versions that took part.
+/// Devices, systems and versions of all runs.
 pub(super) fn machines(found: &[Found]) -> Vec<String> {
     let mut machines: Vec<(String, usize)> = Vec::new();
     for one in found.iter().filter(|one| one.summary().is_some()) {
         let mut machine = device(one);
-        if let Some(manifest) = one.manifest() {
-            let commit = manifest.commit.map(|commit| format!(", commit {commit}")).unwrap_or_default();
-            let _ = write!(
-                machine,
-                "; {}, {} threads, version {}{commit}",
-                manifest.machine, manifest.threads, manifest.version
-            );
+        let provenance = one.outcome.as_ref().and_then(|outcome| outcome.provenance.as_ref());
+        if let Some(Provenance { version, commit, machine: system, threads }) = provenance {
+            let commit = commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
+            let _ = write!(machine, "; {system}, {threads} threads, version {version}{commit}");
         }
         match machines.iter_mut().find(|(known, _)| *known == machine) {
             Some((_, n)) => *n += 1,
@@ -205,7 +210,7 @@ pub(super) fn machines(found: &[Found]) -> Vec<String> {
     machines.iter().map(|(machine, n)| format!("{machine} ({n} run{})", if *n == 1 { "" } else { "s" })).collect()
 }
 
-/// The way from one folder to another, with slashes.
+/// The relative path from one folder to another, with slashes.
 pub(super) fn relative(from: &Path, to: &Path) -> String {
     let full = |path: &Path| {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -218,11 +223,11 @@ pub(super) fn relative(from: &Path, to: &Path) -> String {
     let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
     let up = std::iter::repeat_n("..".to_owned(), from.len() - same);
     let down = to[same..].iter().map(|part| part.to_string_lossy().into_owned());
-    let way: Vec<String> = up.chain(down).collect();
-    if way.is_empty() { ".".to_owned() } else { way.join("/") }
+    let path: Vec<String> = up.chain(down).collect();
+    if path.is_empty() { ".".to_owned() } else { path.join("/") }
 }
 
-/// The page of a run if it has one, else its folder.
+/// The report of a run if it has one, otherwise its folder.
 pub(super) fn page_of(found: &Found) -> PathBuf {
     let page = found.folder.join("report.html");
     if page.is_file() { page } else { found.folder.clone() }

@@ -1,11 +1,11 @@
-//! What a table shows: a metric, of which events, against which negatives.
+//! Measures: a metric, the setting it is taken in, and the negatives.
 
 use serde::{Deserialize, Serialize};
 
 use hopedgn::evaluate::Negatives;
 use hopedgn::fmt::{grouped, rate};
 
-/// A number of a run.
+/// A metric of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -15,12 +15,12 @@ pub enum Metric {
     Auc,
     /// Mean of 1 / rank of the true destination.
     Mrr,
-    /// Share of true destinations among the first ten.
+    /// Share of true destinations ranked among the first ten.
     #[serde(rename = "hits-at-10")]
     HitsAt10,
-    /// Number of weights.
+    /// Number of parameters.
     Parameters,
-    /// Most memory that the program held, in MB.
+    /// Peak memory of the process, in MB.
     PeakMemory,
     /// Seconds of training in the median epoch.
     SecondsPerEpoch,
@@ -33,7 +33,7 @@ impl Metric {
         vec![Self::Ap, Self::Auc]
     }
 
-    /// As people write it.
+    /// Its name in tables.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -41,32 +41,32 @@ impl Metric {
             Self::Auc => "AUC",
             Self::Mrr => "MRR",
             Self::HitsAt10 => "Hits@10",
-            Self::Parameters => "Weights",
-            Self::PeakMemory => "Most memory, MB",
-            Self::SecondsPerEpoch => "Training, seconds an epoch",
-            Self::PairsPerSecond => "Training, pairs a second",
+            Self::Parameters => "Parameters",
+            Self::PeakMemory => "Peak memory, MB",
+            Self::SecondsPerEpoch => "Training, seconds per epoch",
+            Self::PairsPerSecond => "Training, pairs per second",
         }
     }
 
-    /// Whether it is a cost, which has neither setting nor negatives.
+    /// Whether it is a cost; costs have neither setting nor negatives.
     #[must_use]
     pub fn is_cost(self) -> bool {
         matches!(self, Self::Parameters | Self::PeakMemory | Self::SecondsPerEpoch | Self::PairsPerSecond)
     }
 
-    /// Whether it is a place among candidates.
+    /// Whether it is a ranking metric.
     #[must_use]
     pub fn is_ranking(self) -> bool {
         matches!(self, Self::Mrr | Self::HitsAt10)
     }
 
-    /// Whether a smaller number is the better one.
+    /// Whether smaller is better.
     #[must_use]
     pub fn is_better_low(self) -> bool {
         matches!(self, Self::Parameters | Self::PeakMemory | Self::SecondsPerEpoch)
     }
 
-    /// A value as tables show it: fractions in percent, without the sign.
+    /// A value as tables show it; fractions in percent without `%`.
     #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {
@@ -80,13 +80,13 @@ impl Metric {
     }
 }
 
-/// Which events of a test.
+/// Which test events count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Setting {
     /// All.
     Transductive,
-    /// Those with a node that training never showed.
+    /// Those with a node that does not occur in training.
     Inductive,
 }
 
@@ -94,7 +94,7 @@ impl Setting {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Transductive, Self::Inductive];
 
-    /// As people write it.
+    /// Its name in tables.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -104,24 +104,24 @@ impl Setting {
     }
 }
 
-/// A scorer that learns nothing, as a row of a table.
+/// A heuristic scorer, as a table row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Heuristic {
-    /// Every pair that met.
+    /// Every pair with an event.
     EdgebankUnlimited,
-    /// Those that met in a window as long as the test.
+    /// Pairs with an event in a window as long as the test period.
     EdgebankWindowProportional,
-    /// Those that met in a window as long as pairs take to meet again.
+    /// Pairs with an event in a window as long as the mean interval between events of a pair.
     EdgebankWindowInterval,
-    /// Those that met often.
+    /// Pairs with many events.
     EdgebankRepeat,
-    /// How lately the pair met, and how busy its destination is.
+    /// Recency of the pair's last event, and popularity of its destination.
     RecencyPopularity,
 }
 
 impl Heuristic {
-    /// As runs and evaluations call it.
+    /// Its key in summaries and evaluations.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -133,7 +133,7 @@ impl Heuristic {
         }
     }
 
-    /// As people write it.
+    /// Its name in tables.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
@@ -146,24 +146,24 @@ impl Heuristic {
     }
 }
 
-/// Everything that decides which number of a run is meant.
+/// Identifies one number of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Measure {
     /// Which number.
     pub metric: Metric,
-    /// Of which events; nothing where there is no such choice.
+    /// The setting; `None` for costs and node classification.
     pub setting: Option<Setting>,
-    /// Against which pairs that did not happen; nothing where there are none.
+    /// The negatives; `None` where there are none.
     pub negatives: Option<Negatives>,
 }
 
 impl Measure {
-    /// A number that needs no more to be said.
+    /// Without setting and negatives.
     pub(super) fn plain(metric: Metric) -> Self {
         Self { metric, setting: None, negatives: None }
     }
 
-    /// e.g. `AP, transductive`; random negatives go without saying.
+    /// E.g. `AP, transductive`; random negatives are not mentioned.
     #[must_use]
     pub fn title(&self) -> String {
         let mut title = self.metric.title().to_owned();
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_shown_as_what_they_are() {
+    fn values_and_titles_are_formatted_by_metric() {
         assert_eq!(Metric::Ap.text(97.123), "97.12");
         assert_eq!(Metric::Parameters.text(1_046_601.0), "1,046,601");
         assert_eq!([0.4263, 4.263, 426.3].map(|value| Metric::SecondsPerEpoch.text(value)), ["0.426", "4.26", "426"]);

@@ -1,7 +1,9 @@
-//! What a finished run wrote down, its own files and those that later commands put beside them.
+//! Results of a finished run: its own files, and those that evaluation and classification add.
 
 use std::fs;
 use std::path::Path;
+
+use serde::{Deserialize, Serialize};
 
 use super::file::{Evaluate, Wanted};
 use super::measure::{Heuristic, Measure, Metric, Setting};
@@ -11,43 +13,69 @@ use hopedgn::run::{CLASSIFICATION, EVALUATION, RunFolder};
 
 const METRICS: &str = "metrics.jsonl";
 
-/// Everything that is known of a finished run.
-#[derive(Debug, Clone, PartialEq)]
+/// Results of a finished run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Final metrics.
     pub summary: Summary,
-    /// The test under more rules.
-    pub evaluation: Option<Evaluation>,
-    /// The test of a classifier of nodes.
-    pub classification: Option<Classification>,
-    /// Of the median epoch.
+    /// Speed of training.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace: Option<Pace>,
+    /// Test metrics with other negatives, and ranking.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation: Option<Evaluation>,
+    /// Node classification.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub classification: Option<Classification>,
+    /// What the run was made with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
 }
 
-/// How fast training was, in the median epoch.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Speed of training in the median epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
-    /// Of training, validation left out.
+    /// Seconds of training, without validation.
     pub seconds: f64,
     /// Pairs a second.
     pub pairs_per_second: f64,
 }
 
+/// Program and machine of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Version of the program.
+    pub version: String,
+    /// Commit it was built from, where known.
+    pub commit: Option<String>,
+    /// Operating system and kind of processor.
+    pub machine: String,
+    /// Threads.
+    pub threads: usize,
+}
+
 impl Outcome {
-    /// What lies in `folder`, if a run has ended there. A document that cannot be read counts as not there: it is made again.
+    /// The results in `folder`, if a run has ended there. A document that cannot be read counts as missing: it is made again.
     #[must_use]
     pub fn read(folder: &Path) -> Option<Self> {
-        let summary = RunFolder::open(folder).ok()?.summary().ok()??;
+        let run = RunFolder::open(folder).ok()?;
+        let summary = run.summary().ok()??;
         let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
         Some(Self {
             summary,
             evaluation: text(EVALUATION).and_then(|text| serde_json::from_str(&text).ok()),
             classification: text(CLASSIFICATION).and_then(|text| serde_json::from_str(&text).ok()),
             pace: text(METRICS).and_then(|text| Pace::of(&text)),
+            provenance: run.manifest().ok().map(|manifest| Provenance {
+                version: manifest.version,
+                commit: manifest.commit,
+                machine: manifest.machine,
+                threads: manifest.threads,
+            }),
         })
     }
 
-    /// One number of it, fractions in percent; that of `heuristic` instead of the model's, where one is named.
+    /// One number, fractions in percent: the model's, or that of `heuristic` where one is named.
     #[must_use]
     pub fn value(&self, measure: Measure, heuristic: Option<Heuristic>) -> Option<f64> {
         let Measure { metric, setting, negatives } = measure;
@@ -71,7 +99,7 @@ impl Outcome {
                 let metrics = of(evaluation.ranking.as_ref()?.scorers.get(scorer)?, setting)?;
                 100.0 * if metric == Metric::Mrr { metrics.mrr } else { metrics.hits_at_10 }
             }
-            // Heuristics tell no labels and cost nothing that is counted.
+            // Heuristics classify no nodes, and their cost is not measured.
             _ if heuristic.is_some() => return None,
             (Metric::Auc, None) => 100.0 * self.classification.as_ref()?.test.auc?,
             (Metric::Parameters, _) => self.summary.parameters as f64,
@@ -91,7 +119,7 @@ fn of<M: Copy>(settings: &PerSetting<M>, setting: Setting) -> Option<M> {
     }
 }
 
-/// Whether `evaluation` has all metrics of `model` that `wanted` asks for.
+/// Whether `evaluation` has all metrics of `model` that `wanted` requests.
 pub(super) fn fits(evaluation: &Evaluation, wanted: &Evaluate, model: &str) -> bool {
     let has_negatives =
         Wanted::kinds(wanted.negatives).iter().all(|kind| evaluation.negatives.contains_key(kind.as_str()));

@@ -1,13 +1,13 @@
-//! An experiment as one page that needs nothing else.
+//! Experiment page as self-contained HTML.
 
 use std::fmt::Write;
 use std::path::Path;
 
-use super::figure;
-use super::markdown::{device, explanation, lacking, machines, missing, notes, page_of, relative, values};
+use super::markdown::{device, entry_of, explanation, lacking, machines, missing, notes, page_of, relative, values};
 use super::measure::Metric;
 use super::table::{Entry, Table};
 use super::{Experiment, Figure, Found};
+use hopedgn::chart;
 use hopedgn::fmt::seconds;
 use hopedgn::html::{escaped, page_head};
 
@@ -21,11 +21,11 @@ a { color: var(--all); }
 @media (min-width: 60rem) { body { max-width: 84rem; } }
 ";
 
-/// The page; links are relative to `folder`, where it will lie.
+/// The page; links are relative to `folder`, where it will be.
 #[must_use]
 pub fn html(experiment: &Experiment, found: &[Found], commands: &[String], folder: &Path) -> String {
     let figures = experiment.figures(found);
-    let style = if figures.is_empty() { STYLE.to_owned() } else { STYLE.to_owned() + figure::STYLE };
+    let style = if figures.is_empty() { STYLE.to_owned() } else { STYLE.to_owned() + chart::STYLE };
     let mut page = page_head(experiment.title(), &style);
     if !experiment.about().is_empty() {
         let _ = writeln!(page, "<p>{}</p>", escaped(experiment.about().trim()));
@@ -47,14 +47,14 @@ pub fn html(experiment: &Experiment, found: &[Found], commands: &[String], folde
     }
     let _ = writeln!(
         page,
-        "<p class=\"quiet\">{} <b>Bold</b>: the best of a column; <u>underlined</u>: the second.</p>",
+        "<p class=\"quiet\">{} <b>Bold</b>: best of its column; <u>underlined</u>: second best.</p>",
         escaped(&explanation(experiment))
     );
     for table in Table::all(experiment, found) {
         page.push_str(&section(&table));
     }
     page.push_str(&runs(experiment, found, folder));
-    for (title, lines) in [("What is missing", missing(found)), ("Machines", machines(found))] {
+    for (title, lines) in [("Missing", missing(found)), ("Machines", machines(found))] {
         if !lines.is_empty() {
             let items: Vec<String> = lines.iter().map(|line| format!("<li>{}</li>\n", escaped(line))).collect();
             let _ = writeln!(page, "<h2>{title}</h2>\n<ul>\n{}</ul>", items.concat());
@@ -111,16 +111,19 @@ fn runs(experiment: &Experiment, found: &[Found], folder: &Path) -> String {
     let head = head.concat();
     let mut out = format!(
         "<h2>Runs</h2>\n<div class=\"scroll\"><table class=\"runs\">\n<thead><tr><th scope=\"col\">Run</th>{head}\
-         <th scope=\"col\">Best epoch</th><th scope=\"col\">An epoch</th><th scope=\"col\">Device</th></tr></thead>\n<tbody>\n"
+         <th scope=\"col\">Best epoch</th><th scope=\"col\">Time per epoch</th><th scope=\"col\">Device</th></tr></thead>\n<tbody>\n"
     );
     for one in found {
         let Some(outcome) = &one.outcome else { continue };
-        let link = escaped(&relative(folder, &page_of(one)));
+        let name = escaped(&one.cell.name);
+        let name = match &one.archived {
+            Some(archived) => format!("{name} <small class=\"quiet\">{}</small>", escaped(&entry_of(archived))),
+            None => format!("<a href=\"{}\">{name}</a>", escaped(&relative(folder, &page_of(one)))),
+        };
         let values = values(outcome, &measures).join("</td><td>");
         let _ = writeln!(
             out,
-            "<tr><td><a href=\"{link}\">{}</a></td><td>{values}</td><td>{} of {}</td><td>{}</td><td>{}</td></tr>",
-            escaped(&one.cell.name),
+            "<tr><td>{name}</td><td>{values}</td><td>{} of {}</td><td>{}</td><td>{}</td></tr>",
             outcome.summary.best_epoch,
             outcome.summary.epochs,
             seconds(outcome.summary.seconds_per_epoch),

@@ -1,4 +1,4 @@
-//! What has become of a cell: its folder, or a run that was kept elsewhere.
+//! State of a cell: its run folder, or an archived run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,61 +7,64 @@ use ctdg::dataset::write_file;
 use serde::{Deserialize, Serialize};
 
 use super::Cell;
+use super::archived_runs::Archived;
 use super::outcome::{Outcome, fits};
 use hopedgn::evaluate::Evaluation;
 use hopedgn::metrics::Summary;
-use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, Manifest, RunFolder};
-use hopedgn::{Error, Result};
+use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, RunFolder};
+use hopedgn::{Error, ModelRegistry, Result};
 
 const CELL: &str = "cell.json";
 const ERROR: &str = "error.txt";
 
-/// How far a cell is.
+/// State of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum State {
-    /// Trained with these very settings, and everything that is to follow has been done.
+    /// Trained with these settings, evaluated and classified as requested.
     Done,
-    /// Trained; something is still to follow.
+    /// Trained; evaluation or classification is missing.
     Trained,
-    /// A program trains it now.
+    /// A process is training it.
     Running,
-    /// It can be gone on with.
+    /// It can be resumed.
     Interrupted,
-    /// It ended with this error.
+    /// It failed with this error.
     Failed(String),
-    /// A run with other settings lies in its folder.
+    /// Its folder holds a run with other settings.
     Changed,
-    /// Its data are not there; how to get them.
+    /// Its dataset is missing; how to get it.
     Missing(String),
-    /// Nothing yet.
+    /// Not started.
     Waiting,
 }
 
-/// What is done for a cell, in this order.
+/// Steps of a cell, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// `hopedgn train`.
     Train,
-    /// `hopedgn evaluate`, whose answer is kept.
+    /// `hopedgn evaluate`, whose output is saved in the run folder.
     Evaluate,
-    /// `hopedgn classify`, which keeps its answer itself.
+    /// `hopedgn classify`, which saves its output itself.
     Classify,
 }
 
-/// A cell and what there is of it.
+/// A cell with its state and results.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The cell.
     pub cell: Cell,
-    /// Where its run lies, or will.
+    /// Its run folder, which may not exist yet.
     pub folder: PathBuf,
-    /// How far it is.
+    /// Its state.
     pub state: State,
-    /// What its run wrote down, once it is trained.
+    /// Results of the run, once it is trained.
     pub outcome: Option<Box<Outcome>>,
+    /// Where its results come from, if not from a run folder.
+    pub archived: Option<Archived>,
 }
 
-/// Written beside the summary of a finished cell.
+/// `cell.json` of a finished cell.
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
     cell: String,
@@ -69,7 +72,7 @@ struct Record {
 }
 
 impl State {
-    /// In a few words.
+    /// Short name.
     #[must_use]
     pub fn title(&self) -> &'static str {
         match self {
@@ -85,7 +88,7 @@ impl State {
     }
 }
 
-/// What an error says, on one line: its first, or the last of what was said where none begins so.
+/// An error on one line: the first line if it starts with `error: `, otherwise the last.
 #[must_use]
 pub fn reason(error: &str) -> &str {
     let mut lines = error.trim().lines();
@@ -96,19 +99,21 @@ pub fn reason(error: &str) -> &str {
 }
 
 impl Found {
-    /// What lies in the folder of `cell` below `out`.
+    /// The state of `cell`, whose folder is below `out`.
     pub fn of(cell: &Cell, out: &Path) -> Result<Self> {
         let folder = out.join(&cell.name);
-        let nothing = |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None };
+        let nothing = |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None, archived: None };
         let error = fs::read_to_string(folder.join(ERROR)).ok().map(State::Failed);
         let Ok(run) = RunFolder::open(&folder) else { return Ok(nothing(error.unwrap_or(State::Waiting))) };
-        if run.config().and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
-            // Nobody moves a folder that a program is at work in.
+        if run.config(&ModelRegistry::default()).and_then(|config| cell.hash_of(&config)).ok().as_ref()
+            != Some(&cell.hash)
+        {
+            // A folder in use is not moved.
             return Ok(nothing(if run.lock().is_ok() { State::Changed } else { State::Running }));
         }
         if let Some(found) = Self::finished(cell, &folder) {
             if recorded_hash(&folder).as_ref() != Some(&cell.hash) {
-                // The program ended between the two files.
+                // The process ended between writing the two files.
                 found.write_record()?;
             }
             return Ok(found);
@@ -119,8 +124,11 @@ impl Found {
         Ok(nothing(error.unwrap_or(State::Interrupted)))
     }
 
-    /// The same cell as its folder is now.
+    /// The cell with its folder read again.
     pub fn again(&self) -> Result<Self> {
+        if self.archived.is_some() {
+            return Ok(self.clone());
+        }
         let is_own = self.folder.file_name().is_some_and(|name| *name == *self.cell.name);
         match (is_own, self.folder.parent()) {
             (true, Some(out)) => Self::of(&self.cell, out),
@@ -128,24 +136,28 @@ impl Found {
         }
     }
 
-    /// The run in `folder` as that of `cell`, whatever its settings, if it has ended.
+    /// The finished run in `folder` as that of `cell`, whatever its settings.
     pub(super) fn finished(cell: &Cell, folder: &Path) -> Option<Self> {
-        let mut outcome = Outcome::read(folder)?;
-        // What was asked in another way is no answer.
+        Some(Self::with_outcome(cell, folder, Outcome::read(folder)?))
+    }
+
+    /// The run in `folder` with these results; evaluations and classifications with other settings than requested are dropped.
+    pub(super) fn with_outcome(cell: &Cell, folder: &Path, mut outcome: Outcome) -> Self {
         let Cell { evaluate, model, .. } = cell;
         outcome.evaluation =
             outcome.evaluation.filter(|found| evaluate.is_none_or(|wanted| fits(found, &wanted, model.as_str())));
         outcome.classification = outcome.classification.filter(|found| cell.is_usual(found));
         let outcome = Some(Box::new(outcome));
-        let mut found = Self { cell: cell.clone(), folder: folder.to_owned(), state: State::Done, outcome };
+        let (cell, folder) = (cell.clone(), folder.to_owned());
+        let mut found = Self { cell, folder, state: State::Done, outcome, archived: None };
         if found.next_step().is_some() {
-            let error = fs::read_to_string(folder.join(ERROR)).ok();
+            let error = fs::read_to_string(found.folder.join(ERROR)).ok();
             found.state = error.map_or(State::Trained, State::Failed);
         }
-        Some(found)
+        found
     }
 
-    /// What is to be done next; nothing when all is.
+    /// The next step; `None` when the cell is done.
     #[must_use]
     pub fn next_step(&self) -> Option<Step> {
         let Some(outcome) = &self.outcome else { return Some(Step::Train) };
@@ -155,13 +167,13 @@ impl Found {
         (self.cell.classify && outcome.classification.is_none()).then_some(Step::Classify)
     }
 
-    /// Whether everything has been done.
+    /// Whether all steps are done.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == State::Done
     }
 
-    /// Whether the weights are there that whatever follows training needs.
+    /// Whether the checkpoint exists that evaluation and classification need.
     #[must_use]
     pub fn has_weights(&self) -> bool {
         self.folder.join(MODEL).is_file()
@@ -175,8 +187,8 @@ impl Found {
         Ok(write_file(&file, text + "\n")?)
     }
 
-    /// Makes the folder fit for a new run or for going on, and says which: a run with other settings is moved out of the
-    /// way; an old error, and what was said of weights that will change, are forgotten.
+    /// Prepares the folder and returns whether there is a run to resume. A run with other settings is moved aside; an old error
+    /// and results of weights that will change are removed.
     pub fn prepare(&self) -> Result<bool> {
         let failed = |action| move |source| Error::from(ctdg::Error::io(&self.folder, action, source));
         if self.state == State::Changed {
@@ -184,7 +196,7 @@ impl Found {
             let free = (1..1_000_000).map(beside).find(|path| !path.exists()).unwrap_or_else(|| beside(0));
             fs::rename(&self.folder, free).map_err(failed("move"))?;
         }
-        // Where there is none, nothing is to be removed.
+        // A missing file is fine.
         let _ = fs::remove_file(self.folder.join(ERROR));
         if self.outcome.is_none() {
             let _ = fs::remove_file(self.folder.join(EVALUATION));
@@ -199,18 +211,20 @@ impl Found {
         Ok(false)
     }
 
-    /// Keeps what `hopedgn evaluate --json` said of the run, if that is what was asked for.
+    /// Saves the output of `hopedgn evaluate --json`, if it is what the cell requests.
     pub fn keep_evaluation(&self, document: &str) -> Result<()> {
         let file = self.folder.join(EVALUATION);
         let damaged = |detail: String| Error::Damaged { file: file.clone(), detail };
         let read: Evaluation = serde_json::from_str(document).map_err(|error| damaged(error.to_string()))?;
         if self.cell.evaluate.is_some_and(|wanted| !fits(&read, &wanted, self.cell.model.as_str())) {
-            return Err(damaged("found an evaluation with other negatives or ranks than were asked for".to_owned()));
+            return Err(damaged(
+                "found an evaluation with other negatives or ranking candidates than requested".to_owned(),
+            ));
         }
         Ok(write_file(&file, document)?)
     }
 
-    /// Writes an error beside what there is of the run.
+    /// Saves an error in the run folder.
     pub fn write_error(&self, text: &str) -> Result<()> {
         fs::create_dir_all(&self.folder).map_err(|source| ctdg::Error::io(&self.folder, "create", source))?;
         Ok(write_file(&self.folder.join(ERROR), text)?)
@@ -221,15 +235,9 @@ impl Found {
     pub fn summary(&self) -> Option<&Summary> {
         self.outcome.as_ref().map(|outcome| &outcome.summary)
     }
-
-    /// With what it was made, where that was kept.
-    #[must_use]
-    pub fn manifest(&self) -> Option<Manifest> {
-        RunFolder::open(&self.folder).ok()?.manifest().ok()
-    }
 }
 
-/// The hash that was written beside the summary of a cell.
+/// The hash in `cell.json`.
 pub(super) fn recorded_hash(folder: &Path) -> Option<String> {
     let text = fs::read_to_string(folder.join(CELL)).ok()?;
     serde_json::from_str::<Record>(&text).ok().map(|record| record.hash)

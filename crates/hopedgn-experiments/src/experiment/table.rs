@@ -1,43 +1,43 @@
-//! Means over seeds, one table a measure, beside what the paper states.
+//! Tables: means over seeds beside published values, one table per measure.
 
 use super::file::Kind;
 use super::measure::{Heuristic, Measure, Metric, Setting};
 use super::{Experiment, Found, State};
 
-/// One measure: models by data sets.
+/// The table of one measure: models by datasets.
 #[derive(Debug, Clone)]
 pub struct Table {
-    /// Which numbers.
+    /// The measure.
     pub measure: Measure,
-    /// Data sets.
+    /// Datasets.
     pub columns: Vec<String>,
-    /// Models, then heuristics, and what each reaches on each data set; nothing where the grid has no such cell.
+    /// Models, then heuristics, with an entry for each dataset; `None` where the grid has no such cell.
     pub rows: Vec<(String, Vec<Option<Entry>>)>,
 }
 
-/// One place of a table; fractions in percent.
+/// One entry of a table; fractions in percent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Entry {
     /// Over the seeds that are done.
     pub ours: Option<Reference>,
-    /// What the paper states.
+    /// The published value.
     pub paper: Option<Reference>,
     /// Seeds that are done.
     pub n_done: usize,
     /// Seeds of the grid.
     pub n_seeds: usize,
-    /// 1 for the best of its column, 2 for the second.
+    /// 1 for the best of its column, 2 for the second best.
     pub rank: Option<usize>,
-    /// Why there is no number of ours, in a few words.
+    /// Why there is no number.
     pub why: &'static str,
 }
 
-/// A mean and the deviation over runs, if there are several.
+/// Mean and standard deviation over runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reference {
     /// The mean.
     pub mean: f64,
-    /// The deviation of a sample.
+    /// Sample standard deviation, if there are several runs.
     pub deviation: Option<f64>,
 }
 
@@ -54,7 +54,7 @@ impl Reference {
     #[must_use]
     pub fn text(&self, metric: Metric) -> String {
         match self.deviation {
-            // The same number of weights in every run.
+            // The number of parameters is the same in every run.
             Some(deviation) if !(metric.is_cost() && deviation == 0.0) => {
                 format!("{} ± {}", metric.text(self.mean), metric.text(deviation))
             }
@@ -64,13 +64,13 @@ impl Reference {
 }
 
 impl Experiment {
-    /// What there is a table of.
+    /// The measures of its tables.
     #[must_use]
     pub fn measures(&self) -> Vec<Measure> {
         self.file.metrics.iter().flat_map(|&metric| self.measures_of(metric)).collect()
     }
 
-    /// All that one metric can be taken of.
+    /// All measures of one metric.
     pub(super) fn measures_of(&self, metric: Metric) -> Vec<Measure> {
         if metric.is_cost() || self.file.kind == Kind::NodeClassification {
             return vec![Measure::plain(metric)];
@@ -89,8 +89,7 @@ impl Entry {
         let first = cells.first()?;
         let outcomes = cells.iter().filter_map(|one| one.outcome.as_ref());
         let values: Vec<f64> = outcomes.filter_map(|outcome| outcome.value(measure, None)).collect();
-        let papers = experiment.file.paper.iter().filter(|paper| paper.item.is_of(&first.cell));
-        let paper = papers.filter_map(|paper| paper.item.value(measure)).next_back();
+        let paper = experiment.file.published(&first.cell, measure);
         Some(Self {
             ours: Reference::of(&values),
             paper: paper.map(|[mean, deviation]| Reference { mean, deviation: Some(deviation) }),
@@ -101,7 +100,7 @@ impl Entry {
         })
     }
 
-    /// Nothing is drawn for it: every run on the same data states the same.
+    /// Heuristics are deterministic: every run on the same data has the same value.
     fn of_heuristic(found: &[Found], measure: Measure, heuristic: Heuristic, data: &str) -> Self {
         let cells: Vec<&Found> = found.iter().filter(|one| one.cell.data == data).collect();
         let mut outcomes = cells.iter().filter_map(|one| one.outcome.as_ref());
@@ -110,7 +109,7 @@ impl Entry {
         Self { ours, n_done: usize::from(value.is_some()), n_seeds: 1, why: why(&cells), ..Self::default() }
     }
 
-    /// How far ours lies above the paper's.
+    /// Our mean minus the published one.
     #[must_use]
     pub fn difference(&self) -> Option<f64> {
         Some(self.ours?.mean - self.paper?.mean)
@@ -118,7 +117,7 @@ impl Entry {
 }
 
 impl Table {
-    /// Every table of `experiment` from what was found of its cells, as a page shows it.
+    /// All tables of `experiment`, without empty columns.
     #[must_use]
     pub fn all(experiment: &Experiment, found: &[Found]) -> Vec<Self> {
         let mut tables: Vec<Self> =
@@ -155,26 +154,26 @@ impl Table {
         table
     }
 
-    /// Columns without any number, ours or the paper's, are told of elsewhere, unless there is nothing else.
+    /// Removes columns without any number, unless all are.
     fn leave_out_empty(&mut self) {
         let has_number = |entry: &Entry| entry.ours.is_some() || entry.paper.is_some();
-        let is_told = |column: usize| {
+        let has_any = |column: usize| {
             let mut entries = self.rows.iter().filter_map(|(_, row)| row[column].as_ref());
             entries.any(has_number)
         };
-        let told: Vec<bool> = (0..self.columns.len()).map(is_told).collect();
-        if !told.contains(&true) {
+        let shown: Vec<bool> = (0..self.columns.len()).map(has_any).collect();
+        if !shown.contains(&true) {
             return;
         }
-        let mut keep = told.iter();
+        let mut keep = shown.iter();
         self.columns.retain(|_| keep.next() == Some(&true));
         for (_, row) in &mut self.rows {
-            let mut keep = told.iter();
+            let mut keep = shown.iter();
             row.retain(|_| keep.next() == Some(&true));
         }
     }
 
-    /// Best and second best of each column, as shown: what looks equal is equally good.
+    /// Ranks the best and second best of each column, compared as shown.
     fn mark(&mut self) {
         let metric = self.measure.metric;
         let shown = |entry: &Entry| entry.ours.map(|ours| metric.text(ours.mean));
@@ -194,21 +193,21 @@ impl Table {
         }
     }
 
-    /// What stands in the row `name` under `data`.
+    /// The entry of row `name` and column `data`.
     #[must_use]
     pub fn entry(&self, name: &str, data: &str) -> Option<&Entry> {
         let column = self.columns.iter().position(|column| column == data)?;
         self.rows.iter().find(|(row, _)| row == name)?.1[column].as_ref()
     }
 
-    /// e.g. `AP, transductive`.
+    /// E.g. `AP, transductive`.
     #[must_use]
     pub fn title(&self) -> String {
         self.measure.title()
     }
 }
 
-/// The state that most of the way to a number is left in: the furthest.
+/// The furthest state of the cells, in words.
 fn why(cells: &[&Found]) -> &'static str {
     let far = |state: &State| match state {
         State::Done => 7,
@@ -221,7 +220,7 @@ fn why(cells: &[&Found]) -> &'static str {
         State::Missing(_) => 0,
     };
     match cells.iter().map(|one| &one.state).max_by_key(|state| far(state)) {
-        // All was done, and there is no such number, as where no event has a new node.
+        // Done without such a number, as where no event has a new node.
         None | Some(State::Done) => "–",
         Some(State::Missing(_)) => State::Waiting.title(),
         Some(state) => state.title(),

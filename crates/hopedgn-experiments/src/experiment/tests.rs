@@ -24,14 +24,15 @@ fn message(rest: &str) -> String {
 }
 
 #[test]
-fn a_grid_is_the_product_of_its_lists_with_the_presets_of_its_data() {
+fn cells_are_the_product_of_the_lists_with_presets_of_the_data() {
     let experiment = parse(HEAD).unwrap();
     let names: Vec<&str> = experiment.cells().iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names.len(), 16);
     assert_eq!(names[..4], ["uci-tgat-0", "uci-tgat-1", "uci-tgat-mite-0", "uci-tgat-mite-1"]);
-    let dropouts: Vec<f32> = experiment.cells().iter().step_by(4).map(|cell| cell.config.model.dropout).collect();
+    let dropouts: Vec<f32> =
+        experiment.cells().iter().step_by(4).map(|cell| cell.config.model.common.dropout).collect();
     assert_eq!(dropouts, [0.1, 0.0, 0.2, 0.1], "as in presets.toml");
-    assert!(experiment.cells()[2].config.model.mite && !experiment.cells()[0].config.model.mite);
+    assert!(experiment.cells()[2].config.model.has_mite() && !experiment.cells()[0].config.model.has_mite());
     let arguments = experiment.cells()[3].arguments().join(" ");
     assert_eq!(arguments, "--model tgat --seed 1 --preset uci --set model.mite=true");
 }
@@ -54,8 +55,8 @@ source = "there"
     .unwrap();
     let of = |name: &str| changed.cells().iter().find(|cell| cell.name == name).unwrap();
     let tgat = &of("uci-tgat-mite-0").config;
-    assert_eq!((tgat.model.dropout, tgat.train.epochs), (0.4, 7));
-    assert_eq!(of("uci-tgat-0").config.model.dropout, 0.3);
+    assert_eq!((tgat.model.common.dropout, tgat.train.epochs), (0.4, 7));
+    assert_eq!(of("uci-tgat-0").config.model.common.dropout, 0.3);
     for (before, after) in plain.cells().iter().zip(changed.cells()) {
         let touched = after.has_mite() || (after.data == "uci" && after.model.as_str() == "tgat");
         assert_eq!(before.hash != after.hash, touched, "{}", after.name);
@@ -67,7 +68,7 @@ source = "there"
 }
 
 #[test]
-fn variants_are_a_dimension_and_exclusions_take_cells_out() {
+fn variants_add_cells_and_exclusions_remove_them() {
     let experiment = parse(&with(
         r#"
 [[variant]]
@@ -82,15 +83,15 @@ when = { mite = false, variant = "k4" }
     .unwrap();
     assert_eq!(experiment.cells().len(), 2 * 2 * 2 * 3);
     let cell = experiment.cells().iter().find(|cell| cell.name == "enron-tcl-mite-k4-1").unwrap();
-    assert_eq!((cell.config.model.k, cell.row().as_str()), (4, "TCL with MITE, k4"));
+    assert_eq!((cell.config.model.mite().unwrap().k, cell.row().as_str()), (4, "TCL with MITE, k4"));
 }
 
 #[test]
-fn what_is_wrong_is_named_with_its_line_and_a_remedy() {
+fn errors_name_the_line_and_a_remedy() {
     let nothing = "\n[[override]]\nwhen = { model = \"tgn\" }\nset = { model.k = 4 }\nsource = \"x\"\n";
     assert_eq!(
         message(nothing),
-        "grid.toml:9: found an override that fits no cell, expected one that fits some; correct its `when`, or take it out"
+        "grid.toml:9: found an override that fits no cell, expected one that fits some; correct its `when`, or remove it"
     );
     let unknown = "\n[[override]]\nwhen = {}\nset = { model.kay = 4 }\nsource = \"x\"\n";
     let found = message(unknown);
@@ -98,7 +99,7 @@ fn what_is_wrong_is_named_with_its_line_and_a_remedy() {
     let found = message("\n[[expect]]\nat-leas = 3\n");
     assert!(found.starts_with("grid.toml:10: unknown field `at-leas`, expected one of"), "{found}");
     let found = message("\n[[paper]]\nmodel = \"tgn\"\ndata = \"uci\"\n");
-    assert!(found.starts_with("grid.toml:9: found a value of the paper for tgn on uci"), "{found}");
+    assert!(found.starts_with("grid.toml:9: found a published value for tgn on uci"), "{found}");
     let found = message("\n[[expect]]\nwhen = { data = \"mooc\" }\nat-least = 3.0\n");
     assert!(found.starts_with("grid.toml:9: found an expectation that fits no cell"), "{found}");
     let found = message("\n[[expect]]\nat-least = 3.0\nbelow-paper-at-most = 1.0\n");
@@ -110,14 +111,14 @@ fn what_is_wrong_is_named_with_its_line_and_a_remedy() {
 }
 
 #[test]
-fn small_cells_are_small_and_have_one_seed() {
+fn smoke_cells_are_tiny_and_have_one_seed() {
     let experiment = Experiment::parse(Path::new("grid.toml"), HEAD, true).unwrap();
     assert_eq!(experiment.cells().len(), 8);
-    assert!(experiment.cells().iter().all(|cell| cell.config.train.epochs == 1 && cell.config.model.d_out == 8));
+    assert!(experiment.cells().iter().all(|cell| cell.config.train.epochs == 1 && cell.config.model.common.d_out == 8));
 }
 
 #[test]
-fn the_experiments_of_the_paper_are_sound() {
+fn all_experiment_files_of_the_repository_are_valid() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -138,7 +139,7 @@ fn the_experiments_of_the_paper_are_sound() {
 }
 
 #[test]
-fn experiments_share_their_cells() {
+fn experiments_share_cells_with_equal_settings() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let read = |name: &str| Experiment::read(&folder.join(name)).unwrap();
     let hash = |experiment: &Experiment, name: &str| {

@@ -1,8 +1,8 @@
-//! Graphs and pairs of nodes that are hard to tell apart.
+//! Families of graphs and node pairs that are hard to separate.
 
 use ctdg::event::{EventStream, NodeId};
 use ctdg::generate::TriadicSpec;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::wl::examples;
 
 use hopedgn::Result;
@@ -14,14 +14,14 @@ pub struct Case {
     pub a: EventStream,
     /// The second, or the first again.
     pub b: EventStream,
-    /// Only events strictly before this time are seen.
+    /// Only events strictly before this time count.
     pub until: f64,
-    /// The pairs in question, one of each graph; without, the graphs are.
+    /// One pair of each graph; `None` if the graphs are compared.
     pub pairs: Option<[[NodeId; 2]; 2]>,
 }
 
 impl Case {
-    /// Whether some node meets two others at once.
+    /// Whether a node has two simultaneous events.
     #[must_use]
     pub fn has_ties(&self) -> bool {
         [&self.a, &self.b].into_iter().any(|stream| {
@@ -38,15 +38,15 @@ impl Case {
 /// Cases of one kind.
 #[derive(Debug, Clone)]
 pub struct Family {
-    /// What the table calls it.
+    /// Its name.
     pub name: String,
-    /// What they are.
+    /// Description.
     pub about: String,
     /// At least one.
     pub cases: Vec<Case>,
 }
 
-/// Meetings that hide what was before in `long-ago`: more than any list of the models is long.
+/// Later events that push earlier ones out of the history in `long-ago`: more than any model keeps.
 const N_HIDING: u32 = 30;
 
 /// All families; random ones have `n_cases` each.
@@ -58,8 +58,8 @@ pub fn all(n_cases: u64, seed: u64) -> Result<Vec<Family>> {
         let case = Case { a: example.a, b: example.b, until, pairs };
         families.push(Family { name: example.name.to_owned(), about: example.about.to_owned(), cases: vec![case] });
     }
-    let mut add = |name: &str, about: &str, case: &dyn Fn(&mut Stream) -> Result<Case>| -> Result<()> {
-        let random = Stream::named(seed, &format!("lab/{name}"));
+    let mut add = |name: &str, about: &str, case: &dyn Fn(&mut RandomStream) -> Result<Case>| -> Result<()> {
+        let random = RandomStream::named(seed, &format!("lab/{name}"));
         let cases = (0..n_cases).map(|index| case(&mut random.fork(index))).collect::<Result<_>>()?;
         families.push(Family { name: name.to_owned(), about: about.to_owned(), cases });
         Ok(())
@@ -71,12 +71,12 @@ pub fn all(n_cases: u64, seed: u64) -> Result<Vec<Family>> {
     )?;
     for n_links in [3, 4, 5] {
         let about = format!(
-            "two chains of {n_links} meetings at the same random times: the ends of one, and the first end of one with the \
-             last of the other"
+            "two paths of {n_links} events at the same random times: both ends of one, and the first end of one with the last \
+             of the other"
         );
         add(&format!("path-{n_links}"), &about, &|random| path(random, n_links))?;
     }
-    let about = format!("as triadic, but A, and A', met somebody else {N_HIDING} times since");
+    let about = format!("as triadic, but A and A' each had {N_HIDING} later events with another node");
     add("long-ago", &about, &long_ago)?;
     for n_nodes in [8, 12, 16] {
         let about =
@@ -98,7 +98,7 @@ fn after(stream: &EventStream) -> f64 {
     stream.times().last().map_or(0.0, |last| last + 1.0)
 }
 
-fn triadic(random: &mut Stream) -> Result<Case> {
+fn triadic(random: &mut RandomStream) -> Result<Case> {
     let triadic = TriadicSpec { n_episodes: 1, ..TriadicSpec::default() }.generate(random.next_u64())?;
     let first = triadic.queries[0];
     let is_mirrored = |query: &&ctdg::generate::Query| query.src == first.src && query.dst != first.dst;
@@ -107,32 +107,31 @@ fn triadic(random: &mut Stream) -> Result<Case> {
     Ok(Case { a: triadic.stream.clone(), b: triadic.stream, until: first.time, pairs })
 }
 
-/// Two chains of as many meetings, equal in their times:
+/// Two paths with as many events at the same times:
 ///
 /// ```text
 /// A ──t1── B ──t2── … ──── Z
 /// A'──t1── B'──t2── … ──── Z'          (A, Z) or (A, Z')
 /// ```
 ///
-/// Ends three or more meetings apart have no common neighbour, so that whoever looks at the neighbours of both alone sees
-/// the same twice.
-fn path(random: &mut Stream, n_links: u32) -> Result<Case> {
+/// Ends three or more events apart have no common neighbour: one-hop neighbourhoods of both are equal in both pairs.
+fn path(random: &mut RandomStream, n_links: u32) -> Result<Case> {
     let mut times: Vec<u32> = (1..=n_links).collect();
     random.shuffle(&mut times);
     let links: Vec<(u32, u32, u32)> = (0..n_links).zip(&times).map(|(at, &time)| (at, at + 1, time)).collect();
     mirrored(random, &links, n_links, n_links + 1)
 }
 
-/// A and C met B; then A met D many times.
-fn long_ago(random: &mut Stream) -> Result<Case> {
+/// A and C have an event with B; then A has many with D.
+fn long_ago(random: &mut RandomStream) -> Result<Case> {
     let since = 3 + random.below(20);
     let mut links = vec![(0, 1, 1), (2, 1, 2)];
     links.extend((0..N_HIDING).map(|i| (0, 3, since + i)));
     mirrored(random, &links, 2, since + N_HIDING)
 }
 
-/// `links` twice, between other nodes: node 0 with node `end`, and with the mirror image of `end`.
-fn mirrored(random: &mut Stream, links: &[(u32, u32, u32)], end: u32, until: u32) -> Result<Case> {
+/// `links` twice, between disjoint nodes: node 0 with node `end`, and with the copy of `end`.
+fn mirrored(random: &mut RandomStream, links: &[(u32, u32, u32)], end: u32, until: u32) -> Result<Case> {
     let n = 1 + links.iter().map(|&(u, v, _)| u.max(v)).max().unwrap_or(0);
     let mut names: Vec<u32> = (0..2 * n).collect();
     random.shuffle(&mut names);
@@ -147,16 +146,16 @@ fn mirrored(random: &mut Stream, links: &[(u32, u32, u32)], end: u32, until: u32
     Ok(Case { a: stream.clone(), b: stream, until: f64::from(until), pairs })
 }
 
-/// All nodes have one colour of 1-DWL: each meets somebody else at each time.
-fn regular(random: &mut Stream, n_nodes: u32) -> Result<Case> {
+/// All nodes have the same 1-DWL colour: each has one event at each time.
+fn regular(random: &mut RandomStream, n_nodes: u32) -> Result<Case> {
     let mut draw = || {
         let mut events: Vec<(u32, u32, f64)> = Vec::new();
         for time in [1.0, 2.0, 3.0] {
             let mut nodes: Vec<u32> = (0..n_nodes).collect();
-            let met = |u: u32, v: u32| events.iter().any(|&(s, t, _)| [(u, v), (v, u)].contains(&(s, t)));
+            let are_linked = |u: u32, v: u32| events.iter().any(|&(s, t, _)| [(u, v), (v, u)].contains(&(s, t)));
             loop {
                 random.shuffle(&mut nodes);
-                if !nodes.chunks_exact(2).any(|pair| met(pair[0], pair[1])) {
+                if !nodes.chunks_exact(2).any(|pair| are_linked(pair[0], pair[1])) {
                     break;
                 }
             }
@@ -167,8 +166,8 @@ fn regular(random: &mut Stream, n_nodes: u32) -> Result<Case> {
     Ok(Case { a: draw()?, b: draw()?, until: 4.0, pairs: None })
 }
 
-/// So many events among six nodes, all of which take part, at times 1, 2, … .
-fn random_pairs(random: &mut Stream, n_events: u32) -> Vec<(u32, u32)> {
+/// Events between six nodes, each of which occurs.
+fn random_pairs(random: &mut RandomStream, n_events: u32) -> Vec<(u32, u32)> {
     let mut draw = |i: u32| {
         let u = if i < 6 { i } else { random.below(6) };
         (u, (u + 1 + random.below(5)) % 6)
@@ -176,7 +175,7 @@ fn random_pairs(random: &mut Stream, n_events: u32) -> Vec<(u32, u32)> {
     (0..n_events).map(&mut draw).collect()
 }
 
-fn twins(random: &mut Stream) -> Result<Case> {
+fn twins(random: &mut RandomStream) -> Result<Case> {
     let pairs = random_pairs(random, 10);
     let mut permuted = pairs.clone();
     random.shuffle(&mut permuted);
@@ -186,7 +185,7 @@ fn twins(random: &mut Stream) -> Result<Case> {
     Ok(Case { a: read(&pairs)?, b: read(&permuted)?, until: 11.0, pairs: None })
 }
 
-fn copies(random: &mut Stream, turned: bool) -> Result<Case> {
+fn copies(random: &mut RandomStream, turned: bool) -> Result<Case> {
     let mut pairs = random_pairs(random, 12);
     random.shuffle(&mut pairs);
     let mut names: Vec<u32> = (0..6).collect();

@@ -1,6 +1,6 @@
-//! What was found as a matrix: a line a test or a model, a column a family.
+//! Findings as a matrix: a row for each test and model, a column for each family.
 
-use super::{Bound, Findings, Origin, Row, Surprise};
+use super::{Bound, Discrepancy, Findings, Origin, Row};
 
 /// One of the matrices.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +16,13 @@ pub struct Line {
     pub name: String,
     /// Whether it is a test.
     pub is_test: bool,
-    /// What bounds it.
+    /// Its bound.
     pub bound: Option<Bound>,
     /// One for each family.
     pub cells: Vec<Cell>,
 }
 
-/// How a test or a model did on a family.
+/// Cases of a family that a test or a model separates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
     /// Cases separated.
@@ -31,11 +31,11 @@ pub struct Cell {
     pub all: usize,
     /// The rounds in which a test separates, the fewest and the most.
     pub rounds: Option<[usize; 2]>,
-    /// What is to be noted.
+    /// A remark, if there is one.
     pub mark: Option<Mark>,
 }
 
-/// What is to be noted of a cell.
+/// A remark about a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
     /// 2-DWL separates more, and this is a local HopeDGN.
@@ -49,15 +49,15 @@ pub enum Mark {
 }
 
 impl Mark {
-    /// All, with what they say.
+    /// All remarks with their texts.
     pub const ALL: [(Self, &'static str); 4] = [
-        (Self::Broken, "against a proposition"),
+        (Self::Broken, "contradicts a proposition"),
         (Self::Ties, "beyond its bound by the order of simultaneous events in the file"),
         (Self::Missed, "separated by 2-DWL, missed by global HopeDGN"),
-        (Self::Lost, "separated by 2-DWL, lost by going local"),
+        (Self::Lost, "separated by 2-DWL, not by local HopeDGN"),
     ];
 
-    /// Of style sheets.
+    /// CSS class.
     #[must_use]
     pub fn class(self) -> &'static str {
         match self {
@@ -87,7 +87,7 @@ impl Cell {
         Some(if first == last { first.to_string() } else { format!("{first}–{last}") })
     }
 
-    /// Of style sheets.
+    /// CSS class.
     pub(super) fn class(&self) -> &'static str {
         match self.n {
             0 => "no",
@@ -98,10 +98,10 @@ impl Cell {
 }
 
 impl Matrix {
-    /// That of weights of such an origin.
+    /// The matrix of one origin of weights.
     #[must_use]
     pub fn of(findings: &Findings, origin: Origin) -> Self {
-        let Findings { families, subjects, bounds, .. } = findings;
+        let Findings { families, models, bounds, .. } = findings;
         let test = |bound: Bound| {
             let k = bound.k();
             let cell = |row: &Row| {
@@ -112,7 +112,7 @@ impl Matrix {
             Line { name: bound.as_str().to_owned(), is_test: true, bound: None, cells }
         };
         let model = |at: usize| {
-            let name = &subjects[at];
+            let name = &models[at];
             let cell = |row: &Row| {
                 let n = row.count(|case| case.models(origin)[at]);
                 Cell { n, all: row.cases.len(), rounds: None, mark: findings.mark(origin, name, &row.name) }
@@ -120,15 +120,15 @@ impl Matrix {
             Line { name: name.clone(), is_test: false, bound: bounds[at], cells: families.iter().map(cell).collect() }
         };
         let tests = [Bound::One, Bound::Two].into_iter().map(test);
-        Self { lines: tests.chain((0..subjects.len()).map(model)).collect() }
+        Self { lines: tests.chain((0..models.len()).map(model)).collect() }
     }
 }
 
 impl Findings {
-    /// The gravest that is to be noted of a model on a family.
-    fn mark(&self, origin: Origin, subject: &str, family: &str) -> Option<Mark> {
-        let is_it = |one: &&Surprise| one.weights == origin && one.subject == subject && one.family == family;
-        let any = |mut list: std::slice::Iter<'_, Surprise>| list.any(|one| is_it(&one));
+    /// The most serious remark about a model on a family.
+    fn mark(&self, origin: Origin, model: &str, family: &str) -> Option<Mark> {
+        let is_it = |one: &&Discrepancy| one.weights == origin && one.model == model && one.family == family;
+        let any = |mut list: std::slice::Iter<'_, Discrepancy>| list.any(|one| is_it(&one));
         if self.broken().any(|one| is_it(&one)) {
             return Some(Mark::Broken);
         }

@@ -1,11 +1,11 @@
-//! What was found as one page: self-contained, without scripts, for screens of any width, light and dark, and for paper.
+//! Findings as one self-contained page without scripts, for screens of any width, light and dark, and for print.
 
 use std::fmt::Write;
 
-use super::{Bound, Cell, Findings, Line, Mark, Matrix, Origin, Surprise, TRAINING};
+use super::{Bound, Cell, Discrepancy, Findings, Line, Mark, Matrix, Origin, TRAINING};
 use hopedgn::html::{escaped, page_head};
 
-/// On top of the style of reports.
+/// Added to the style of reports.
 const STYLE: &str = "
 :root { --yes: #bcd4f7; --no: #eef0f3; --on: #14305f; --bad: #c21f1f; --tie: #8a5a00; }
 @media screen and (prefers-color-scheme: dark) { :root { --yes: #2f5596; --no: #232833; --on: #ffffff; --bad: #ff7b72;
@@ -39,15 +39,15 @@ ul.cases { padding-left: 1.1rem; font-size: 0.9rem; }
 @media print { .matrix { font-size: 7pt; } .matrix td { min-width: 0; } }
 ";
 
-/// The page. It depends on nothing but `findings`.
+/// The page; equal findings give equal bytes.
 #[must_use]
 pub fn html(findings: &Findings) -> String {
-    let mut page = page_head("What the models tell apart", STYLE);
+    let mut page = page_head("What the models separate", STYLE);
     page.push_str(
-        r"<p>Graphs and pairs of nodes that are hard to tell apart, every model in small, and beside them what 1-DWL and 2-DWL
-say. A model separates two pairs if their logits differ for one of the sets of weights; it separates two graphs if the sorted logits
-of all their pairs do. “yes” and “no” are about a single case, “n/m” about m; small figures are the round in which a test
-separates.</p>
+        r"<p>Graphs and pairs of nodes that are hard to separate, and which of them 1-DWL, 2-DWL and each model, with small widths,
+separates. A model separates two pairs if their logits differ for one of its sets of weights, and two graphs if the sorted logits
+of all their pairs do. “yes” and “no” stand for a single case, “n/m” for n of m cases; small figures are the round in which a
+test separates.</p>
 ",
     );
     page.push_str(&verdicts(findings));
@@ -56,19 +56,19 @@ separates.</p>
     }
     page.push_str(&families(findings));
     let lists = [
-        ("Beyond a bound", &findings.beyond),
+        ("Beyond the bound", &findings.beyond),
         ("Missed by global HopeDGN", &findings.missed),
-        ("Lost by going local", &findings.lost),
+        ("Not separated by local HopeDGN", &findings.lost),
     ];
-    page.push_str("<h2>Every case to be noted</h2>\n");
-    for (title, surprises) in lists {
-        page.push_str(&list(title, surprises));
+    page.push_str("<h2>Exceptions</h2>\n");
+    for (title, discrepancies) in lists {
+        page.push_str(&list(title, discrepancies));
     }
     page.push_str(&training(findings));
     let _ = writeln!(
         page,
-        "<p class=\"quiet\">Made by <code>hopedgn lab</code>, {}, seed {}. Logits that differ by less than {:.0e} of the \
-         largest count as equal; those of global HopeDGN, where 2-DWL sees no difference, must be equal to the last bit.</p>\n\
+        "<p class=\"quiet\">{}, seed {}. Logits that differ by less than {:.0e} of the \
+         largest count as equal; those of global HopeDGN, where 2-DWL does not separate, must be equal to the last bit.</p>\n\
          </body>\n</html>",
         counted(findings.n_draws, "draw"),
         findings.seed,
@@ -82,12 +82,12 @@ pub(super) fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// What each proposition says, and what came out.
+/// Each proposition with the number of exceptions.
 fn verdicts(findings: &Findings) -> String {
-    let n = |wanted: &dyn Fn(&Surprise) -> bool| findings.beyond.iter().filter(|one| wanted(one)).count();
+    let n = |wanted: &dyn Fn(&Discrepancy) -> bool| findings.beyond.iter().filter(|one| wanted(one)).count();
     let nodes = [n(&|one| one.bound == Bound::One && !one.ties), n(&|one| one.bound == Bound::One && one.ties)];
     let pairs = n(&|one| one.bound == Bound::Two);
-    let of = |list: &[Surprise], origin: Origin| list.iter().filter(|one| one.weights == origin).count();
+    let of = |list: &[Discrepancy], origin: Origin| list.iter().filter(|one| one.weights == origin).count();
     let missed = Origin::ALL.map(|origin| of(&findings.missed, origin));
     let lost = Origin::ALL.map(|origin| of(&findings.lost, origin));
     let tiles = [
@@ -95,7 +95,7 @@ fn verdicts(findings: &Findings) -> String {
             "Proposition 2",
             nodes[0],
             format!(
-                "cases that a model of nodes separates and 1-DWL does not; {} more where a node meets two at once",
+                "cases that a model of node embeddings separates and 1-DWL does not; {} more where a node has simultaneous events",
                 nodes[1]
             ),
         ),
@@ -109,7 +109,7 @@ fn verdicts(findings: &Findings) -> String {
             ),
         ),
         (
-            "Going local",
+            "Local HopeDGN",
             lost[0],
             format!(
                 "cases that 2-DWL separates and a local HopeDGN with random weights does not; trained: {}",
@@ -127,10 +127,11 @@ fn verdicts(findings: &Findings) -> String {
 
 fn section(findings: &Findings, origin: Origin) -> String {
     let (title, about) = match origin {
-        Origin::Random => {
-            ("Random weights", format!("{}, larger than learning would start with.", counted(findings.n_draws, "draw")))
-        }
-        Origin::Trained => ("Trained weights", format!("{}: {TRAINING}.", counted(findings.n_draws, "start"))),
+        Origin::Random => (
+            "Random weights",
+            format!("{}, larger than initial weights of training.", counted(findings.n_draws, "draw")),
+        ),
+        Origin::Trained => ("Trained weights", format!("{}: {TRAINING}.", counted(findings.n_draws, "seed"))),
     };
     let matrix = Matrix::of(findings, origin);
     let mut out = format!(
@@ -192,26 +193,26 @@ fn families(findings: &Findings) -> String {
             "<div id=\"{0}\"><dt>{0}</dt><dd>{1}<small>{n}{of}{2}</small></dd></div>",
             escaped(&family.name),
             escaped(&family.about),
-            if family.cases.iter().any(|case| case.ties) { "; some nodes meet two at once" } else { "" }
+            if family.cases.iter().any(|case| case.ties) { "; some nodes have simultaneous events" } else { "" }
         );
     }
     out.push_str("</dl>\n");
     out
 }
 
-/// One entry for a model and a family.
-fn list(title: &str, surprises: &[Surprise]) -> String {
-    if surprises.is_empty() {
+/// One entry for each model and family.
+fn list(title: &str, discrepancies: &[Discrepancy]) -> String {
+    if discrepancies.is_empty() {
         return format!("<p>{title}: none.</p>\n");
     }
-    let mut out = format!("<details><summary>{title}: {}</summary>\n<ul class=\"cases\">\n", surprises.len());
-    for same in Surprise::by_family(surprises) {
+    let mut out = format!("<details><summary>{title}: {}</summary>\n<ul class=\"cases\">\n", discrepancies.len());
+    for same in Discrepancy::by_family(discrepancies) {
         let one = same[0];
         let cases: Vec<String> = same.iter().map(|one| one.case.to_string()).collect();
         let _ = writeln!(
             out,
             "<li>{}, {} ({}): {}, case {}</li>",
-            escaped(&one.subject),
+            escaped(&one.model),
             one.weights.as_str(),
             one.bound.as_str(),
             escaped(&one.family),
@@ -232,7 +233,7 @@ fn training(findings: &Findings) -> String {
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{:.4}</td><td>{:.4}</td><td>{:.1}</td></tr>",
-            escaped(&one.subject),
+            escaped(&one.model),
             one.seed,
             one.n_steps,
             one.first_loss,

@@ -1,27 +1,26 @@
-//! The paper's propositions on random small streams: what equal colours say of embeddings, and what different ones do.
+//! The paper's propositions on small random streams: k-DWL colours against embeddings.
 
 use std::collections::HashMap;
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
-use ctdg::wl::{Dwl, Graph, Reading};
+use ctdg::wl::{Dwl, Graph, GraphOptions};
 use hopedgn::collate::{FeatureTables, FeatureWidths, GlobalInput};
-use hopedgn::config::{Config, ModelName};
+use hopedgn::config::{Config, ModelName, ModelSettings};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, GlobalHopeDgn};
 use hopedgn::score::PairScorer;
-use hopedgn_experiments::expressivity::{self, Bound, School, Subject};
+use hopedgn_experiments::expressivity::{self, Bound, TestedModel, WeightSource};
 use hopedgn_tensor::{Device, Dropout, Gradients, Parameters, Tape, Threads, Weights};
 use rayon::prelude::*;
 
-/// Logits that should be equal, in units of the larger of 1 and the largest: attention adds the same terms in another order,
-/// over up to eight neighbours in two hops, which moves an `f32` by a few roundings of 6e-8 each. Embeddings of global HopeDGN
-/// need no tolerance.
+/// Tolerance of equal logits, relative to the larger of 1 and the largest: attention adds the same terms in another order, over up
+/// to eight neighbours in two hops, a few roundings of 6e-8 each. Embeddings of global HopeDGN need no tolerance.
 const EQUAL: f32 = 5e-6;
 
-/// Values that differ by more are different: another order of the same sums moves them by some 1e-6.
+/// Values that differ by more are different: another order of the same sums changes them by about 1e-6.
 const DIFFERENT: f32 = expressivity::TOLERANCE;
 
 /// Events of a stream.
@@ -31,17 +30,17 @@ fn stream(seed: u64) -> EventStream {
     EventStream::from_events(tied(seed, true)).unwrap()
 }
 
-/// Few nodes that meet often at few times, so that many pairs look alike and many meetings are simultaneous. All of them meet
-/// somebody, some themselves.
+/// Few nodes with many events at few times, so that many pairs have equal colours and many events are simultaneous. Every node has
+/// an event, some with itself.
 fn tied(seed: u64, with_loops: bool) -> Events {
-    let mut random = Stream::named(seed, "expressive");
+    let mut random = RandomStream::named(seed, "expressive");
     let n_nodes = 4 + random.below(5);
     let n_events = n_nodes + random.below(5);
     let n_times = 1 + random.below(3);
     let mut events: Vec<(u32, u32, f64)> = Vec::new();
     for i in 0..n_events {
         let u = if i < n_nodes { i } else { random.below(n_nodes) };
-        // Neighbours on a ring mostly: symmetric graphs have large classes. Sometimes a node meets itself.
+        // Mostly a ring: symmetric graphs have large colour classes. Sometimes a self-loop.
         let step = if random.chance(0.7) { 1 } else { random.below(n_nodes) };
         let step = if with_loops { step } else { step.max(1) };
         events.push((u, (u + step) % n_nodes, f64::from(1 + random.below(n_times))));
@@ -50,24 +49,24 @@ fn tied(seed: u64, with_loops: bool) -> Events {
     events
 }
 
-/// A random stream of four nodes, each of which becomes two: every event becomes two, between the first and the first and
-/// between the second and the second, or crossed. Both halves of a node see the same, to any depth.
+/// A random stream of four nodes with every node and event doubled, the copies of an event parallel or crossed. Both copies of a
+/// node have equal neighbourhoods to any depth.
 fn doubled(seed: u64) -> Events {
-    let mut random = Stream::named(seed, "doubled");
+    let mut random = RandomStream::named(seed, "doubled");
     let mut events = Vec::new();
     for i in 0..4 + random.below(5) {
         let u = if i < 4 { i } else { random.below(4) };
         let v = (u + 1 + random.below(3)) % 4;
         let crossed = random.below(2);
-        // Nobody meets two at once: then the order of the file would say something.
+        // No node has simultaneous events: otherwise the order of the file would matter.
         let time = f64::from(1 + i) / 4.0;
         events.extend([(2 * u, 2 * v + crossed, time), (2 * u + 1, 2 * v + 1 - crossed, time)]);
     }
     events
 }
 
-/// Streams side by side, none of whose nodes meet those of another.
-fn side_by_side(streams: impl Iterator<Item = Events>) -> EventStream {
+/// The disjoint union of streams.
+fn disjoint_union(streams: impl Iterator<Item = Events>) -> EventStream {
     let (mut events, mut n_nodes) = (Events::new(), 0);
     for stream in streams {
         let most = stream.iter().map(|&(u, v, _)| u.max(v)).max().unwrap_or(0);
@@ -87,8 +86,9 @@ fn nodes(stream: &EventStream) -> Vec<NodeId> {
 
 fn global(settings: &[&str], seed: u64) -> (GlobalHopeDgn, Parameters) {
     let settings: Vec<String> = settings.iter().map(|setting| format!("model.{setting}")).collect();
-    let config = Config::resolve(ModelName::HopedgnGlobal, &[], &settings).unwrap().model;
-    GlobalHopeDgn::new(&config, FeatureWidths::default(), seed).unwrap()
+    let config = Config::resolve(ModelName::HopeDgnGlobal, &[], &settings).unwrap().model;
+    let ModelSettings::HopeDgnGlobal(settings) = &config.settings else { panic!("another model") };
+    GlobalHopeDgn::new(settings, &config.common, FeatureWidths::default(), seed).unwrap()
 }
 
 /// All pairs of `stream`, in lexicographic order.
@@ -102,7 +102,7 @@ fn all_pairs(model: &GlobalHopeDgn, stream: &EventStream) -> GlobalInput {
 
 /// Their embeddings.
 fn embeddings((model, parameters): &(GlobalHopeDgn, Parameters), stream: &EventStream) -> Vec<Vec<f32>> {
-    let mut tape = Tape::frozen(parameters, Threads::Caller);
+    let mut tape = Tape::no_grad(parameters, Threads::Caller);
     let pairs = model.embed(&mut tape, &all_pairs(model, stream), Dropout::NONE).unwrap();
     let width = tape.shape(pairs).cols();
     tape.read(pairs).unwrap().chunks_exact(width).map(<[f32]>::to_vec).collect()
@@ -110,19 +110,19 @@ fn embeddings((model, parameters): &(GlobalHopeDgn, Parameters), stream: &EventS
 
 /// The classes of all pairs after `n_rounds` rounds of 2-DWL, in the same order.
 fn colours(stream: &EventStream, n_rounds: Option<usize>) -> Vec<u32> {
-    let graph = Graph::new(stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
+    let graph = Graph::new(stream, &GraphOptions { until: Some(NOW), ..GraphOptions::default() }).unwrap();
     let test = Dwl { max_rounds: n_rounds, ..Dwl::new(2).unwrap() };
     test.color(&graph).unwrap().classes(0).to_vec()
 }
 
 /// Proposition 4, layer by layer, to the last bit: after as many rounds as the model has layers, on 2,000 streams.
 #[test]
-fn pairs_of_one_colour_have_one_embedding() {
+fn pairs_of_one_colour_have_equal_embeddings() {
     let n_equal: usize = (0..2000_u64).into_par_iter().map(pairs_of_one_colour).sum();
     assert!(n_equal > 20_000, "{n_equal} pairs were compared");
 }
 
-/// Compares all pairs of one colour on a stream, and says how many there were.
+/// Compares all pairs of one colour on a stream; returns how many.
 fn pairs_of_one_colour(seed: u64) -> usize {
     let stream = if seed % 4 < 2 { stream(seed) } else { EventStream::from_events(doubled(seed)).unwrap() };
     let n_layers = 1 + usize::try_from(seed % 3).unwrap();
@@ -140,7 +140,7 @@ fn pairs_of_one_colour(seed: u64) -> usize {
     n_equal - first.len()
 }
 
-/// Proposition 5, measured: with as many layers as 2-DWL needs rounds, of all pairs of classes of 1,000 streams.
+/// Proposition 5, measured with as many layers as 2-DWL needs rounds, on all pairs of classes of 1,000 streams.
 #[test]
 #[expect(clippy::print_stdout, reason = "the rate is what is measured")]
 fn pairs_of_different_colours_nearly_always_have_different_embeddings() {
@@ -156,7 +156,7 @@ fn pairs_of_different_colours_nearly_always_have_different_embeddings() {
 /// How many pairs of classes a stream has, and the first pairs of those that no draw of the weights separates.
 fn pairs_of_different_colours(seed: u64) -> (usize, Vec<[usize; 2]>) {
     let stream = stream(seed);
-    let graph = Graph::new(&stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
+    let graph = Graph::new(&stream, &GraphOptions { until: Some(NOW), ..GraphOptions::default() }).unwrap();
     let coloring = Dwl::new(2).unwrap().color(&graph).unwrap();
     let blocks = format!("n-blocks={}", coloring.rounds().max(1));
     let mut firsts: Vec<usize> = Vec::new();
@@ -174,35 +174,35 @@ fn pairs_of_different_colours(seed: u64) -> (usize, Vec<[usize; 2]>) {
             break;
         }
         let (model, mut parameters) = global(&["d-out=32", "d-mite=16", &blocks], draw);
-        expressivity::spread(ModelName::HopedgnGlobal, &mut parameters);
+        expressivity::enlarge(ModelName::HopeDgnGlobal, &mut parameters);
         let pairs = embeddings(&(model, parameters), &stream);
-        failing.retain(|&[one, other]| expressivity::furthest(&pairs[one], &pairs[other]) <= DIFFERENT);
+        failing.retain(|&[one, other]| expressivity::max_difference(&pairs[one], &pairs[other]) <= DIFFERENT);
     }
     (n_all, failing)
 }
 
-/// Proposition 2 of the models that represent nodes one by one, on 2,000 streams without simultaneous events of one node, side
-/// by side by 25. Memories keep one message of several simultaneous events, and which one is a matter of the file; those
-/// without a memory are tried on 2,000 streams with such events as well.
+/// Proposition 2 for models of node embeddings, on 2,000 streams without simultaneous events of one node, in unions of 25. A memory
+/// keeps one of several simultaneous messages, chosen by file order; models without a memory are also tested on 2,000 streams
+/// with simultaneous events.
 ///
-/// Nobody meets himself: the store has such an event twice in its node's list, and 1-DWL once.
+/// Without self-loops: the store lists them twice, 1-DWL counts them once.
 #[test]
-fn nodes_of_one_colour_are_one_to_models_of_nodes() {
-    let subjects: Vec<Subject> =
-        expressivity::subjects().unwrap().into_iter().filter(|subject| subject.bound == Some(Bound::One)).collect();
-    assert_eq!(subjects.len(), 6);
-    let school = School::new(0).unwrap();
+fn nodes_of_one_colour_have_equal_logits_in_models_of_nodes() {
+    let models: Vec<TestedModel> =
+        expressivity::models().unwrap().into_iter().filter(|tested| tested.bound == Some(Bound::One)).collect();
+    assert_eq!(models.len(), 6);
+    let weights = WeightSource::new(0).unwrap();
     let n_equal: usize = (0..80_u64)
         .into_par_iter()
         .map(|part| {
             let seeds = || 25 * part..25 * (part + 1);
-            let streams = [side_by_side(seeds().map(doubled)), side_by_side(seeds().map(|seed| tied(seed, false)))];
+            let streams = [disjoint_union(seeds().map(doubled)), disjoint_union(seeds().map(|seed| tied(seed, false)))];
             let mut n_equal = 0;
-            for subject in &subjects {
-                let ready = school.drawn(subject, part).unwrap();
-                let has_memory = [ModelName::Jodie, ModelName::Dyrep, ModelName::Tgn].contains(&subject.config.name);
+            for tested in &models {
+                let weighted = weights.random(tested, part).unwrap();
+                let has_memory = [ModelName::Jodie, ModelName::DyRep, ModelName::Tgn].contains(&tested.config.name());
                 for stream in &streams[..if has_memory { 1 } else { 2 }] {
-                    n_equal += nodes_of_one_colour(stream, subject, &ready);
+                    n_equal += nodes_of_one_colour(stream, tested, &weighted);
                 }
             }
             n_equal
@@ -211,38 +211,38 @@ fn nodes_of_one_colour_are_one_to_models_of_nodes() {
     assert!(n_equal > 40_000, "{n_equal} nodes were compared");
 }
 
-/// Compares all nodes of one colour, as a source and as a destination, and says how many there were.
-fn nodes_of_one_colour(stream: &EventStream, subject: &Subject, ready: &expressivity::Ready) -> usize {
-    let graph = Graph::new(stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
+/// Compares all nodes of one colour, as source and as destination; returns how many.
+fn nodes_of_one_colour(stream: &EventStream, tested: &TestedModel, weighted: &expressivity::WeightedModel) -> usize {
+    let graph = Graph::new(stream, &GraphOptions { until: Some(NOW), ..GraphOptions::default() }).unwrap();
     let colours = Dwl::new(1).unwrap().color(&graph).unwrap().node_classes(0);
     let nodes = nodes(stream);
     let both =
         |&node: &NodeId| [(node, nodes[0]), (nodes[0], node)].map(|(src, dst)| PairQuery { src, dst, time: NOW });
-    let logits = expressivity::logits(stream, ready, &nodes.iter().flat_map(both).collect::<Vec<_>>()).unwrap();
+    let logits = expressivity::logits(stream, weighted, &nodes.iter().flat_map(both).collect::<Vec<_>>()).unwrap();
     let mut first = HashMap::new();
     for (colour, logits) in colours.iter().zip(logits.chunks_exact(2)) {
         let other: &mut &[f32] = first.entry(*colour).or_insert(logits);
-        let off = expressivity::furthest(other, logits);
-        assert!(off < EQUAL, "{}: {other:?} {logits:?}", subject.name);
+        let difference = expressivity::max_difference(other, logits);
+        assert!(difference < EQUAL, "{}: {other:?} {logits:?}", tested.name);
     }
     nodes.len() - first.len()
 }
 
-/// JODIE sets gaps against what is usual in the stream that it learns from, for sources and for destinations. Taken from each
-/// graph itself, that is a number of the whole graph and of the direction of its events, and tells apart what 1-DWL does not.
+/// JODIE normalises time gaps by statistics of its training stream, for sources and destinations. Statistics of each graph itself
+/// would depend on the whole graph and on event direction, and separate what 1-DWL does not.
 #[test]
-fn jodie_sees_beyond_1_dwl_only_if_each_graph_is_its_own_measure() {
+fn jodie_exceeds_1_dwl_only_with_the_time_scale_of_each_graph() {
     let families = expressivity::families(1, 0).unwrap();
     let case = &families.iter().find(|family| family.name == "triangles-order").unwrap().cases[0];
-    let subjects = expressivity::subjects().unwrap();
-    let jodie = subjects.iter().find(|subject| subject.config.name == ModelName::Jodie).unwrap();
+    let models = expressivity::models().unwrap();
+    let jodie = models.iter().find(|tested| tested.config.name() == ModelName::Jodie).unwrap();
     assert_eq!(expressivity::dwl(case).unwrap()[0], None);
-    let ready = School::new(0).unwrap().drawn(jodie, 0).unwrap();
-    assert!(!expressivity::separates(case, [&ready].into_iter(), expressivity::TOLERANCE).unwrap());
+    let weighted = WeightSource::new(0).unwrap().random(jodie, 0).unwrap();
+    assert!(!expressivity::separates(case, [&weighted].into_iter(), expressivity::TOLERANCE).unwrap());
 
     let (model, parameters) = model::build(&jodie.config, FeatureWidths::default(), 0).unwrap();
     let weights = Weights::new(&Device::cpu(), parameters).unwrap();
-    let own_measure = |stream: &EventStream| {
+    let own_time_scale = |stream: &EventStream| {
         let (store, tables) = (Store::build(stream).unwrap(), FeatureTables::of(stream).unwrap());
         let events: Vec<EventId> = stream.ids().collect();
         let mut memory = Memory::new(&Device::cpu(), model.memory().unwrap(), stream, &events).unwrap();
@@ -254,11 +254,11 @@ fn jodie_sees_beyond_1_dwl_only_if_each_graph_is_its_own_measure() {
         }
         scorer.logits_with(&weights, &[query], &mut memory, &[]).unwrap()
     };
-    assert!(expressivity::furthest(&own_measure(&case.a), &own_measure(&case.b)) > expressivity::TOLERANCE);
+    assert!(expressivity::max_difference(&own_time_scale(&case.a), &own_time_scale(&case.b)) > expressivity::TOLERANCE);
 }
 
 #[test]
-fn too_many_pairs_are_refused_beforehand() {
+fn global_layout_refuses_too_many_pairs() {
     let check = |settings: &[&str], events: Events| {
         let layout = global(&[&["d-out=32"], settings].concat(), 0).0.global_layout();
         layout.check(&Store::build(&EventStream::from_events(events).unwrap()).unwrap())
@@ -268,7 +268,7 @@ fn too_many_pairs_are_refused_beforehand() {
     let message = check(&["n-blocks=2"], ring(2000)).unwrap_err().to_string();
     assert!(message.contains("the pairs of 2000 nodes would take") && message.contains("model.n-blocks"), "{message}");
     assert!(check(&["n-blocks=3"], ring(400)).is_err());
-    // Where only those count whom one of the two met, it depends on who met whom.
+    // With `replacing=met` the number depends on the neighbours.
     let star = |n: u32| -> Events { (2..n).flat_map(|i| [(0, i, f64::from(i)), (1, i, f64::from(i))]).collect() };
     assert!(check(&["n-blocks=3", "replacing=met"], ring(2000)).is_ok());
     assert!(check(&["n-blocks=2", "replacing=met"], star(100)).is_ok());
@@ -276,20 +276,21 @@ fn too_many_pairs_are_refused_beforehand() {
     assert!(message.contains("would take"), "{message}");
 }
 
-/// Proposition 3 on the figures of the paper, both sides of 2-DWL, and what is lost by going local.
+/// Proposition 3 on the paper's figures, both sides of 2-DWL, and what local HopeDGN does not separate.
 #[test]
-fn the_examples_come_out_as_the_paper_says() {
-    let (families, subjects) = (expressivity::families(1, 0).unwrap(), expressivity::subjects().unwrap());
-    let school = School::new(0).unwrap();
-    let separates = |family: &str, subject: &str| {
+fn separation_of_the_examples_is_as_in_the_paper() {
+    let (families, models) = (expressivity::families(1, 0).unwrap(), expressivity::models().unwrap());
+    let weights = WeightSource::new(0).unwrap();
+    let separates = |family: &str, tested: &str| {
         let family = families.iter().find(|one| one.name == family).unwrap();
-        let subject = subjects.iter().find(|one| one.name == subject).unwrap();
-        let ready: Vec<expressivity::Ready> = (0..3).map(|seed| school.drawn(subject, seed).unwrap()).collect();
-        expressivity::separates(&family.cases[0], ready.iter(), expressivity::TOLERANCE).unwrap()
+        let tested = models.iter().find(|one| one.name == tested).unwrap();
+        let weighted: Vec<expressivity::WeightedModel> =
+            (0..3).map(|seed| weights.random(tested, seed).unwrap()).collect();
+        expressivity::separates(&family.cases[0], weighted.iter(), expressivity::TOLERANCE).unwrap()
     };
     for figure in ["figure-1", "proof-figure", "triadic"] {
-        for subject in ["hopedgn", "hopedgn-global", "hopedgn-global, met", "tgat + MITE", "graphmixer + MITE"] {
-            assert!(separates(figure, subject), "{subject} on {figure}");
+        for tested in ["hopedgn", "hopedgn-global", "hopedgn-global, met", "tgat + MITE", "graphmixer + MITE"] {
+            assert!(separates(figure, tested), "{tested} on {figure}");
         }
         assert!(!separates(figure, "tgat") && !separates(figure, "graphmixer"), "{figure}");
     }
@@ -303,23 +304,23 @@ fn the_examples_come_out_as_the_paper_says() {
     assert!(!separates("copies", "hopedgn-global") && !separates("copies-turned", "hopedgn-global"));
 }
 
-/// Weights that were learned see no more than the propositions allow.
+/// Trained weights separate no more than the propositions allow.
 #[test]
-fn training_goes_beyond_no_bound() {
-    let (families, subjects) = (expressivity::families(1, 0).unwrap(), expressivity::subjects().unwrap());
-    let school = School::new(0).unwrap();
+fn trained_models_stay_within_their_bounds() {
+    let (families, models) = (expressivity::families(1, 0).unwrap(), expressivity::models().unwrap());
+    let weights = WeightSource::new(0).unwrap();
     for name in ["tgat", "tgn", "hopedgn"] {
-        let subject = subjects.iter().find(|one| one.name == name).unwrap();
-        let (ready, training) = school.taught(subject, 0).unwrap();
+        let tested = models.iter().find(|one| one.name == name).unwrap();
+        let (weighted, training) = weights.trained(tested, 0).unwrap();
         assert!(training.last_loss < training.first_loss, "{training:?}");
         for family in families.iter().filter(|family| family.cases[0].a.len() <= 48) {
             let case = &family.cases[0];
-            let is_told = expressivity::dwl(case).unwrap()[subject.bound.unwrap().k() - 1].is_some();
-            // A memory sees the order of simultaneous events.
+            let is_separated = expressivity::dwl(case).unwrap()[tested.bound.unwrap().k() - 1].is_some();
+            // A memory depends on the order of simultaneous events.
             let is_excused = case.has_ties() && name == "tgn";
-            if !is_told && !is_excused {
+            if !is_separated && !is_excused {
                 assert!(
-                    !expressivity::separates(case, [&ready].into_iter(), expressivity::TOLERANCE).unwrap(),
+                    !expressivity::separates(case, [&weighted].into_iter(), expressivity::TOLERANCE).unwrap(),
                     "{name} on {}",
                     family.name
                 );
@@ -330,7 +331,7 @@ fn training_goes_beyond_no_bound() {
 
 #[test]
 #[expect(clippy::cast_possible_truncation, reason = "a small step")]
-fn the_loss_of_global_hopedgn_changes_as_its_gradient_says() {
+fn gradients_of_global_hopedgn_equal_finite_differences() {
     let stream = stream(3);
     for more in [["n-blocks=1", "pair-start=features"], ["n-blocks=3", "pair-start=types"]] {
         let (model, parameters) = global(&[&["d-out=6", "d-mite=5", "d-time=4"][..], &more].concat(), 4);

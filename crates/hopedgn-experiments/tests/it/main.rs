@@ -1,4 +1,4 @@
-//! Tests over the whole crate.
+//! Integration tests of hopedgn-experiments.
 #![expect(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod expressivity;

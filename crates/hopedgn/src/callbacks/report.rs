@@ -1,5 +1,6 @@
-//! A run as one page: self-contained, without scripts, for screens of any width, light and dark, and for paper.
+//! HTML report of a run: one self-contained page without scripts, for screens of any width, light and dark, and for print.
 
+mod curves;
 mod data;
 mod table;
 #[cfg(test)]
@@ -7,30 +8,31 @@ mod tests;
 
 use std::fmt::Write;
 
-use crate::chart::{Chart, Series};
+use crate::chart;
 use crate::fmt::{grouped, memory, percent, seconds};
 use crate::html::{escaped, page_head};
 use crate::metrics::{EpochRecord, LinkMetrics, PerSetting, Summary};
+use curves::{Curve, Curves};
 
-/// What the page tells of.
+/// Contents of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct Report<'a> {
     /// e.g. `HopeDGN on collegemsg, seed 0`.
     pub title: &'a str,
     /// The text of `config.toml`.
     pub config_toml: &'a str,
-    /// What the data set looks like.
+    /// Statistics of the dataset.
     pub data: Option<&'a ctdg::summary::Summary>,
     /// The epochs so far.
     pub history: &'a [EpochRecord],
-    /// Nothing while the run is going on, or where it was interrupted.
+    /// `None` while the run trains, or if it was interrupted.
     pub summary: Option<&'a Summary>,
 }
 
-/// The page. It depends on nothing but `report`.
+/// The page; equal reports give equal bytes.
 #[must_use]
 pub fn html(report: &Report<'_>) -> String {
-    let mut page = page_head(report.title, "");
+    let mut page = page_head(report.title, chart::STYLE);
     page.push_str(&headline(report));
     if let Some(summary) = report.summary {
         page.push_str(&table::results(summary));
@@ -48,7 +50,7 @@ pub fn html(report: &Report<'_>) -> String {
 }
 
 impl Report<'_> {
-    /// The epoch whose weights are kept: the run's, or the best so far.
+    /// The best epoch: the run's, or the best so far.
     fn best(&self) -> Option<usize> {
         let so_far = || self.history.iter().rev().find(|record| record.better).map(|record| record.epoch);
         self.summary.map(|summary| summary.best_epoch).or_else(so_far)
@@ -64,7 +66,7 @@ fn headline(report: &Report<'_>) -> String {
     if let Some(summary) = report.summary {
         return tiles("Test", &summary.test, Some(summary)) + &facts(&facts_of_run(summary));
     }
-    let unfinished = "The run is going on or was interrupted; it has not been tested yet.";
+    let unfinished = "The run is still training or was interrupted; it has not been tested yet.";
     match report.best_record() {
         Some(best) => {
             let note = format!("<p class=\"note\">{unfinished} These are its best numbers on validation so far.</p>\n");
@@ -80,7 +82,7 @@ type Metric = fn(&LinkMetrics) -> f64;
 /// One of the two settings.
 type Setting = fn(&PerSetting) -> Option<LinkMetrics>;
 
-/// The numbers to look at first; beside those of a test, the best that a scorer without learning reaches.
+/// Headline metrics; those of a test have the best heuristic beside them.
 fn tiles(part: &str, settings: &PerSetting, summary: Option<&Summary>) -> String {
     let mut out = String::from("<div class=\"tiles\">\n");
     let columns: [(&str, Metric); 2] = [("AP", |metrics| metrics.ap), ("AUC", |metrics| metrics.auc)];
@@ -108,7 +110,7 @@ fn tiles(part: &str, settings: &PerSetting, summary: Option<&Summary>) -> String
     out
 }
 
-/// A name, its value and, quietly, more about it. The last two are HTML.
+/// Name, value and detail of a fact; the last two are HTML.
 type Fact = (&'static str, String, String);
 
 fn facts(facts: &[Fact]) -> String {
@@ -127,12 +129,12 @@ fn facts_of_run(summary: &Summary) -> Vec<Fact> {
         fact("Data", escaped(&summary.data)),
         fact("Model", escaped(&summary.model)),
         fact("Seed", summary.seed.to_string()),
-        fact("Weights", grouped(summary.parameters)),
+        fact("Parameters", grouped(summary.parameters)),
         fact("Epochs", format!("{}, best {}", grouped(summary.epochs), grouped(summary.best_epoch))),
-        fact("Time an epoch", seconds(summary.seconds_per_epoch)),
+        fact("Time per epoch", seconds(summary.seconds_per_epoch)),
         fact("Device", escaped(&summary.device)),
     ];
-    facts.extend(summary.peak_memory.map(|bytes| fact("Most memory", memory(bytes))));
+    facts.extend(summary.peak_memory.map(|bytes| fact("Peak memory", memory(bytes))));
     facts
 }
 
@@ -140,52 +142,28 @@ fn facts_so_far(history: &[EpochRecord], best: &EpochRecord) -> Vec<Fact> {
     let spent: f64 = history.iter().map(|record| record.train_seconds + record.eval_seconds).sum();
     let mean = spent / history.len().max(1) as f64;
     let epochs = format!("{} so far, best {}", grouped(history.len()), grouped(best.epoch));
-    vec![("Epochs", epochs, String::new()), ("Time an epoch", seconds(mean), String::new())]
+    vec![("Epochs", epochs, String::new()), ("Time per epoch", seconds(mean), String::new())]
 }
 
 fn training(report: &Report<'_>) -> String {
     if report.history.is_empty() {
         return "<h2>Training</h2>\n<p class=\"quiet\">No epoch has ended yet.</p>\n".to_owned();
     }
-    let epochs: Vec<usize> = report.history.iter().map(|record| record.epoch).collect();
     let best = report.best().map(|best| (best, if report.summary.is_some() { "best" } else { "best so far" }));
-    let of = |values: fn(&EpochRecord) -> Option<f64>| {
-        report.history.iter().map(|record| values(record).unwrap_or(f64::NAN)).collect::<Vec<f64>>()
+    let both = |transductive, inductive| {
+        vec![Curve { name: "transductive", value: transductive }, Curve { name: "inductive", value: inductive }]
     };
-    let loss = Series { name: "mean over batches", class: "all", values: of(|record| Some(record.loss)) };
-    let two = |all, new| {
-        vec![
-            Series { name: "transductive", class: "all", values: of(all) },
-            Series { name: "inductive", class: "new", values: of(new) },
-        ]
-    };
-    let ap = two(|record| Some(100.0 * record.val.transductive?.ap), |record| Some(100.0 * record.val.inductive?.ap));
+    let ap = both(|record| Some(100.0 * record.val.transductive?.ap), |record| Some(100.0 * record.val.inductive?.ap));
     let auc =
-        two(|record| Some(100.0 * record.val.transductive?.auc), |record| Some(100.0 * record.val.inductive?.auc));
-    let shares = [0.0, 100.0];
-    let any = [f64::NEG_INFINITY, f64::INFINITY];
+        both(|record| Some(100.0 * record.val.transductive?.auc), |record| Some(100.0 * record.val.inductive?.auc));
+    let loss = vec![Curve { name: "mean over batches", value: |record| Some(record.loss) }];
+    let (any, percent) = ([f64::NEG_INFINITY, f64::INFINITY], [0.0, 100.0]);
     let charts = [
-        Chart {
-            title: "Training loss",
-            unit: "loss",
-            epochs: &epochs,
-            series: vec![loss],
-            best,
-            bounds: any,
-            decimals: 4,
-        },
-        Chart { title: "Validation AP", unit: "AP, %", epochs: &epochs, series: ap, best, bounds: shares, decimals: 2 },
-        Chart {
-            title: "Validation AUC",
-            unit: "AUC, %",
-            epochs: &epochs,
-            series: auc,
-            best,
-            bounds: shares,
-            decimals: 2,
-        },
+        Curves { title: "Training loss", curves: loss, bounds: any, decimals: 4 },
+        Curves { title: "Validation AP, %", curves: ap, bounds: percent, decimals: 2 },
+        Curves { title: "Validation AUC, %", curves: auc, bounds: percent, decimals: 2 },
     ];
-    let charts: String = charts.iter().map(Chart::draw).collect();
+    let charts: String = charts.iter().map(|curves| curves.figure(report.history, best)).collect();
     let epochs = table::epochs(report.history, report.best());
     format!("<h2>Training</h2>\n<div class=\"wide\">\n{charts}</div>\n{epochs}")
 }

@@ -1,4 +1,4 @@
-//! `TensorBoard` event files: `Event` messages of scalars, encoded by hand, each in a `TFRecord` frame.
+//! `TensorBoard` event files: scalars as protocol-buffer `Event` messages in `TFRecord` frames.
 
 use std::fs::File;
 use std::io::Write;
@@ -9,8 +9,7 @@ use crate::metrics::EpochRecord;
 
 /// Appends epochs to an event file.
 ///
-/// `TensorBoard` looks for names such as `events.out.tfevents.1700000000.hopedgn`, with the seconds at which the file was
-/// started.
+/// `TensorBoard` finds files by names such as `events.out.tfevents.1700000000.hopedgn`.
 #[derive(Debug)]
 pub struct EventWriter {
     path: PathBuf,
@@ -18,8 +17,7 @@ pub struct EventWriter {
 }
 
 impl EventWriter {
-    /// Starts a file that holds `history` from its first moment, replacing what was there. `wall_time` is in seconds
-    /// since 1970.
+    /// Replaces the file by one with `history`. `wall_time` is in seconds since 1970.
     pub fn create(path: &Path, wall_time: f64, history: &[EpochRecord]) -> Result<Self> {
         let mut bytes = frame(&version(wall_time));
         for record in history {
@@ -30,7 +28,7 @@ impl EventWriter {
         Ok(Self { path: path.to_path_buf(), file })
     }
 
-    /// Appends one epoch; `TensorBoard` sees it at once.
+    /// Appends one epoch and flushes the file.
     pub fn epoch(&mut self, wall_time: f64, record: &EpochRecord) -> Result<()> {
         let bytes = frame(&scalars(wall_time, record));
         let written = self.file.write_all(&bytes).and_then(|()| self.file.flush());
@@ -38,7 +36,7 @@ impl EventWriter {
     }
 }
 
-/// The event that every file begins with.
+/// The first event of every file.
 fn version(wall_time: f64) -> Vec<u8> {
     let mut event = Vec::new();
     double(&mut event, 1, wall_time);
@@ -73,13 +71,13 @@ fn scalars(wall_time: f64, record: &EpochRecord) -> Vec<u8> {
     event
 }
 
-// Protocol buffers: each field is a key (its number and how it is laid out) and a value.
+// Protocol buffers: each field is a key (field number and wire type) and a value.
 
-fn key(out: &mut Vec<u8>, field: u64, layout: u64) {
-    varint(out, field << 3 | layout);
+fn key(out: &mut Vec<u8>, field: u64, wire_type: u64) {
+    varint(out, field << 3 | wire_type);
 }
 
-/// Seven bits a byte, the lowest first; the eighth says that more follow.
+/// Seven bits a byte, lowest first; the eighth bit is set on all bytes but the last.
 fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value.to_le_bytes()[0] | 0x80);
@@ -98,14 +96,14 @@ fn float(out: &mut Vec<u8>, field: u64, value: f32) {
     out.extend(value.to_le_bytes());
 }
 
-/// Text, or a message inside a message.
+/// A length-delimited field: text or a nested message.
 fn block(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     key(out, field, 2);
     varint(out, bytes.len() as u64);
     out.extend(bytes);
 }
 
-/// `TFRecord`: length, its checksum, the data, its checksum.
+/// `TFRecord`: length, checksum of the length, data, checksum of the data.
 fn frame(data: &[u8]) -> Vec<u8> {
     let length = (data.len() as u64).to_le_bytes();
     let mut out = Vec::with_capacity(data.len() + 16);
@@ -116,7 +114,7 @@ fn frame(data: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Masked, because the checksum of data that contains its own checksum is weak.
+/// Masked, since checksums of data that contains checksums are weak.
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -125,13 +123,13 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc: u32, byte| (crc >> 8) ^ TABLE[usize::from(crc.to_le_bytes()[0] ^ byte)])
 }
 
-/// What each byte does to a CRC32C.
+/// CRC32C of each byte.
 const TABLE: [u32; 256] = {
-    /// Castagnoli's polynomial, its bits reversed.
+    /// Castagnoli's polynomial, bits reversed.
     const POLYNOMIAL: u32 = 0x82f6_3b78;
     let mut table = [0; 256];
     let mut crc = 1;
-    // The table is linear: the powers of two decide the rest.
+    // CRCs are linear: the powers of two determine the rest.
     let mut power = 128;
     while power > 0 {
         crc = (crc >> 1) ^ if crc & 1 == 1 { POLYNOMIAL } else { 0 };
@@ -189,7 +187,7 @@ mod tests {
         value
     }
 
-    /// (field, its bytes), whatever its layout.
+    /// (field, its bytes), for every wire type.
     fn fields(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
@@ -202,7 +200,7 @@ mod tests {
                     take(&mut bytes, usize::try_from(length).unwrap()).to_vec()
                 }
                 5 => take(&mut bytes, 4).to_vec(),
-                other => panic!("layout {other}"),
+                other => panic!("wire type {other}"),
             };
             fields.push((key >> 3, value));
         }
@@ -250,15 +248,15 @@ mod tests {
     }
 
     #[test]
-    fn checksums_are_castagnolis() {
-        // The check value of every list of CRCs, and RFC 3720's first example.
+    fn checksums_equal_known_crc32c_values() {
+        // The usual check value, and RFC 3720's first example.
         assert_eq!(crc32c(b"123456789"), 0xe306_9283);
         assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
         assert_eq!(crc32c(b""), 0);
     }
 
     #[test]
-    fn a_file_holds_its_history_and_what_is_appended() {
+    fn a_file_holds_history_and_appended_epochs() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.out.tfevents.1700000000.hopedgn");
         let metrics = LinkMetrics { ap: 0.4, auc: 0.3, ap_global: 0.2, auc_global: 0.1 };
@@ -282,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn starting_again_replaces_the_file_and_leaves_nothing_beside_it() {
+    fn create_replaces_the_file_and_leaves_no_other() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events");
         let history = [record(1, None), record(2, None)];
@@ -293,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn the_error_of_a_missing_folder_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("none").join("events");
         let error = EventWriter::create(&path, 0.0, &[]).unwrap_err();

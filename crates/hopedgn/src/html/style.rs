@@ -1,11 +1,22 @@
-//! The page's style sheet.
+//! The style sheet of pages, and the theme that charts share.
+
+/// Variables of the light theme.
+pub const LIGHT: &str = "--page: #ffffff; --card: #f6f7f9; --rule: #dde1e7; --grid: #e6e9ee; --ink: #1b2130; --quiet: #596273; \
+                         --band: #1f5fd014; --all: #1f5fd0; --new: #bf5700; --third: #1a7f5a; --fourth: #8a3ffc; --fifth: #b0125b; --sixth: #5b6b7f;";
+
+/// Variables of the dark theme.
+pub const DARK: &str = "--page: #12151b; --card: #1b1f28; --rule: #323947; --grid: #2a303c; --ink: #e7eaf0; --quiet: #a1aabb; \
+                        --band: #7fb0ff1f; --all: #7fb0ff; --new: #ffab5e; --third: #5fd3a4; --fourth: #c6a1ff; --fifth: #ff8ab8; --sixth: #9fb0c6;";
 
 /// Light unless the reader's system is dark, and always light on paper.
-pub(super) const STYLE: &str = r#"
-:root { color-scheme: light dark; --page: #ffffff; --card: #f6f7f9; --rule: #dde1e7; --grid: #e6e9ee; --ink: #1b2130;
-  --quiet: #596273; --all: #1f5fd0; --new: #bf5700; --band: #1f5fd014; }
-@media screen and (prefers-color-scheme: dark) { :root { --page: #12151b; --card: #1b1f28; --rule: #323947;
-  --grid: #2a303c; --ink: #e7eaf0; --quiet: #a1aabb; --all: #7fb0ff; --new: #ffab5e; --band: #7fb0ff1f; } }
+pub(super) fn style() -> String {
+    format!(
+        "\n:root {{ color-scheme: light dark; {LIGHT} }}\n\
+         @media screen and (prefers-color-scheme: dark) {{ :root {{ {DARK} }} }}{RULES}"
+    )
+}
+
+const RULES: &str = r#"
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 72rem; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif;
@@ -32,18 +43,7 @@ dd small { display: block; font-size: 0.85rem; color: var(--quiet); }
 figure { margin: 0; }
 figcaption { display: flex; flex-wrap: wrap; gap: 0 1rem; margin-bottom: 0.3rem; font-size: 0.9rem; }
 figcaption b { flex-basis: 100%; color: var(--ink); font-weight: 600; }
-.key { white-space: nowrap; }
-.key svg { width: 26px; height: 10px; margin-right: 0.35rem; }
-figure > svg { display: block; width: 100%; height: auto; max-width: 28rem; }
-svg text { fill: var(--quiet); font-size: 12px; font-variant-numeric: tabular-nums; }
-svg .grid { stroke: var(--grid); }
-svg .axis { stroke: var(--quiet); }
-svg .best { stroke: var(--quiet); stroke-dasharray: 2 3; }
-svg .line { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
-svg .all { stroke: var(--all); } svg .new { stroke: var(--new); stroke-dasharray: 6 4; }
-svg .dot { stroke: none; } svg .dot.all, svg .bar { fill: var(--all); } svg .dot.new { fill: var(--new); }
-svg .dot.kept { stroke: var(--page); stroke-width: 2; stroke-dasharray: none; }
-svg .hover { fill: transparent; } svg .hover:hover { fill: var(--band); }
+figure > svg.chart { max-width: 30rem; }
 .scroll { overflow-x: auto; }
 table { width: 100%; border-collapse: collapse; font-size: 0.95rem; font-variant-numeric: tabular-nums; }
 caption { padding: 0 0 0.3rem; text-align: left; font-size: 0.9rem; }
@@ -56,7 +56,7 @@ th:first-child, td:first-child { padding-left: 0; text-align: left; white-space:
 .epochs th:first-child { min-width: 3.5rem; padding-left: 0.35rem; white-space: nowrap; }
 thead tr:first-child th { border-bottom: 0; padding-bottom: 0; }
 tr.model th { color: var(--ink); font-weight: 600; }
-tr.kept > * { background: var(--band); }
+tr.best > * { background: var(--band); }
 details { margin-top: 1.5rem; }
 summary { cursor: pointer; font-weight: 600; }
 details > :nth-child(2) { margin-top: 0.75rem; }

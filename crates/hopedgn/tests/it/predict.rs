@@ -2,10 +2,10 @@
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn::collate::{FeatureTables, FeatureWidths};
-use hopedgn::config::{Config, ModelConfig, ModelName};
+use hopedgn::config::{ModelConfig, ModelName};
 use hopedgn::memory::Memory;
 use hopedgn::model;
 use hopedgn::predict::{History, logits};
@@ -19,18 +19,12 @@ const N_NODES: u32 = 9;
 
 fn config(name: ModelName) -> ModelConfig {
     let settings = ["neighbors=3", "length=5", "d-channel=4", "d-time=4", "d-mite=4", "d-out=8", "n-heads=2"];
-    let defaults = ModelConfig::new(name);
-    let settings: Vec<String> = settings
-        .iter()
-        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
-        .map(|setting| format!("model.{setting}"))
-        .collect();
-    Config::resolve(name, &[], &settings).unwrap().model
+    ModelConfig::new(name).with_known(&settings).unwrap()
 }
 
 /// Two events at each time.
 fn stream(n_events: u32) -> EventStream {
-    let mut random = Stream::named(4, "answer");
+    let mut random = RandomStream::named(4, "answer");
     // The first event names the last node, so that all streams have the same nodes.
     let mut node = |i: u32| if i == 0 { N_NODES - 1 } else { random.below(N_NODES) };
     EventStream::from_events((0..n_events).map(|i| (node(i), node(i), f64::from(i / 2)))).unwrap()

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use ctdg::event::EventStream;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn::callbacks::Callback;
 use hopedgn::config::{Config, ModelConfig, ModelName, TrainConfig};
 use hopedgn::metrics::EpochRecord;
@@ -12,7 +12,7 @@ use hopedgn::run::RunFolder;
 use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder};
 
 fn events() -> Events {
-    let mut random = Stream::named(9, "resume");
+    let mut random = RandomStream::named(9, "resume");
     let events: Vec<_> = (0..300_u32).map(|i| (random.below(15), random.below(15), f64::from(i / 2))).collect();
     Events::from_stream("test", EventStream::from_events(events).unwrap())
 }
@@ -23,13 +23,7 @@ fn start<'c>(config: &Config, run: &Path) -> LinkPredictorBuilder<'c> {
 
 fn small(name: ModelName) -> ModelConfig {
     let settings = ["length=6", "neighbors=3", "k=2", "d-channel=4", "d-time=4", "d-mite=4", "d-out=6", "n-heads=2"];
-    let defaults = ModelConfig::new(name);
-    let settings: Vec<String> = settings
-        .iter()
-        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
-        .map(|setting| format!("model.{setting}"))
-        .collect();
-    Config::resolve(name, &[], &settings).unwrap().model
+    ModelConfig::new(name).with_known(&settings).unwrap()
 }
 
 fn config() -> Config {

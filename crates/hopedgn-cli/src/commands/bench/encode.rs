@@ -1,7 +1,7 @@
 //! `hopedgn bench encode`: pairs per second.
 
 use clap::Args;
-use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope};
+use ctdg::mite::{PairEncoder, PairEncoderConfig, PairQuery, PairTokens, MiteScope};
 use ctdg::store::Store;
 use serde_json::json;
 
@@ -29,8 +29,8 @@ pub(crate) fn run(args: &Encode, output: &Output) -> anyhow::Result<Outcome> {
     super::within("--length", args.length, 1 << 24)?;
     let stream = args.on.load(output)?;
     let store = Store::build(&stream)?;
-    let scope = if args.full { Scope::Full } else { Scope::Truncated };
-    let encoding = PairEncoding { length: args.length, k: args.k, scope, ..PairEncoding::default() };
+    let scope = if args.full { MiteScope::Full } else { MiteScope::Truncated };
+    let encoding = PairEncoderConfig { length: args.length, k: args.k, scope, ..PairEncoderConfig::default() };
     let mut encoder = PairEncoder::new(&store, encoding);
     let (mut queries, mut tokens) = (Vec::new(), PairTokens::default());
     let events: Vec<_> = stream.ids().collect();

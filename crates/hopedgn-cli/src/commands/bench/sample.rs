@@ -1,7 +1,7 @@
 //! `hopedgn bench sample`: histories per second.
 
 use clap::{Args, ValueEnum};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
 use ctdg::store::Store;
 use serde_json::json;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
         SamplingArg::TimeIntervalAware => Sampling::TimeIntervalAware { a: 1e-6 },
     };
     let sampler = NeighborSampler::new(&store, sampling, args.k);
-    let random = Stream::named(0, "bench");
+    let random = RandomStream::named(0, "bench");
     let (mut queries, mut histories) = (Vec::new(), Histories::default());
     let events: Vec<_> = stream.ids().collect();
     let pass = || {

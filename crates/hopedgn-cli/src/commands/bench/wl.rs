@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use ctdg::event::EventStream;
-use ctdg::wl::{Dwl, Graph, Reading, examples};
+use ctdg::wl::{Dwl, Graph, GraphOptions, examples};
 use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
@@ -122,7 +122,7 @@ fn measure(
     let mut seconds = Vec::with_capacity(repeats);
     for _ in 0..repeats {
         let start = Instant::now();
-        let read = |stream| Graph::new(stream, &Reading::default());
+        let read = |stream| Graph::new(stream, &GraphOptions::default());
         let comparison = test.compare(&read(&streams[0])?, &read(&streams[1])?)?;
         seconds.push(start.elapsed().as_secs_f64());
         last = Some(comparison);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use ctdg::fetch::{self, Fetched, Options, Present, Progress, Source};
+use ctdg::fetch::{self, Fetched, Options, IfPresent, Progress, Source};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
     let sources: Vec<&Source> =
         args.names.iter().map(|name| Source::named_in(list.as_deref(), name)).collect::<Result<_, _>>()?;
     let folder = args.folder.path()?;
-    let present = if args.replace { Present::Replace } else { Present::Keep };
+    let present = if args.replace { IfPresent::Replace } else { IfPresent::Keep };
     let options = Options { present, ..Options::default() };
     let mut text = String::new();
     let mut facts = Vec::new();
@@ -83,6 +83,6 @@ fn show(bar: &ProgressBar, output: &Output, name: &str, progress: &Progress<'_>)
         }
         Progress::Unpacking { member } => bar.set_message(format!("{name}: unpacking {member}")),
         Progress::Converting => bar.set_message(format!("{name}: converting")),
-        Progress::Remark(remark) => bar.suspend(|| output.remark(format_args!("{name}: {remark}"))),
+        Progress::Warning(remark) => bar.suspend(|| output.remark(format_args!("{name}: {remark}"))),
     }
 }

@@ -50,10 +50,10 @@ enum Kind {
         #[arg(long, default_value_t = TasteSpec::default().n_groups)]
         groups: u32,
         /// People in each group
-        #[arg(long, default_value_t = TasteSpec::default().n_people)]
+        #[arg(long, default_value_t = TasteSpec::default().n_users)]
         people: u32,
         /// Things in each group
-        #[arg(long, default_value_t = TasteSpec::default().n_things)]
+        #[arg(long, default_value_t = TasteSpec::default().n_items)]
         things: u32,
     },
     /// The sizes of Reddit: 10,984 nodes, 672,447 events, 172 features
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
         }
         Kind::Tastes { target, groups, people, things } => {
             let format = WriteFormat::of_path(&target.out)?;
-            let stream = TasteSpec { n_groups: *groups, n_people: *people, n_things: *things }.generate(target.seed)?;
+            let stream = TasteSpec { n_groups: *groups, n_users: *people, n_items: *things }.generate(target.seed)?;
             written(&stream, target, format, output)
         }
         Kind::LikeReddit(args) => interactions(&InteractionSpec::like_reddit(), args, output),
@@ -124,7 +124,7 @@ fn triadic(spec: &TriadicSpec, target: &Target, output: &Output) -> anyhow::Resu
         let (src, dst, label) = (name(query.src), name(query.dst), u8::from(query.label));
         writeln!(table, "{src},{dst},{},{label},{}", query.time, query.optimal)?;
     }
-    let queries_path = dataset::beside(&target.out, "_queries.csv");
+    let queries_path = dataset::sidecar_path(&target.out, "_queries.csv");
     dataset::write_with(stream, &target.out, format, &[(queries_path.clone(), table)])?;
     let optimal = triadic.optimal();
     let mut facts = facts(target, stream);

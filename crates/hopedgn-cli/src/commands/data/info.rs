@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use clap::Args;
-use ctdg::split::{MASK_SEED, Mode, SplitRule};
+use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use ctdg::summary::{Distribution, Summary};
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ struct Report {
 pub(crate) fn run(args: &Info, output: &Output) -> anyhow::Result<Outcome> {
     let loaded = args.input.load(output)?;
     let stream = &loaded.stream;
-    let split = SplitRule::of(stream, Mode::Dyglib, MASK_SEED)?.apply(stream)?;
+    let split = SplitRule::of(stream, SplitMode::Dyglib, MASK_SEED)?.apply(stream)?;
     let report = Report {
         summary: Summary::of(stream),
         split: SplitSizes::of(stream, &split),

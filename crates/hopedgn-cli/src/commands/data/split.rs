@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::split::{MASK_SEED, Mode, Split, SplitRule, n_nodes_of};
+use ctdg::split::{MASK_SEED, SplitMode, Split, SplitRule, n_nodes_of};
 use serde::Serialize;
 
 use crate::commands::data_args::Input;
@@ -43,7 +43,7 @@ enum ModeArg {
 /// Sizes of all parts.
 #[derive(Debug, Serialize)]
 pub(crate) struct SplitSizes {
-    mode: Mode,
+    mode: SplitMode,
     val_time: f64,
     test_time: f64,
     masked: Masked,
@@ -85,8 +85,8 @@ struct NodeCounts {
 pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> {
     let loaded = args.input.load(output)?;
     let mode = match args.mode {
-        ModeArg::Dyglib => Mode::Dyglib,
-        ModeArg::Portable => Mode::Portable,
+        ModeArg::Dyglib => SplitMode::Dyglib,
+        ModeArg::Portable => SplitMode::Portable,
     };
     let rule = SplitRule::of(&loaded.stream, mode, args.mask_seed)?;
     let split = rule.apply(&loaded.stream)?;
@@ -140,8 +140,8 @@ impl Masked {
 impl Display for SplitSizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mode = match self.mode {
-            Mode::Dyglib => "dyglib",
-            Mode::Portable => "portable",
+            SplitMode::Dyglib => "dyglib",
+            SplitMode::Portable => "portable",
         };
         let [val, test] = [self.val_time, self.test_time].map(time);
         writeln!(f, "  split ({mode}): validation after {val}, test after {test}")?;

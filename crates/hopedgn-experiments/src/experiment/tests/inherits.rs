@@ -1,8 +1,8 @@
-//! Files on top of others, and what they may not say.
+//! Inheritance between files, and values that are refused.
 
 use super::*;
 
-/// The message about the file `top.toml` with this text, in a folder with `base.toml`.
+/// The error of `top.toml` with this text, in a folder with `base.toml`.
 fn refused(base: &str, top: &str) -> String {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("base.toml"), base).unwrap();
@@ -12,7 +12,7 @@ fn refused(base: &str, top: &str) -> String {
 }
 
 #[test]
-fn a_file_says_only_what_is_different_from_the_one_it_extends() {
+fn a_file_overrides_the_one_it_extends() {
     let home = tempfile::tempdir().unwrap();
     let base = format!("{HEAD}[[variant]]\nname = \"plain\"\n");
     std::fs::write(home.path().join("base.toml"), base).unwrap();
@@ -27,7 +27,7 @@ fn a_file_says_only_what_is_different_from_the_one_it_extends() {
 }
 
 #[test]
-fn an_error_names_the_file_that_it_is_in() {
+fn errors_name_the_file_they_are_in() {
     let found = refused(&with("[[exclude]]\nwhen = { model = \"tgn\" }\n"), "extends = \"base.toml\"\n");
     assert!(found.starts_with("base.toml:8: found an exclusion that fits no cell"), "{found}");
     let found = refused(HEAD, "title = \"x\"\nextends = \"bse.toml\"\n");
@@ -41,7 +41,7 @@ fn an_error_names_the_file_that_it_is_in() {
 }
 
 #[test]
-fn numbers_that_no_run_would_hold_are_refused_with_their_line() {
+fn metrics_that_no_run_has_are_refused_with_their_line() {
     let before = |line: &str| format!("{line}\n{HEAD}");
     let message = |text: &str| parse(text).unwrap_err().to_string();
     let found = message(&before("metrics = [\"mrr\"]"));
@@ -64,4 +64,38 @@ fn numbers_that_no_run_would_hold_are_refused_with_their_line() {
     assert!(found.starts_with("grid.toml:8: found against"), "{found}");
     let found = figure("kind = \"pie\"");
     assert!(found.starts_with("grid.toml:12: unknown variant `pie`"), "{found}");
+}
+
+#[test]
+fn published_values_come_from_a_file_and_stated_ones_win() {
+    let home = tempfile::tempdir().unwrap();
+    let values = "paper = [\n{ model = \"tgat\", data = \"uci\", transductive = { ap = [80.0, 1.0], auc = [81.0, 1.0] } },\n\
+                  { model = \"tgat\", data = \"uci\", mite = true, transductive = { ap = [90.0, 1.0] } },\n\
+                  { model = \"tgn\", data = \"uci\", transductive = { ap = [70.0, 1.0] } },\n]\n";
+    std::fs::write(home.path().join("paper.toml"), values).unwrap();
+    let read = |rest: &str| {
+        std::fs::write(home.path().join("top.toml"), with(rest)).unwrap();
+        Experiment::read(&home.path().join("top.toml"))
+    };
+    let published = |experiment: &Experiment, name: &str, metric: Metric| {
+        let cell = experiment.cells().iter().find(|cell| cell.name == name).unwrap();
+        let measure = Measure { metric, setting: Some(Setting::Transductive), negatives: None };
+        experiment.file.published(cell, measure).map(|[mean, _]| mean)
+    };
+    let from = "[[paper-from]]\nfile = \"paper.toml\"\n";
+    let experiment = read(from).unwrap();
+    assert_eq!(published(&experiment, "uci-tgat-0", Metric::Ap), Some(80.0));
+    assert_eq!(published(&experiment, "uci-tgat-mite-0", Metric::Ap), Some(90.0));
+    assert_eq!(published(&experiment, "uci-tcl-0", Metric::Ap), None);
+
+    let stated = "[[paper]]\nmodel = \"tgat\"\ndata = \"uci\"\nmite = false\ntransductive = { ap = [85.0, 1.0] }\n";
+    let experiment = read(&format!("{from}when = {{ mite = false }}\n{stated}")).unwrap();
+    assert_eq!(published(&experiment, "uci-tgat-0", Metric::Ap), Some(85.0));
+    assert_eq!(published(&experiment, "uci-tgat-0", Metric::Auc), Some(81.0));
+    assert_eq!(published(&experiment, "uci-tgat-mite-0", Metric::Ap), None, "excluded by `when`");
+
+    let found = read(&format!("{from}when = {{ model = \"tcl\" }}\n")).unwrap_err().to_string();
+    assert!(found.contains("top.toml:8: found a reference to published values that fits no cell"), "{found}");
+    let found = read("[[paper-from]]\nfile = \"papers.toml\"\n").unwrap_err().to_string();
+    assert!(found.contains("top.toml:8: could not read") && found.contains("papers.toml"), "{found}");
 }

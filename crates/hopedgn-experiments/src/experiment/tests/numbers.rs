@@ -1,4 +1,4 @@
-//! Runs as folders of files, and the tables and figures that are made from them.
+//! Tables and figures from run folders and archives.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use super::*;
 use hopedgn::evaluate::Negatives;
 use hopedgn::run::{CLASSIFICATION, EVALUATION};
 
-/// An experiment whose runs lie in a folder.
+/// An experiment with a folder of runs.
 struct Home {
     folder: TempDir,
     experiment: Experiment,
@@ -71,7 +71,7 @@ impl Home {
     }
 }
 
-/// What `hopedgn evaluate --negatives all --ranking N --json` says.
+/// Output of `hopedgn evaluate --negatives all --ranking N --json`.
 fn evaluation(model: &str, ap: f64, ranking: u64) -> String {
     let metrics = json!({ "ap": ap, "auc": ap, "ap_global": ap, "auc_global": ap });
     let settings = json!({ "transductive": metrics, "inductive": null });
@@ -114,7 +114,7 @@ fn a_cell_is_done_only_with_a_fitting_evaluation() {
     home.state("uci-tgat-0").keep_evaluation(&evaluation("tgat", 0.6, 100)).unwrap();
     assert_eq!((home.state("uci-tgat-0").state, step()), (State::Done, None));
 
-    // What follows training is no part of the hash, and weights that will change take what was said of them along.
+    // Evaluation is no part of the hash, and is removed when the weights will change.
     let plain = parse(
         &HARD
             .replace("[evaluate]\nnegatives = \"all\"\nranking = 100\n", "")
@@ -126,12 +126,12 @@ fn a_cell_is_done_only_with_a_fitting_evaluation() {
     fs::remove_file(home.folder.path().join("uci-tgat-0/summary.json")).unwrap();
     let unfinished = home.state("uci-tgat-0");
     assert_eq!(unfinished.next_step(), Some(Step::Train));
-    assert!(unfinished.prepare().unwrap(), "there is something to go on with");
+    assert!(unfinished.prepare().unwrap(), "there is a run to resume");
     assert!(!home.folder.path().join("uci-tgat-0").join(EVALUATION).exists());
 }
 
 #[test]
-fn numbers_of_an_evaluation_stand_beside_heuristics() {
+fn evaluation_metrics_are_shown_beside_heuristics() {
     let home = Home::new(HARD);
     home.run("uci-tgat-0", 0.9, &[1.0]).run("uci-tcl-0", 0.8, &[1.0]);
     home.write("uci-tgat-0", EVALUATION, &evaluation("tgat", 0.6, 100));
@@ -147,14 +147,17 @@ fn numbers_of_an_evaluation_stand_beside_heuristics() {
     assert_eq!((mean(0, "TCL"), tables[0].entry("TCL", "uci").unwrap().why), (None, "not evaluated"));
     let page = markdown(&home.experiment, &home.found(), &[], home.folder.path());
     assert!(page.contains("| TCL | not evaluated |"), "{page}");
-    assert!(page.contains("trained, but not yet what follows, which needs the weights (1 run: uci-tcl-0)"), "{page}");
+    assert!(
+        page.contains("trained, not evaluated or classified, which needs the checkpoint (1 run: uci-tcl-0)"),
+        "{page}"
+    );
     assert!(page.contains("cuda, tf32, NVIDIA H200"), "{page}");
     let random = Measure { metric: Metric::Ap, setting: Some(Setting::Inductive), negatives: Some(Negatives::Random) };
     assert_eq!(home.state("uci-tcl-0").outcome.unwrap().value(random, None), Some(80.0));
 }
 
 #[test]
-fn costs_are_those_of_the_median_epoch_and_less_is_better() {
+fn costs_are_those_of_the_median_epoch_and_lower_ranks_first() {
     let home = Home::new(
         "title = \"Cost\"\nkind = \"link-prediction\"\n\
          metrics = [\"parameters\", \"peak-memory\", \"seconds-per-epoch\", \"pairs-per-second\"]\n\
@@ -168,17 +171,17 @@ fn costs_are_those_of_the_median_epoch_and_less_is_better() {
     assert_eq!((mean(0, "TGAT"), mean(1, "TGAT"), mean(2, "TGAT"), mean(3, "TGAT")), (1010.0, 2.5, 4.0, 25.0));
     assert_eq!(mean(2, "TCL"), 1.75);
     let ranks = |table: usize| (entry(table, "TGAT").rank, entry(table, "TCL").rank);
-    assert_eq!(ranks(0), (Some(2), Some(1)), "fewer weights");
+    assert_eq!(ranks(0), (Some(2), Some(1)), "fewer parameters");
     assert_eq!(ranks(1), (None, None), "the same memory");
     assert_eq!(ranks(2), (Some(2), Some(1)), "fewer seconds");
     assert_eq!(ranks(3), (Some(2), Some(1)), "more pairs");
     let page = markdown(&home.experiment, &home.found(), &[], home.folder.path());
     assert!(page.contains("| TGAT | _1,010_ |") && page.contains("| TCL | **1.75** |"), "{page}");
-    assert!(!page.contains("percent") && page.contains("Less is better: Weights;"), "{page}");
+    assert!(!page.contains("percent") && page.contains("Lower is better: Parameters;"), "{page}");
 }
 
 #[test]
-fn labels_are_learned_after_training() {
+fn classification_follows_training() {
     let home = Home::new(
         "title = \"Nodes\"\nkind = \"node-classification\"\n[grid]\nmodel = [\"tgat\"]\ndata = [\"wikipedia\"]\nseed = [0, 1]\n\
          [[paper]]\nmodel = \"tgat\"\ndata = \"wikipedia\"\nauc = [82.39, 2.56]\n",
@@ -198,14 +201,14 @@ fn labels_are_learned_after_training() {
     assert!(home.state("wikipedia-tgat-0").is_done());
     let tried = fs::read_to_string(home.folder.path().join("wikipedia-tgat-0/classification.json")).unwrap();
     home.write("wikipedia-tgat-0", CLASSIFICATION, &tried.replace("23", "4"));
-    assert_eq!(home.state("wikipedia-tgat-0").next_step(), Some(Step::Classify), "tried for four epochs");
+    assert_eq!(home.state("wikipedia-tgat-0").next_step(), Some(Step::Classify), "four epochs only");
     home.write("wikipedia-tgat-0", CLASSIFICATION, &tried);
     let page = markdown(&home.experiment, &home.found(), &[], home.folder.path());
     assert!(page.contains("## AUC\n") && page.contains("85.00 ± 1.41<br>82.39 ± 2.56<br>+2.61"), "{page}");
 }
 
 #[test]
-fn data_without_any_number_take_no_column() {
+fn datasets_without_numbers_have_no_column() {
     let home = Home::new(
         "title = \"Some\"\nkind = \"link-prediction\"\nmetrics = [\"ap\"]\n[grid]\nmodel = [\"tgat\"]\n\
          data = [\"reddit\", \"uci\", \"enron\"]\nseed = [0]\n\
@@ -218,13 +221,13 @@ fn data_without_any_number_take_no_column() {
 }
 
 #[test]
-fn a_run_that_was_trained_further_is_another() {
+fn a_run_trained_further_no_longer_fits_its_cell() {
     let home = Home::new(
         "title = \"P\"\nkind = \"link-prediction\"\nmetrics = [\"ap\"]\n[grid]\nmodel = [\"tgat\"]\ndata = [\"uci\"]\nseed = [0]\n",
     );
     home.run("uci-tgat-0", 0.9, &[1.0]);
     assert_eq!(home.state("uci-tgat-0").state, State::Done);
-    let find = || ArchivedRun::of_experiments(&[home.folder.path().to_owned()]).find(home.cell("uci-tgat-0")).unwrap();
+    let find = || RunArchive::of_experiments(&[home.folder.path().to_owned()]).find(home.cell("uci-tgat-0")).unwrap();
     assert!(find().is_some());
     let mut config = home.cell("uci-tgat-0").config.clone();
     config.train.epochs += 50;
@@ -234,7 +237,7 @@ fn a_run_that_was_trained_further_is_another() {
 }
 
 #[test]
-fn ranks_among_other_candidates_are_not_shown() {
+fn rankings_with_another_number_of_candidates_are_not_shown() {
     let home = Home::new(HARD);
     home.run("uci-tgat-0", 0.9, &[1.0]);
     home.write("uci-tgat-0", EVALUATION, &evaluation("tgat", 0.6, 10));
@@ -246,7 +249,7 @@ fn ranks_among_other_candidates_are_not_shown() {
 }
 
 #[test]
-fn nothing_to_measure_or_to_run_is_an_error() {
+fn empty_lists_and_grids_are_errors() {
     let plain = "title = \"P\"\nkind = \"link-prediction\"\n";
     let grid = "[grid]\nmodel = [\"tgat\"]\ndata = [\"uci\"]\nseed = [0]\n";
     for text in [
@@ -260,7 +263,7 @@ fn nothing_to_measure_or_to_run_is_an_error() {
 }
 
 #[test]
-fn panels_have_names_of_their_own() {
+fn panels_have_distinct_names() {
     let home = Home::new(&FIGURES.replace("setting = \"transductive\"\n", ""));
     for variant in ["k-4", "k-16"] {
         for seed in [0, 1] {
@@ -310,7 +313,7 @@ against = "seconds-per-epoch"
 "#;
 
 #[test]
-fn figures_show_what_there_is_and_say_what_is_not() {
+fn figures_show_results_and_list_missing_ones() {
     let home = Home::new(FIGURES);
     let drawn = home.experiment.figures(&home.found());
     assert!(drawn.iter().all(|figure| figure.pictures.is_empty() && !figure.missing.is_empty()));
@@ -332,25 +335,25 @@ fn figures_show_what_there_is_and_say_what_is_not() {
     for part in ["AP, transductive, %", "K = 4", "K = 16", "uci", "enron", "bars begin at 50"] {
         assert!(bars.contains(part), "{part} in {bars}");
     }
-    assert_eq!(bars.matches("<rect").count(), 1 + 2 + 4, "the ground, two keys and four bars");
-    for part in ["AP, inductive, %", "intervals &lt;kept&gt;", "\n4\n", "\n16\n", "uci", "enron"] {
+    assert_eq!(bars.matches("<rect").count(), 1 + 2 + 4, "background, two legend entries and four bars");
+    for part in ["AP, inductive, %", "intervals &lt;kept&gt;", ">4</text>", ">16</text>", "uci", "enron"] {
         assert!(lines.contains(part), "{part} in {lines}");
     }
-    for part in ["uci: AP, transductive, %", "K = 4", "K = 16", "training, seconds an epoch"] {
+    for part in ["uci: AP, transductive, %", "K = 4", "K = 16", "training, seconds per epoch"] {
         assert!(points.contains(part), "{part} in {points}");
     }
     for svg in [&bars, &lines, &points] {
         assert!(svg.contains("prefers-color-scheme: dark") && !svg.contains("NaN") && !svg.contains("inf\""));
     }
     let page = html(&home.experiment, &found, &[], home.folder.path());
-    assert_eq!(page.matches("<svg class=\"plot\"").count(), 5);
+    assert_eq!(page.matches("<svg class=\"chart\"").count(), 5);
     assert!(page.contains("Not run: mooc (all)."), "{page}");
     let page = markdown(&home.experiment, &found, &[], home.folder.path());
     assert!(page.contains("![AP, inductive, %](grid-lines-inductive.svg)"), "{page}");
 }
 
 #[test]
-fn every_model_has_a_line_of_its_own() {
+fn every_model_has_its_own_line() {
     let home =
         Home::new(&FIGURES.replace("[\"hopedgn\"]", "[\"hopedgn\", \"tgat\"]").replace("model.k", "train.batch"));
     for (model, ap) in [("hopedgn", 0.9), ("tgat", 0.7)] {
@@ -365,27 +368,60 @@ fn every_model_has_a_line_of_its_own() {
 }
 
 #[test]
-fn runs_are_shared_by_their_settings() {
+fn runs_are_found_by_the_hash_of_their_settings() {
     let home = Home::new(HARD);
     home.run("uci-tgat-0", 0.9, &[1.0]);
-    // Looked at once, it is known by its hash.
+    // Reading its state records the hash.
     assert_eq!(home.state("uci-tgat-0").state, State::Trained);
-    let others = ArchivedRun::of_experiments(&[home.folder.path().to_owned()]);
+    let others = RunArchive::of_experiments(&[home.folder.path().to_owned()]);
     let shared = others.find(home.cell("uci-tgat-0")).unwrap().unwrap();
     assert_eq!((shared.state, shared.folder), (State::Trained, home.folder.path().join("uci-tgat-0")));
     assert!(others.find(home.cell("uci-tcl-0")).unwrap().is_none());
 
-    // Of two, the one with everything; then the one that was named first.
+    // Of two, the complete one; then the one named first.
     let copy = tempfile::tempdir().unwrap();
     for file in ["config.toml", "summary.json"] {
         fs::copy(home.folder.path().join("uci-tgat-0").join(file), copy.path().join(file)).unwrap();
     }
     let names = [vec![copy.path().to_owned()], vec![home.folder.path().to_owned()]];
-    let find = |names: &[Vec<std::path::PathBuf>]| ArchivedRun::read(names).unwrap().find(home.cell("uci-tgat-0"));
+    let find = |names: &[Vec<std::path::PathBuf>]| RunArchive::read(names).unwrap().find(home.cell("uci-tgat-0"));
     assert_eq!(find(&names).unwrap().unwrap().folder, copy.path());
     home.write("uci-tgat-0", EVALUATION, &evaluation("tgat", 0.6, 100));
     assert_eq!(find(&names).unwrap().unwrap().folder, home.folder.path().join("uci-tgat-0"));
     fs::write(copy.path().join(EVALUATION), evaluation("tgat", 0.7, 100)).unwrap();
     let error = find(&[names.concat()]).unwrap_err().to_string();
     assert!(error.contains("found the same settings in"), "{error}");
+}
+
+#[test]
+fn archived_runs_have_the_results_of_their_folders() {
+    let home = Home::new(HARD);
+    home.run("uci-tgat-0", 0.9, &[1.0, 3.0]).run("uci-tcl-0", 0.8, &[2.0]);
+    home.write("uci-tgat-0", EVALUATION, &evaluation("tgat", 0.6, 100));
+    let before = home.found();
+    let file = home.folder.path().join("runs.jsonl");
+    assert_eq!(archive(&[home.folder.path().to_owned()], &file).unwrap(), 2);
+    let text = fs::read_to_string(&file).unwrap();
+    assert_eq!(text.lines().count(), 2);
+
+    let archived = RunArchive::read(&[vec![file.clone()]]).unwrap();
+    for one in &before {
+        let found = archived.find(&one.cell).unwrap().unwrap();
+        assert_eq!((&found.outcome, &found.state), (&one.outcome, &one.state), "{}", one.cell.name);
+    }
+    let found = archived.find(home.cell("uci-tgat-0")).unwrap().unwrap();
+    assert_eq!(found.archived, Some(Archived { file: file.clone(), line: 2 }), "sorted by name");
+    assert!(!found.has_weights());
+    let page = markdown(&home.experiment, &[found], &[], home.folder.path());
+    assert!(page.contains("| uci-tgat-0 (runs.jsonl:2) |"), "{page}");
+
+    // Adding the same runs changes nothing; a damaged line is named.
+    assert_eq!(archive(&[home.folder.path().join("uci-tgat-0")], &file).unwrap(), 2);
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    fs::write(&file, text.replacen("\"test\"", "\"tes\"", 2)).unwrap();
+    let error = RunArchive::read(&[vec![file]]).unwrap_err().to_string();
+    assert!(error.contains("line 1: missing field `test`"), "{error}");
+    let empty = tempfile::tempdir().unwrap();
+    let error = archive(&[empty.path().to_owned()], &empty.path().join("x.jsonl")).unwrap_err().to_string();
+    assert!(error.contains("found no finished run"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The tables: results on test, and one row an epoch.
+//! Tables: test results, and one row per epoch.
 
 use std::fmt::Write;
 
@@ -7,27 +7,27 @@ use crate::fmt::{fixed, percent, rate};
 use crate::html::escaped;
 use crate::metrics::{EpochRecord, LinkMetrics, Summary};
 
-/// The model beside the scorers that learn nothing, in both settings.
+/// The model beside the heuristics, in both settings.
 pub(super) fn results(summary: &Summary) -> String {
     let settings: [(&str, &str, Setting); 2] = [
         ("Transductive", "all test events", |settings| settings.transductive),
-        ("Inductive", "test events with a node that training never showed", |settings| settings.inductive),
+        ("Inductive", "test events with a node that does not occur in training", |settings| settings.inductive),
     ];
     let mut tables = String::new();
     for (name, what, metrics) in settings {
-        let mut rows = vec![Row { name: &summary.model, metrics: metrics(&summary.test), learns: true }];
+        let mut rows = vec![Row { name: &summary.model, metrics: metrics(&summary.test), is_model: true }];
         rows.extend(summary.heuristics.iter().map(|(name, settings)| Row {
             name,
             metrics: metrics(settings),
-            learns: false,
+            is_model: false,
         }));
         tables.push_str(&comparison(name, what, &rows));
     }
     format!(
         r#"<h2>Test results</h2>
-<p class="quiet">In percent, the best of each column in bold. Per batch means that AP and AUC are taken in each batch of
-events and their negatives and then averaged, as papers report them; over the split means that they are taken once over
-all of them. Scorers other than {} learn nothing.</p>
+<p class="quiet">In percent, the best of each column in bold. Per batch: AP and AUC of each batch of events and their
+negatives, averaged, as papers report them. Over the split: computed once over all scores. Scorers other than {} are
+heuristics without training.</p>
 <div class="wide">
 {tables}</div>
 "#,
@@ -38,7 +38,7 @@ all of them. Scorers other than {} learn nothing.</p>
 struct Row<'a> {
     name: &'a str,
     metrics: Option<LinkMetrics>,
-    learns: bool,
+    is_model: bool,
 }
 
 impl Row<'_> {
@@ -52,7 +52,7 @@ fn comparison(name: &str, what: &str, rows: &[Row<'_>]) -> String {
     if rows.iter().all(|row| row.metrics.is_none()) {
         return format!("<p class=\"quiet\">{caption}. There are none.</p>\n");
     }
-    // As shown: what looks equal is equally best.
+    // Compared as shown: equal text is equally good.
     let best: Vec<Option<String>> = (0..4)
         .map(|column| {
             let values = rows.iter().filter_map(|row| Some(row.values()?[column]));
@@ -68,7 +68,7 @@ fn comparison(name: &str, what: &str, rows: &[Row<'_>]) -> String {
 "#
     );
     for row in rows {
-        let class = if row.learns { " class=\"model\"" } else { "" };
+        let class = if row.is_model { " class=\"model\"" } else { "" };
         let _ = write!(out, "<tr{class}><th scope=\"row\">{}</th>", escaped(row.name));
         for (column, best) in best.iter().enumerate() {
             let shown = row.values().map_or("–".to_owned(), |values| percent(values[column]));
@@ -84,19 +84,19 @@ fn comparison(name: &str, what: &str, rows: &[Row<'_>]) -> String {
     out
 }
 
-/// One row an epoch, folded away.
+/// One row per epoch, collapsed.
 pub(super) fn epochs(history: &[EpochRecord], best: Option<usize>) -> String {
     let mut out = String::from(
         r#"<details><summary>Every epoch</summary>
-<p class="quiet">Validation is per batch and in percent; the weights of the marked epoch are kept.</p>
+<p class="quiet">Validation is per batch and in percent; the checkpoint of the marked epoch is kept.</p>
 <div class="scroll"><table class="epochs">
 <thead><tr><th></th><th></th><th colspan="2" scope="colgroup">transductive</th><th colspan="2" scope="colgroup">inductive</th><th colspan="2" scope="colgroup">seconds</th><th></th></tr>
-<tr><th scope="col">epoch</th><th scope="col">loss</th><th scope="col">AP</th><th scope="col">AUC</th><th scope="col">AP</th><th scope="col">AUC</th><th scope="col">training</th><th scope="col">validation</th><th scope="col">pairs a second</th></tr></thead>
+<tr><th scope="col">epoch</th><th scope="col">loss</th><th scope="col">AP</th><th scope="col">AUC</th><th scope="col">AP</th><th scope="col">AUC</th><th scope="col">training</th><th scope="col">validation</th><th scope="col">pairs per second</th></tr></thead>
 <tbody>
 "#,
     );
     for record in history {
-        let class = if best == Some(record.epoch) { " class=\"kept\"" } else { "" };
+        let class = if best == Some(record.epoch) { " class=\"best\"" } else { "" };
         let _ = write!(out, "<tr{class}><th scope=\"row\">{}</th><td>{}</td>", record.epoch, fixed(record.loss, 4));
         for metrics in [record.val.transductive, record.val.inductive] {
             for value in [metrics.map(|metrics| metrics.ap), metrics.map(|metrics| metrics.auc)] {
