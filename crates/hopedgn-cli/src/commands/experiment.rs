@@ -9,7 +9,7 @@ mod subprocess;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hopedgn_experiments::experiment::{RunArchive, Experiment, Found, State};
+use hopedgn_experiments::experiment::{Experiment, Found, RunArchive, State};
 
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};

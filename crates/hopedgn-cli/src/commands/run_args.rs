@@ -46,7 +46,8 @@ impl RunArgs {
         let config = folder.config(registry)?;
         let events = load_events(&folder.manifest()?, self.data.as_deref(), &self.from, output)?;
         let device = self.device.open_for(&config.model, output)?;
-        let predictor = LinkPredictor::loader().registry(registry.clone()).device(device).any_events().load(&self.run, &events)?;
+        let predictor =
+            LinkPredictor::loader().registry(registry.clone()).device(device).any_events().load(&self.run, &events)?;
         match (predictor.check_events(), &self.data, other) {
             (Err(_), Some(data), OtherEvents::Allowed) => {
                 output.remark(format_args!("{data} does not begin with the events that the run was trained on"));

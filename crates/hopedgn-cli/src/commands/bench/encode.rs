@@ -1,7 +1,7 @@
 //! `hopedgn bench encode`: pairs per second.
 
 use clap::Args;
-use ctdg::mite::{PairEncoder, PairEncoderConfig, PairQuery, PairTokens, MiteScope};
+use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens};
 use ctdg::store::Store;
 use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use ctdg::fetch::{self, Fetched, Options, IfPresent, Progress, Source};
+use ctdg::fetch::{self, Fetched, IfPresent, Options, Progress, Source};
 use indicatif::ProgressBar;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::split::{MASK_SEED, SplitMode, Split, SplitRule, n_nodes_of};
+use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule, n_nodes_of};
 use serde::Serialize;
 
 use crate::commands::data_args::Input;
