@@ -1,7 +1,7 @@
 //! k-dimensional dynamic Weisfeiler-Lehman tests (k-DWL), k = 1, 2, 3, 4.
 //!
 //! A test colors the `k`-tuples of nodes of a dynamic graph and refines the colors round by round until they are stable.
-//! If two graphs have different multisets of colors in any round, they are not isomorphic until `t`. `docs/dwl.md`
+//! If two graphs have different multisets of colors in any round, they are not isomorphic until `t`. `docs/src/dwl.md`
 //! explains the tests at length.
 //!
 //! # Complexity

@@ -2,6 +2,7 @@
 
 mod classify;
 mod data;
+mod docs;
 mod experiment;
 mod fetch;
 mod help;

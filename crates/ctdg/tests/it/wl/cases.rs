@@ -5,7 +5,7 @@ use ctdg::wl::{Cause, Direction, Dwl, Graph, GraphOptions, Initial, Labels, Time
 
 use super::{compare, graph, nodes, stream};
 
-/// The verdicts as docs/dwl.md shows them.
+/// The verdicts as docs/src/dwl.md shows them.
 const TABLE: &str = "\
 | example         | compared | nodes | 1-DWL  | 2-DWL  | 3-DWL  | 1-WL | 2-FWL  | 3-FWL  | isomorphic |
 | --------------- | -------- | ----- | ------ | ------ | ------ | ---- | ------ | ------ | ---------- |
@@ -26,8 +26,8 @@ const TABLE: &str = "\
 fn verdicts_of_the_examples_are_fixed_and_documented() {
     let table = examples::table(|_| {}).unwrap().to_string();
     assert_eq!(table, TABLE);
-    let documented = include_str!("../../../../../docs/dwl.md");
-    assert!(documented.contains(TABLE), "docs/dwl.md shows another table");
+    let documented = include_str!("../../../../../docs/src/dwl.md");
+    assert!(documented.contains(TABLE), "docs/src/dwl.md shows another table");
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn k_plus_one_owl_equals_k_fwl() {
 
 #[test]
 fn isomorphism_types_at_the_start_do_not_change_verdicts_on_graphs() {
-    // Not a theorem of the paper; docs/dwl.md refers to this test.
+    // Not a theorem of the paper; docs/src/dwl.md refers to this test.
     for seed in 0..1_500 {
         let pair = pair(seed, 7);
         let (a, b) = graphs(&pair, &graph_options()[(seed % 4) as usize]);
