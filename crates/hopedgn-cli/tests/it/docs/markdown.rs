@@ -93,7 +93,8 @@ pub(super) fn invocations(command: &str) -> Vec<Vec<String>> {
     let command = command.split(" #").next().unwrap_or_default();
     let mut found = Vec::new();
     for part in command.split(['|', ';', '\n']).flat_map(|part| part.split("&&")) {
-        let words: Vec<String> = part.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect();
+        let words: Vec<String> =
+            part.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect();
         let start = match words.iter().position(|word| word == "hopedgn") {
             // Only where it is the command, perhaps behind `time`.
             Some(at) if at == 0 || words[at - 1] == "time" => at + 1,
@@ -113,9 +114,9 @@ pub(super) fn matches(shown: &str, printed: &str) -> bool {
         match shown.split_first() {
             None => printed.is_empty(),
             Some((&"...", rest)) => (0..=printed.len()).any(|skipped| lines_match(rest, &printed[skipped..])),
-            Some((line, rest)) => {
-                printed.split_first().is_some_and(|(first, others)| line_matches(line, first) && lines_match(rest, others))
-            }
+            Some((line, rest)) => printed
+                .split_first()
+                .is_some_and(|(first, others)| line_matches(line, first) && lines_match(rest, others)),
         }
     }
     fn cleaned(text: &str) -> Vec<&str> {
@@ -129,9 +130,9 @@ fn line_matches(shown: &str, printed: &str) -> bool {
         match shown.split_first() {
             None => printed.is_empty(),
             Some((&"...", rest)) => (0..=printed.len()).any(|skipped| words_match(rest, &printed[skipped..])),
-            Some((word, rest)) => {
-                printed.split_first().is_some_and(|(first, others)| word_matches(word, first) && words_match(rest, others))
-            }
+            Some((word, rest)) => printed
+                .split_first()
+                .is_some_and(|(first, others)| word_matches(word, first) && words_match(rest, others)),
         }
     }
     fn words(line: &str) -> Vec<&str> {
@@ -165,7 +166,8 @@ fn is_near(shown: &str, printed: &str) -> bool {
 
 /// All files below `folder` with this ending, in order.
 pub(super) fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     entries.sort();
     for entry in entries {
         if entry.is_dir() {
