@@ -1,6 +1,6 @@
 use super::*;
-use crate::{Parameters, Tensor};
 use crate::testkit::{check_gradients, matrix};
+use crate::{Parameters, Tensor};
 
 const FORM: PadRagged = PadRagged { lists_per_row: 2, max_len: 3, fill_value: -2.0, with_mask: true };
 
@@ -22,7 +22,7 @@ fn values_are_padded_and_masks_follow() {
 }
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     for lengths in [vec![], vec![0, 0], vec![2, 0, 1, 3], (0..140).map(|i| i % 4).collect()] {
         let lists = Ragged::from_lengths(lengths);
         for with_mask in [false, true] {
