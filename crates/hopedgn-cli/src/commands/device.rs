@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use hopedgn::config::ModelConfig;
-use hopedgn::{CudaOptions, Device, Heads, Precision, TensorError as Error};
+use hopedgn::tensor::{Error, Heads};
+use hopedgn::{CudaOptions, Device, Precision};
 
 use crate::output::Output;
 

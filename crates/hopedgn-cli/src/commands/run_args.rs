@@ -7,9 +7,9 @@ use ctdg::dataset::ReadOptions;
 use hopedgn::run::{Manifest, RunFolder};
 use hopedgn::{Events, LinkPredictor, ModelRegistry};
 
-use crate::args::{Cli, Command};
 use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
+use crate::commands::{Cli, Command};
 use crate::output::Output;
 
 /// What every command over a trained model takes.
@@ -68,7 +68,7 @@ pub(crate) fn load_events(
     let recorded = &manifest.data;
     let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
     let data = data.or(file).unwrap_or(&recorded.name);
-    let options = if from.is_default() { recorded_options(manifest)? } else { from.options()? };
+    let options = if from.is_default() { recorded_options(manifest)? } else { from.options() };
     from.load_with(data, &options, output)
 }
 
@@ -78,7 +78,7 @@ fn recorded_options(manifest: &Manifest) -> anyhow::Result<ReadOptions> {
         return Ok(options.clone());
     }
     match Cli::try_parse_from(&manifest.command).map(|cli| cli.command) {
-        Ok(Command::Train(train)) => train.from.options(),
+        Ok(Command::Train(train)) => Ok(train.from.options()),
         _ => Ok(ReadOptions::default()),
     }
 }
