@@ -8,8 +8,8 @@ use hopedgn_tensor::{AdamConfig, Device, Dropout, Indices, Ragged, Shape, Tape, 
 
 use hopedgn::Result;
 use hopedgn::collate::{FeatureWidths, MiteIntervals, PairInput, Rows};
-use hopedgn::config::ModelConfig;
-use hopedgn::model::{HopeDgn, Model};
+use hopedgn::config::{CommonSettings, HopeDgnSettings, MiteSettings};
+use hopedgn::model::HopeDgn;
 
 /// Size of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,17 +36,19 @@ pub struct StepBench {
 impl StepBench {
     /// The paper's model without dropout; tokens share no features, ages or intervals.
     pub fn new(spec: StepSpec, device: &Device) -> Result<Self> {
-        let config = ModelConfig { dropout: 0.0, mite_valid_bit: false, ..ModelConfig::default() };
+        let defaults = HopeDgnSettings::default();
+        let settings = HopeDgnSettings { mite: MiteSettings { valid_bit: false, ..defaults.mite }, ..defaults };
+        let common = CommonSettings { dropout: 0.0, ..CommonSettings::DEFAULT };
         let some = |width: usize| (width > 0).then_some(width);
         let widths = FeatureWidths { node: some(spec.node_features), edge: some(spec.edge_features) };
-        let (model, parameters) = HopeDgn::new(&config, widths, 0)?;
+        let (model, parameters) = HopeDgn::new(&settings, &common, widths, 0)?;
         let per_chunk = (device.rows_to_learn() / spec.tokens.max(1)).max(1);
         let mut random = Stream::named(0, "bench");
         let mut batch = Vec::new();
         for first in (0..spec.pairs).step_by(per_chunk) {
             let pairs = per_chunk.min(spec.pairs - first);
             let targets = (0..pairs).map(|i| if (first + i).is_multiple_of(2) { 1.0 } else { 0.0 }).collect();
-            batch.push((dense(pairs, spec.tokens, &config, widths, &mut random), targets));
+            batch.push((dense(pairs, spec.tokens, &settings.mite, widths, &mut random), targets));
         }
         let state = TrainState::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
         for (input, _) in &batch {
@@ -88,8 +90,9 @@ impl StepBench {
 
     /// Matrix products of a chunk of `pairs`.
     fn products(&self, pairs: usize) -> Vec<Product> {
-        let config = self.model.config();
-        let (rows, d, d_model) = (pairs * self.spec.tokens, config.d_channel, 4 * config.d_channel);
+        let (settings, common) = (self.model.settings(), self.model.common());
+        let (config, mite) = (&settings.patches, &settings.mite);
+        let (rows, d, d_model) = (pairs * self.spec.tokens, config.d_channel, settings.encoder_width());
         let mut all = Vec::new();
         let mut linear = |rows, n_in, n_out, with_dx| all.extend(measure::linear(rows, n_in, n_out, with_dx));
         for features in [3 * self.spec.node_features, self.spec.edge_features] {
@@ -97,11 +100,11 @@ impl StepBench {
                 linear(rows, features, d, false);
             }
         }
-        linear(rows, 1, config.d_time, false);
-        linear(rows, config.d_time, d, true);
-        linear(rows, config.mite_slots().width(), config.d_mite, false);
-        linear(rows, config.d_mite, config.d_mite, true);
-        linear(rows, config.d_mite, d, true);
+        linear(rows, 1, common.d_time, false);
+        linear(rows, common.d_time, d, true);
+        linear(rows, mite.slots().width(), mite.d_mite, false);
+        linear(rows, mite.d_mite, mite.d_mite, true);
+        linear(rows, mite.d_mite, d, true);
         for block in 1..=config.n_blocks {
             linear(rows, d_model, 3 * d_model, true);
             linear(rows, d_model, d_model, true);
@@ -109,19 +112,19 @@ impl StepBench {
             // The last block's second layer follows the mean.
             linear(if block < config.n_blocks { rows } else { pairs }, 4 * d_model, d_model, true);
         }
-        linear(pairs, d_model, config.d_out, true);
-        linear(pairs, config.d_out, config.d_out, true);
-        linear(pairs, config.d_out, 1, true);
+        linear(pairs, d_model, common.d_out, true);
+        linear(pairs, common.d_out, common.d_out, true);
+        linear(pairs, common.d_out, 1, true);
         let n_heads = config.n_blocks * config.n_heads * pairs;
         all.extend(measure::attention(self.spec.tokens, d_model / config.n_heads, n_heads));
         all
     }
 }
 
-fn dense(pairs: usize, tokens: usize, config: &ModelConfig, widths: FeatureWidths, random: &mut Stream) -> PairInput {
+fn dense(pairs: usize, tokens: usize, mite: &MiteSettings, widths: FeatureWidths, random: &mut Stream) -> PairInput {
     let rows = pairs * tokens;
     let mut tensor = |rows, cols| Arc::new(init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7));
-    let slots = config.mite_slots();
+    let slots = mite.slots();
     let sides = (0..pairs).flat_map(|_| [tokens / 2, tokens - tokens / 2]);
     PairInput {
         pairs: Ragged::from_lengths(vec![tokens; pairs]),

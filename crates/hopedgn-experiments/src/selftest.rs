@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::device_parity;
 use hopedgn::callbacks::{Callback, NoCallback};
+use hopedgn::collate::PairBatch;
 use hopedgn::config::{Config, ModelConfig, ModelName, TrainConfig};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, Model};
@@ -31,7 +32,8 @@ pub struct Check {
 pub fn run(device: &Device, seed: u64) -> Result<Vec<Check>> {
     let stream = toy_stream()?;
     let config = Config {
-        model: ModelConfig { length: 8, k: 4, d_channel: 4, d_time: 8, d_mite: 4, d_out: 8, ..ModelConfig::default() },
+        model: ModelConfig::default()
+            .with_known(&["length=8", "k=4", "d-channel=4", "d-time=8", "d-mite=4", "d-out=8"])?,
         train: TrainConfig { epochs: 20, batch: 20, lr: 1e-2, ..TrainConfig::default() },
         ..Config::default()
     };
@@ -120,12 +122,13 @@ impl Bench<'_> {
     /// Loss and gradients without dropout.
     fn loss(&self, parameters: &Parameters) -> Result<(f64, Gradients)> {
         let mut state = TrainState::new(self.device, parameters.clone(), AdamConfig::default())?;
-        let plain = ModelConfig { dropout: 0.0, ..self.config.model.clone() };
+        let plain = self.config.model.with("dropout", 0.0)?;
         let (model, _) = model::build(&plain, self.task.tables.widths(), self.config.seed)?;
         let (queries, targets) = self.queries();
         let mut scorer = PairScorer::new(&*model, &self.task.tables, &self.task.full_store);
         let dropout = Stream::named(0, "selftest");
-        let batch = TrainBatch { queries: &queries, targets: &targets, events: &[], group: 20, dropout: &dropout };
+        let pairs = PairBatch::new(&queries).padded_in_groups_of(20);
+        let batch = TrainBatch { pairs, targets: &targets, events: &[], dropout: &dropout };
         scorer.differentiate(&mut state, &batch, None)
     }
 
@@ -158,10 +161,10 @@ impl Bench<'_> {
     fn batches(&self) -> Result<Check> {
         let (queries, _) = self.queries();
         let weights = Weights::new(self.device, self.parameters.clone())?;
-        let together = self.scorer().logits(&weights, &queries, queries.len())?;
+        let together = self.scorer().logits(&weights, PairBatch::new(&queries))?;
         let (mut differing, mut furthest) = (0, 0.0_f32);
         for (query, logit) in queries.iter().zip(&together) {
-            let alone = self.scorer().logits(&weights, &[*query], 1)?;
+            let alone = self.scorer().logits(&weights, PairBatch::new(&[*query]))?;
             differing += usize::from(alone[0].to_bits() != logit.to_bits());
             furthest = furthest.max((alone[0] - logit).abs());
         }
@@ -180,9 +183,7 @@ impl Bench<'_> {
     fn step(&self, name: ModelName) -> Result<Check> {
         let small =
             ["d-out=8", "d-time=8", "d-channel=4", "d-mite=4", "d-cooccurrence=4", "neighbors=5", "length=8", "k=4"];
-        let mut settings: Vec<String> = small.iter().map(|size| format!("model.{size}")).collect();
-        settings.extend((name != ModelName::Jodie).then(|| "model.mite=true".to_owned()));
-        let config = Config::resolve(name, &[], &settings)?.model;
+        let config = ModelConfig::new(name).with_known(&small)?.with_known(&["mite=true"])?;
         let (model, parameters) = model::build(&config, self.task.tables.widths(), self.config.seed)?;
         let parameters = smooth(parameters);
         let (mut queries, mut targets) = self.queries();
@@ -193,7 +194,8 @@ impl Bench<'_> {
         let before = &self.task.split.train[60..100];
         // The first of them are events, and update the memory.
         let events = &self.task.split.train[110..120];
-        let batch = TrainBatch { queries: &queries, targets: &targets, events, group: 10, dropout: &dropout };
+        let pairs = PairBatch::new(&queries).padded_in_groups_of(10);
+        let batch = TrainBatch { pairs, targets: &targets, events, dropout: &dropout };
         let run = |device: &Device| -> Result<_> {
             let adam = AdamConfig { lr: 1e-4, ..AdamConfig::default() };
             let mut state = TrainState::new(device, parameters.clone(), adam)?;

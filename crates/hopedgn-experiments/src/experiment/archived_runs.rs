@@ -10,7 +10,7 @@ use super::grid::hash;
 use super::outcome::Outcome;
 use super::state::recorded_hash;
 use super::{Cell, Found};
-use hopedgn::config::{Config, data_stem};
+use hopedgn::config::{Config, ModelRegistry, data_stem};
 use hopedgn::run::RunFolder;
 use hopedgn::{Error, Result};
 
@@ -38,7 +38,7 @@ impl Line {
         };
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = folder.join("config.toml");
-        let config = toml::from_str(&run.config()?.to_toml()?).map_err(|error| damaged(&file, &error))?;
+        let config = toml::from_str(&run.config(&ModelRegistry::default())?.to_toml()?).map_err(|error| damaged(&file, &error))?;
         Ok(Some(Self { run: name, config, outcome }))
     }
 
@@ -101,7 +101,7 @@ impl RunArchive {
     fn add_folder(&mut self, folder: &Path, source: usize) -> Result<()> {
         let run = RunFolder::open(folder)?;
         if run.summary()?.is_some() {
-            let config = run.config()?;
+            let config = run.config(&ModelRegistry::default())?;
             let hash = hash(&config, data_stem(&config.data))?;
             self.runs.push(Run { hash, folder: folder.to_owned(), source, archived: None });
         }
@@ -167,7 +167,7 @@ impl Run {
             return Some(found);
         }
         // Trained further since, a run may have other settings than were recorded.
-        let config = RunFolder::open(&self.folder).and_then(|run| run.config());
+        let config = RunFolder::open(&self.folder).and_then(|run| run.config(&ModelRegistry::default()));
         let hash = config.and_then(|config| cell.hash_of(&config));
         if hash.is_ok_and(|hash| hash == cell.hash) { Found::finished(cell, &self.folder) } else { None }
     }

@@ -39,7 +39,7 @@ pub struct Cell {
     pub classify: bool,
     /// Whether it is a smoke test, on one small dataset for all cells.
     pub is_smoke: bool,
-    preset: Option<&'static Preset>,
+    preset: Option<Preset>,
     settings: Vec<String>,
 }
 
@@ -67,16 +67,16 @@ impl Cell {
     /// Whether the model uses MITE.
     #[must_use]
     pub fn has_mite(&self) -> bool {
-        self.mite.unwrap_or(self.model == ModelName::Hopedgn)
+        self.mite.unwrap_or(self.model == ModelName::HopeDgn)
     }
 
     /// Model and MITE: the beginning of a table row's name.
     #[must_use]
     pub fn model_row(&self) -> String {
         let mut row = self.model.title().to_owned();
-        if self.mite.is_some() && self.has_mite() && self.model != ModelName::Hopedgn {
+        if self.mite.is_some() && self.has_mite() && self.model != ModelName::HopeDgn {
             row.push_str(" with MITE");
-        } else if self.mite == Some(false) && self.model == ModelName::Hopedgn {
+        } else if self.mite == Some(false) && self.model == ModelName::HopeDgn {
             row.push_str(" without MITE");
         }
         row
@@ -116,7 +116,7 @@ impl Cell {
         let mut arguments = vec!["--model".to_owned(), self.model.as_str().to_owned()];
         arguments.extend(["--seed".to_owned(), self.seed.to_string()]);
         if let Some(preset) = self.preset {
-            arguments.extend(["--preset".to_owned(), preset.name.clone()]);
+            arguments.extend(["--preset".to_owned(), preset.name().to_owned()]);
         }
         for setting in &self.settings {
             arguments.extend(["--set".to_owned(), setting.clone()]);
@@ -125,7 +125,7 @@ impl Cell {
     }
 
     fn resolve(&self, settings: &[String]) -> Result<Config> {
-        let presets: Vec<&Preset> = self.preset.into_iter().collect();
+        let presets: Vec<Preset> = self.preset.into_iter().collect();
         let seed = std::iter::once(format!("seed={}", self.seed));
         let settings: Vec<String> = seed.chain(settings.iter().cloned()).collect();
         let mut config = Config::resolve(self.model, &presets, &settings)?;

@@ -103,7 +103,7 @@ impl PaperFile {
         let mut values = document.paper;
         for value in &mut values {
             // Without `mite`: the model as published.
-            value.mite.get_or_insert(value.model == ModelName::Hopedgn);
+            value.mite.get_or_insert(value.model == ModelName::HopeDgn);
         }
         Ok(Located { item: Self { when, values }, at })
     }

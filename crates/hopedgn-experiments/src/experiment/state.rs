@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::Cell;
 use super::archived_runs::Archived;
 use super::outcome::{Outcome, fits};
+use hopedgn::config::ModelRegistry;
 use hopedgn::evaluate::Evaluation;
 use hopedgn::metrics::Summary;
 use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, RunFolder};
@@ -105,7 +106,7 @@ impl Found {
         let nothing = |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None, archived: None };
         let error = fs::read_to_string(folder.join(ERROR)).ok().map(State::Failed);
         let Ok(run) = RunFolder::open(&folder) else { return Ok(nothing(error.unwrap_or(State::Waiting))) };
-        if run.config().and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
+        if run.config(&ModelRegistry::default()).and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
             // A folder in use is not moved.
             return Ok(nothing(if run.lock().is_ok() { State::Changed } else { State::Running }));
         }

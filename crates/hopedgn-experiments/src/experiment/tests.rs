@@ -29,9 +29,9 @@ fn cells_are_the_product_of_the_lists_with_presets_of_the_data() {
     let names: Vec<&str> = experiment.cells().iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names.len(), 16);
     assert_eq!(names[..4], ["uci-tgat-0", "uci-tgat-1", "uci-tgat-mite-0", "uci-tgat-mite-1"]);
-    let dropouts: Vec<f32> = experiment.cells().iter().step_by(4).map(|cell| cell.config.model.dropout).collect();
+    let dropouts: Vec<f32> = experiment.cells().iter().step_by(4).map(|cell| cell.config.model.common.dropout).collect();
     assert_eq!(dropouts, [0.1, 0.0, 0.2, 0.1], "as in presets.toml");
-    assert!(experiment.cells()[2].config.model.mite && !experiment.cells()[0].config.model.mite);
+    assert!(experiment.cells()[2].config.model.has_mite() && !experiment.cells()[0].config.model.has_mite());
     let arguments = experiment.cells()[3].arguments().join(" ");
     assert_eq!(arguments, "--model tgat --seed 1 --preset uci --set model.mite=true");
 }
@@ -54,8 +54,8 @@ source = "there"
     .unwrap();
     let of = |name: &str| changed.cells().iter().find(|cell| cell.name == name).unwrap();
     let tgat = &of("uci-tgat-mite-0").config;
-    assert_eq!((tgat.model.dropout, tgat.train.epochs), (0.4, 7));
-    assert_eq!(of("uci-tgat-0").config.model.dropout, 0.3);
+    assert_eq!((tgat.model.common.dropout, tgat.train.epochs), (0.4, 7));
+    assert_eq!(of("uci-tgat-0").config.model.common.dropout, 0.3);
     for (before, after) in plain.cells().iter().zip(changed.cells()) {
         let touched = after.has_mite() || (after.data == "uci" && after.model.as_str() == "tgat");
         assert_eq!(before.hash != after.hash, touched, "{}", after.name);
@@ -82,7 +82,7 @@ when = { mite = false, variant = "k4" }
     .unwrap();
     assert_eq!(experiment.cells().len(), 2 * 2 * 2 * 3);
     let cell = experiment.cells().iter().find(|cell| cell.name == "enron-tcl-mite-k4-1").unwrap();
-    assert_eq!((cell.config.model.k, cell.row().as_str()), (4, "TCL with MITE, k4"));
+    assert_eq!((cell.config.model.mite().unwrap().k, cell.row().as_str()), (4, "TCL with MITE, k4"));
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn errors_name_the_line_and_a_remedy() {
 fn smoke_cells_are_tiny_and_have_one_seed() {
     let experiment = Experiment::parse(Path::new("grid.toml"), HEAD, true).unwrap();
     assert_eq!(experiment.cells().len(), 8);
-    assert!(experiment.cells().iter().all(|cell| cell.config.train.epochs == 1 && cell.config.model.d_out == 8));
+    assert!(experiment.cells().iter().all(|cell| cell.config.train.epochs == 1 && cell.config.model.common.d_out == 8));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Case, TOLERANCE};
 use hopedgn::Result;
-use hopedgn::config::{Config, ModelConfig, ModelName, Replacing};
+use hopedgn::config::{ModelConfig, ModelName, ModelSettings, Replacing};
 
 /// The k-DWL test that bounds a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -52,12 +52,12 @@ impl TestedModel {
     /// Whether it is global HopeDGN without changes: the model of Proposition 5.
     #[must_use]
     pub fn is_global(&self) -> bool {
-        self.config.name == ModelName::HopedgnGlobal && self.config.replacing == Replacing::All
+        matches!(&self.config.settings, ModelSettings::HopeDgnGlobal(settings) if settings.replacing == Replacing::All)
     }
 
     /// Logits that differ by less count as equal; `two` is the round in which 2-DWL separates, if it does.
     pub(super) fn tolerance(&self, two: Option<usize>) -> f32 {
-        if self.config.name == ModelName::HopedgnGlobal && two.is_none() { 0.0 } else { TOLERANCE }
+        if self.config.name() == ModelName::HopeDgnGlobal && two.is_none() { 0.0 } else { TOLERANCE }
     }
 
     /// Estimated milliseconds for `case`.
@@ -65,8 +65,8 @@ impl TestedModel {
         let n = case.a.n_nodes() as f64;
         let n_pairs = if case.pairs.is_some() { 1.0 } else { n * n };
         let degree = 2.0 * case.a.len() as f64 / n;
-        1.0 + match self.config.name {
-            ModelName::HopedgnGlobal => 4e-2 * n * n * n,
+        1.0 + match self.config.name() {
+            ModelName::HopeDgnGlobal => 4e-2 * n * n * n,
             ModelName::Tgat | ModelName::Pint => 1e-2 * n_pairs * degree * degree,
             _ => 2e-2 * n_pairs * degree,
         }
@@ -74,26 +74,26 @@ impl TestedModel {
 
     /// Estimated milliseconds of one training.
     pub(super) fn cost_of_training(&self) -> f64 {
-        if self.config.name == ModelName::HopedgnGlobal { 5_000.0 } else { 500.0 }
+        if self.config.name() == ModelName::HopeDgnGlobal { 5_000.0 } else { 500.0 }
     }
 }
 
 /// All models, four of them also with MITE, and global HopeDGN also with its local equation.
 pub fn all() -> Result<Vec<TestedModel>> {
-    use ModelName::{Dyrep, Graphmixer, Hopedgn, HopedgnGlobal, Jodie, Tcl, Tgat, Tgn};
+    use ModelName::{DyRep, GraphMixer, HopeDgn, HopeDgnGlobal, Jodie, Tcl, Tgat, Tgn};
     let mut models = Vec::new();
     for name in ModelName::ALL {
         let bound = match name {
-            Tgat | Tcl | Graphmixer | Jodie | Dyrep | Tgn => Some(Bound::One),
-            Hopedgn | HopedgnGlobal => Some(Bound::Two),
+            Tgat | Tcl | GraphMixer | Jodie | DyRep | Tgn => Some(Bound::One),
+            HopeDgn | HopeDgnGlobal => Some(Bound::Two),
             _ => None,
         };
         models.push(TestedModel { name: name.as_str().to_owned(), config: small(name, &[])?, bound });
-        if name == HopedgnGlobal {
+        if name == HopeDgnGlobal {
             let config = small(name, &["replacing=met"])?;
             models.push(TestedModel { name: "hopedgn-global, met".to_owned(), config, bound });
         }
-        if [Tgat, Tcl, Graphmixer, Tgn].contains(&name) {
+        if [Tgat, Tcl, GraphMixer, Tgn].contains(&name) {
             let config = small(name, &["mite=true"])?;
             models.push(TestedModel { name: format!("{} + MITE", name.as_str()), config, bound: None });
         }
@@ -107,8 +107,6 @@ fn small(name: ModelName, more: &[&str]) -> Result<ModelConfig> {
     let others = ["n-heads=2", "dropout=0", "beta=0.1", "sampling=recent"];
     // Wide enough that width does not limit what the equation separates.
     let own: &[&str] =
-        if name == ModelName::HopedgnGlobal { &["d-out=32", "n-blocks=3", "d-mite=16"] } else { &["d-out=16"] };
-    let settings = sizes.iter().chain(&others).chain(own).chain(more);
-    let settings: Vec<String> = settings.map(|setting| format!("model.{setting}")).collect();
-    Ok(Config::resolve(name, &[], &settings)?.model)
+        if name == ModelName::HopeDgnGlobal { &["d-out=32", "n-blocks=3", "d-mite=16"] } else { &["d-out=16"] };
+    ModelConfig::new(name).with_known(&[&sizes[..], &others, own, more].concat())
 }

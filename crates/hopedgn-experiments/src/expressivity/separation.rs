@@ -7,7 +7,7 @@ use ctdg::wl::{Dwl, Graph, Reading};
 use hopedgn_tensor::Dropout;
 
 use super::{Case, WeightedModel};
-use hopedgn::collate::{FeatureTables, GlobalInput, Input, Layout};
+use hopedgn::collate::{FeatureTables, GlobalInput, Input, Layout, PairBatch};
 use hopedgn::memory::Memory;
 use hopedgn::score::PairScorer;
 use hopedgn::{Error, Result};
@@ -79,7 +79,7 @@ pub fn logits(stream: &EventStream, weighted: &WeightedModel, queries: &[PairQue
         return Ok(scores.concat());
     }
     let mut scorer = PairScorer::new(&**model, &tables, &store);
-    let Some(form) = model.memory() else { return scorer.logits(weights, queries, 1) };
+    let Some(form) = model.memory() else { return scorer.logits(weights, PairBatch::new(queries).padded_alone()) };
     let until = queries.first().map_or(f64::INFINITY, |query| query.time);
     let past: Vec<EventId> = stream.ids().take(store.cut(until).n_events()).collect();
     let mut memory = Memory::new(weights.device(), form, stream, &[])?;

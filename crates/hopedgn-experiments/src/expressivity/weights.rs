@@ -75,7 +75,7 @@ impl WeightSource {
     /// `tested` with random weights of `seed`, [larger](enlarge) than the initial ones of training.
     pub fn random(&self, tested: &TestedModel, seed: u64) -> Result<WeightedModel> {
         let (model, mut parameters) = model::build(&tested.config, FeatureWidths::default(), seed)?;
-        enlarge(tested.config.name, &mut parameters);
+        enlarge(tested.config.name(), &mut parameters);
         self.with_weights(model, parameters)
     }
 
@@ -115,7 +115,7 @@ impl WeightSource {
 /// Multiplies all weights by 2, those of global HopeDGN by 1.25. With initial weights each layer brings values closer
 /// together, and small differences are lost to rounding.
 pub fn enlarge(model: ModelName, parameters: &mut Parameters) {
-    let factor = if model == ModelName::HopedgnGlobal { 1.25 } else { 2.0 };
+    let factor = if model == ModelName::HopeDgnGlobal { 1.25 } else { 2.0 };
     let ids: Vec<_> = parameters.iter().map(|(id, ..)| id).collect();
     for id in ids {
         parameters.get_mut(id).values_mut().iter_mut().for_each(|weight| *weight *= factor);

@@ -8,7 +8,7 @@ use ctdg::random::Stream;
 use ctdg::store::Store;
 use ctdg::wl::{Dwl, Graph, Reading};
 use hopedgn::collate::{FeatureTables, FeatureWidths, GlobalInput};
-use hopedgn::config::{Config, ModelName};
+use hopedgn::config::{Config, ModelName, ModelSettings};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, GlobalHopeDgn};
 use hopedgn::score::PairScorer;
@@ -86,8 +86,9 @@ fn nodes(stream: &EventStream) -> Vec<NodeId> {
 
 fn global(settings: &[&str], seed: u64) -> (GlobalHopeDgn, Parameters) {
     let settings: Vec<String> = settings.iter().map(|setting| format!("model.{setting}")).collect();
-    let config = Config::resolve(ModelName::HopedgnGlobal, &[], &settings).unwrap().model;
-    GlobalHopeDgn::new(&config, FeatureWidths::default(), seed).unwrap()
+    let config = Config::resolve(ModelName::HopeDgnGlobal, &[], &settings).unwrap().model;
+    let ModelSettings::HopeDgnGlobal(settings) = &config.settings else { panic!("another model") };
+    GlobalHopeDgn::new(settings, &config.common, FeatureWidths::default(), seed).unwrap()
 }
 
 /// All pairs of `stream`, in lexicographic order.
@@ -173,7 +174,7 @@ fn pairs_of_different_colours(seed: u64) -> (usize, Vec<[usize; 2]>) {
             break;
         }
         let (model, mut parameters) = global(&["d-out=32", "d-mite=16", &blocks], draw);
-        expressivity::enlarge(ModelName::HopedgnGlobal, &mut parameters);
+        expressivity::enlarge(ModelName::HopeDgnGlobal, &mut parameters);
         let pairs = embeddings(&(model, parameters), &stream);
         failing.retain(|&[one, other]| expressivity::max_difference(&pairs[one], &pairs[other]) <= DIFFERENT);
     }
@@ -199,7 +200,7 @@ fn nodes_of_one_colour_have_equal_logits_in_models_of_nodes() {
             let mut n_equal = 0;
             for tested in &models {
                 let weighted = weights.random(tested, part).unwrap();
-                let has_memory = [ModelName::Jodie, ModelName::Dyrep, ModelName::Tgn].contains(&tested.config.name);
+                let has_memory = [ModelName::Jodie, ModelName::DyRep, ModelName::Tgn].contains(&tested.config.name());
                 for stream in &streams[..if has_memory { 1 } else { 2 }] {
                     n_equal += nodes_of_one_colour(stream, tested, &weighted);
                 }
@@ -234,7 +235,7 @@ fn jodie_exceeds_1_dwl_only_with_the_time_scale_of_each_graph() {
     let families = expressivity::families(1, 0).unwrap();
     let case = &families.iter().find(|family| family.name == "triangles-order").unwrap().cases[0];
     let models = expressivity::models().unwrap();
-    let jodie = models.iter().find(|tested| tested.config.name == ModelName::Jodie).unwrap();
+    let jodie = models.iter().find(|tested| tested.config.name() == ModelName::Jodie).unwrap();
     assert_eq!(expressivity::dwl(case).unwrap()[0], None);
     let weighted = WeightSource::new(0).unwrap().random(jodie, 0).unwrap();
     assert!(!expressivity::separates(case, [&weighted].into_iter(), expressivity::TOLERANCE).unwrap());
