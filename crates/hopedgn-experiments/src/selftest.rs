@@ -32,8 +32,14 @@ pub struct Check {
 pub fn run(device: &Device, seed: u64) -> Result<Vec<Check>> {
     let stream = toy_stream()?;
     let config = Config {
-        model: ModelConfig::default()
-            .with_known(&["length=8", "k=4", "d-channel=4", "d-time=8", "d-mite=4", "d-out=8"])?,
+        model: ModelConfig::default().with_known(&[
+            "length=8",
+            "k=4",
+            "d-channel=4",
+            "d-time=8",
+            "d-mite=4",
+            "d-out=8",
+        ])?,
         train: TrainConfig { epochs: 20, batch: 20, lr: 1e-2, ..TrainConfig::default() },
         ..Config::default()
     };
@@ -208,7 +214,7 @@ impl Bench<'_> {
                 }
             }
             let (loss, gradients) = scorer.differentiate(&mut state, &batch, memory.as_mut())?;
-            scorer.learn(&mut state, &batch, memory.as_mut())?;
+            scorer.train_step(&mut state, &batch, memory.as_mut())?;
             Ok((loss, gradients, state.snapshot()?.0))
         };
         let (cpu, got) = (run(&Device::cpu())?, run(self.device)?);

@@ -9,7 +9,7 @@ use ctdg::split;
 use serde::{Deserialize, Serialize};
 
 use crate::model::bounds::{refuse, within};
-use crate::model::table::{fitting, in_words, names};
+use crate::model::table::{fitting, in_words, names, parse};
 use crate::{Error, Result};
 
 pub use crate::collate::{
@@ -183,7 +183,7 @@ impl Config {
         Ok(Self { model, ..rest })
     }
 
-    /// Applies `a.b=v` to `table`. What is no TOML value is text, so that words need no quotes.
+    /// Applies `a.b=v` to `table`.
     fn set(&self, registry: &ModelRegistry, table: &mut toml::Table, setting: &str) -> Result<()> {
         let (path, text) =
             setting.split_once('=').ok_or_else(|| wrong(setting, &"expected NAME=VALUE, e.g. model.k=16"))?;
@@ -205,12 +205,7 @@ impl Config {
             };
             return Err(wrong(setting, &detail));
         };
-        let parsed = format!("value = {text}").parse::<toml::Table>().ok().and_then(|mut table| table.remove("value"));
-        let value = match parsed {
-            Some(value) if value.is_str() || !before.is_str() => value,
-            _ => toml::Value::String(text.to_owned()),
-        };
-        *before = fitting(before, value).map_err(|detail| wrong(setting, &detail))?;
+        *before = parse(before, text).map_err(|detail| wrong(setting, &detail))?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The protocol's passes: positives and negatives batch by batch, metrics per batch and over the split, and ranking.
+//! Evaluation passes of the protocol: AP and AUC per batch and over the split, and ranking.
 
 mod beside_heuristics;
 
@@ -24,15 +24,15 @@ use crate::{Error, Result};
 
 pub use beside_heuristics::Evaluator;
 
-/// Which pairs that did not happen stand against those that did.
+/// Kinds of negative pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Negatives {
-    /// The true source with a random destination; what papers report first.
+    /// The true source with a random destination: the setting that papers report first.
     Random,
-    /// Pairs that met before, but not now.
+    /// Pairs that interacted before, but not at this time.
     Historical,
-    /// Of those, the pairs that first met after the model stopped learning.
+    /// Of those, pairs that first interacted after the training part.
     Inductive,
 }
 
@@ -40,7 +40,7 @@ impl Negatives {
     /// All kinds.
     pub const ALL: [Self; 3] = [Self::Random, Self::Historical, Self::Inductive];
 
-    /// As in files and flags.
+    /// The name in files and on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,44 +51,44 @@ impl Negatives {
     }
 }
 
-/// What `hopedgn evaluate` says of a run; experiments keep it beside the run.
+/// Test metrics of a model and of heuristics under one or more protocols.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// The folder of the run.
+    /// The run folder; empty if there is none.
     pub run: String,
-    /// As the person named it.
+    /// Name of the dataset, as the user gave it.
     pub data: String,
-    /// The model's name, which is that of its scorer.
+    /// Name of the model, its key among the scorers.
     pub model: String,
     /// `cpu` or `cuda`.
     pub device: String,
-    /// Negatives → scorer → setting → metrics.
+    /// Metrics by kind of negatives, then by scorer.
     pub negatives: BTreeMap<String, BTreeMap<String, PerSetting>>,
-    /// Places among candidates, if they were asked for.
+    /// Ranking metrics, if measured.
     pub ranking: Option<RankingTest>,
 }
 
-/// Places of true destinations among others.
+/// Ranking of true destinations among candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankingTest {
-    /// How many others there are at most; `"all"` where it was all.
+    /// Number of candidates at most, or `"all"`.
     pub candidates: serde_json::Value,
-    /// By scorer.
+    /// Metrics by scorer.
     pub scorers: BTreeMap<String, PerSetting<RankingMetrics>>,
 }
 
-/// Anything that scores the pairs of a pass, batch after batch in order.
+/// A scorer of pairs: a model or a heuristic. Batches come in order of time.
 pub trait Scorer {
-    /// Scores `pairs` about the events `batch`; with no events, more pairs about the batch before.
+    /// Scores `pairs` for the events of `batch`. An empty `batch` continues the previous one.
     fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>>;
 
-    /// How many batches of so many queries it is best asked for at once.
-    fn at_once(&self, n_queries: usize) -> usize {
+    /// Number of batches of `n_queries` that it prefers in one call.
+    fn batches_per_call(&self, n_queries: usize) -> usize {
         let _ = n_queries;
         1
     }
 
-    /// Scores several batches one after another: `queries` holds those of each batch, twice as many as its events.
+    /// Scores several batches in order. `queries` holds two for each event of each batch.
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
         let mut scores = Vec::with_capacity(queries.len());
         for batch in batches {
@@ -105,18 +105,18 @@ pub struct ModelScorer<'a, 'm> {
     scorer: PairScorer<'a>,
     weights: &'a Weights,
     memory: Option<Memory<'m>>,
-    /// The batch that is asked about, which the memory does not know yet.
-    at_hand: Vec<EventId>,
+    /// The current batch, which the memory is not updated with yet.
+    current: Vec<EventId>,
 }
 
 impl<'a, 'm> ModelScorer<'a, 'm> {
-    /// Scores with `weights`, and with what `memory` knows before the first batch.
+    /// Scores with `weights`, and with `memory` as it is before the first batch.
     #[must_use]
     pub fn new(scorer: PairScorer<'a>, weights: &'a Weights, memory: Option<Memory<'m>>) -> Self {
-        Self { scorer, weights, memory, at_hand: Vec::new() }
+        Self { scorer, weights, memory, current: Vec::new() }
     }
 
-    /// What stands for the source of each of `queries`, which are the events of `batches` one after another, row after row.
+    /// Embeddings of the source nodes of `queries`, the events of `batches` in order, `[queries, d]` in row-major order.
     pub(crate) fn sources(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
         let Some(memory) = &mut self.memory else {
             return self.scorer.sources(self.weights, in_batches(batches, queries));
@@ -130,7 +130,7 @@ impl<'a, 'm> ModelScorer<'a, 'm> {
         Ok(sources)
     }
 
-    /// The memory, which knows all batches but the one that was asked about last, if single scores were asked for.
+    /// The memory, updated with all batches; after [`Scorer::score`] with all but the last.
     pub(crate) fn into_memory(self) -> Option<Memory<'m>> {
         self.memory
     }
@@ -140,24 +140,24 @@ impl Scorer for ModelScorer<'_, '_> {
     fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>> {
         let Some(memory) = &mut self.memory else { return self.scorer.logits(self.weights, pairs) };
         if !batch.is_empty() {
-            let over = std::mem::replace(&mut self.at_hand, batch.to_vec());
-            if !over.is_empty() {
-                let asked = memory.queries(&over);
-                self.scorer.logits_with(self.weights, &asked, memory, &over)?;
+            let previous = std::mem::replace(&mut self.current, batch.to_vec());
+            if !previous.is_empty() {
+                let queries = memory.queries(&previous);
+                self.scorer.logits_with(self.weights, &queries, memory, &previous)?;
             }
         }
         self.scorer.logits_with(self.weights, pairs.queries, memory, &[])
     }
 
-    fn at_once(&self, n_queries: usize) -> usize {
-        /// Enough for the helpers of a card, few enough for memory and to stop soon.
-        const MOST: usize = 8192;
-        let is_card = self.weights.device().is_gpu();
-        if is_card && self.memory.is_none() { (MOST / n_queries.max(1)).clamp(1, 8) } else { 1 }
+    fn batches_per_call(&self, n_queries: usize) -> usize {
+        /// Enough pairs to keep a GPU busy; few enough for memory, and to stop soon.
+        const MAX_PAIRS: usize = 8192;
+        let is_gpu = self.weights.device().is_gpu();
+        if is_gpu && self.memory.is_none() { (MAX_PAIRS / n_queries.max(1)).clamp(1, 8) } else { 1 }
     }
 
-    /// Pairs do not see one another: the batches are one. They are equally large, so that groups stay whole. A memory
-    /// takes them one after another.
+    /// Without a memory all batches are scored in one call; they have the same size, so padding groups stay whole. A memory is
+    /// updated between batches.
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
         let Some(memory) = &mut self.memory else {
             return self.scorer.logits(self.weights, in_batches(batches, queries));
@@ -187,8 +187,8 @@ impl Scorer for Box<dyn Scorer + '_> {
         self.as_mut().score(batch, pairs)
     }
 
-    fn at_once(&self, n_queries: usize) -> usize {
-        self.as_ref().at_once(n_queries)
+    fn batches_per_call(&self, n_queries: usize) -> usize {
+        self.as_ref().batches_per_call(n_queries)
     }
 
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
@@ -196,7 +196,7 @@ impl Scorer for Box<dyn Scorer + '_> {
     }
 }
 
-/// What is drawn against the events of one pass.
+/// Source of negatives of one pass.
 enum Sampler<'t> {
     Random(Box<RandomNegatives>),
     Past(Box<PastNegatives<'t>>),
@@ -216,7 +216,7 @@ impl<'t> Sampler<'t> {
         Self::Past(Box::new(PastNegatives::new(task.stream, pool, kind, random)))
     }
 
-    /// One negative for each of `positives`, at its time.
+    /// One negative for each of `positives`, at the same time.
     fn draw(&mut self, batch: &[EventId], index: u64, positives: &[PairQuery]) -> Result<Vec<PairQuery>> {
         let pairs: Vec<(NodeId, NodeId)> = match self {
             Self::Random(random) => positives.iter().map(|query| query.src).zip(random.draw(positives.len())).collect(),
@@ -226,7 +226,7 @@ impl<'t> Sampler<'t> {
     }
 }
 
-/// Runs one pass with each of `scorers`; nothing where it has no events, or no negatives to set against them.
+/// AP and AUC of one pass for each of `scorers`; `None` if the pass has no events or no negatives.
 pub fn evaluate<S: Scorer>(
     task: &Task<'_>,
     pass: Pass,
@@ -243,22 +243,22 @@ pub fn evaluate<S: Scorer>(
     let mut sums = vec![(BatchMean::new(), WholeSplit::new()); scorers.len()];
     let batches: Vec<&[EventId]> = events.chunks(batch_size).collect();
     let total = batches.len();
-    let at_once = scorers.iter().map(|scorer| scorer.at_once(2 * batch_size)).max().unwrap_or(1);
+    let per_call = scorers.iter().map(|scorer| scorer.batches_per_call(2 * batch_size)).max().unwrap_or(1);
     let mut done = 0;
     while done < total {
         callback.on_progress(Stage::Evaluate, done, total);
         if callback.should_stop() {
             return Err(Error::Interrupted);
         }
-        // Only the last batch may be smaller, and is by itself.
+        // Only the last batch may be smaller, and is scored alone.
         let whole = batches[done..].iter().take_while(|batch| batch.len() == batch_size).count();
-        let window = &batches[done..done + whole.clamp(1, at_once)];
+        let window = &batches[done..done + whole.clamp(1, per_call)];
         let mut queries = Vec::new();
         for (index, batch) in (done as u64..).zip(window) {
             let positives = task.queries(batch);
             match sampler.draw(batch, index, &positives) {
                 Ok(negatives) => queries.extend(positives.into_iter().chain(negatives)),
-                // A few events of new nodes may leave no pair to set against them.
+                // Few events of new nodes may leave no pair to draw.
                 Err(Error::Data(error)) if matches!(error.problem(), Problem::NoNegative) => return Ok(None),
                 Err(error) => return Err(error),
             }
@@ -284,7 +284,7 @@ pub fn evaluate<S: Scorer>(
     sums.into_iter().map(metrics).collect::<Result<_>>().map(Some)
 }
 
-/// The place of the true destination among others.
+/// Rank of the true destination among candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RankingMetrics {
     /// Mean of 1 / rank.
@@ -293,10 +293,10 @@ pub struct RankingMetrics {
     pub hits_at_10: f64,
 }
 
-/// Queries scored at once: what bounds the memory of ranking.
-const RANKED_AT_ONCE: usize = 8192;
+/// Queries scored in one call, which bounds the memory of ranking.
+const RANKING_CHUNK: usize = 8192;
 
-/// Ranks each event of the pass against other destinations; nothing where it has no events.
+/// Ranks the destination of each event of the pass among candidates; `None` if the pass has no events.
 ///
 /// # Complexity
 /// One score for each event and candidate; memory for one block of queries and one list of candidates.
@@ -317,7 +317,7 @@ pub fn rank<S: Scorer>(
     let mut rankings = vec![Ranking::new(); scorers.len()];
     let mut done = 0;
     for batch in events.chunks(batch_size) {
-        let mut asked = batch;
+        let mut new_events = batch;
         for &event in batch {
             callback.on_progress(Stage::Rank, done, events.len());
             if callback.should_stop() {
@@ -328,14 +328,15 @@ pub fn rank<S: Scorer>(
             queries.extend(lists.of(event).into_iter().map(|dst| PairQuery { dst, ..positive }));
             for (scorer, ranking) in scorers.iter_mut().zip(&mut rankings) {
                 let mut scores = Vec::with_capacity(queries.len());
-                for (index, block) in queries.chunks(RANKED_AT_ONCE).enumerate() {
+                for (index, block) in queries.chunks(RANKING_CHUNK).enumerate() {
                     scores.extend(
-                        scorer.score(if index == 0 { asked } else { &[] }, PairBatch::new(block).padded_alone())?,
+                        scorer
+                            .score(if index == 0 { new_events } else { &[] }, PairBatch::new(block).padded_alone())?,
                     );
                 }
                 ranking.push(scores[0], &scores[1..])?;
             }
-            asked = &[];
+            new_events = &[];
             done += 1;
         }
     }

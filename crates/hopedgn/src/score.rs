@@ -1,4 +1,4 @@
-//! The one way from pairs to scores, for training, evaluation and answers alike.
+//! The one path from pairs to logits: sampling, collation, forward pass. Training, evaluation and prediction all use it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,35 +17,35 @@ use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
 
-/// Scores pairs with the past that one store knows; keeps its buffers between batches.
+/// Scores pairs from the events of one store; keeps its buffers between batches.
 #[derive(Debug)]
 pub struct PairScorer<'a> {
-    past: Past<'a>,
+    collator: Collator<'a>,
     encoder: PairEncoder<'a>,
     tokens: PairTokens,
 }
 
-/// Pairs to learn from.
+/// A training batch.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainBatch<'a> {
-    /// The pairs, which do not see one another.
+    /// Positive pairs, then negative ones.
     pub pairs: PairBatch<'a>,
-    /// 1 for each that happened, 0 for the others.
+    /// 1 for positives, 0 for negatives.
     pub targets: &'a [f32],
-    /// The events that the first pairs are; what has a memory will remember them.
+    /// The events of the positive pairs; a memory is updated with them.
     pub events: &'a [EventId],
-    /// Chunk `i` draws its dropout from fork `i`; what is drawn of the past comes from the last fork.
+    /// Micro-batch `i` seeds its dropout with fork `i`; sampling of neighbours uses the last fork.
     pub dropout: &'a Stream,
 }
 
 impl TrainBatch<'_> {
-    /// Decides what is drawn of the past: every lesson looks at other events.
-    fn draws(&self) -> u64 {
+    /// Sampling seed, different for each batch.
+    fn sampling_seed(&self) -> u64 {
         self.dropout.fork(u64::MAX).next_u64()
     }
 }
 
-/// Pairs that are run at once.
+/// A range of pairs computed in one forward pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Chunk {
     index: u64,
@@ -54,20 +54,20 @@ struct Chunk {
 }
 
 impl<'a> PairScorer<'a> {
-    /// Scores with `model` over the past in `store`.
+    /// Scores with `model` over the events of `store`.
     #[must_use]
     pub fn new(model: &'a dyn Model, tables: &FeatureTables, store: &'a Store) -> Self {
         let encoder = PairEncoder::new(store, model.encoding());
-        Self { past: Past { model, tables: tables.clone(), store }, encoder, tokens: PairTokens::default() }
+        Self { collator: Collator { model, tables: tables.clone(), store }, encoder, tokens: PairTokens::default() }
     }
 
-    /// The logit of each of `pairs`, which do not see one another.
+    /// The logit of each of `pairs`.
     pub fn logits(&mut self, weights: &Weights, pairs: PairBatch<'_>) -> Result<Vec<f32>> {
-        self.look_up(pairs.queries, 0);
-        self.past.score(weights, &self.tokens, pairs, Wanted::Logits)
+        self.sample(pairs.queries, 0);
+        self.collator.score(weights, &self.tokens, pairs, Target::Logits)
     }
 
-    /// The same with what `memory` knows. It remembers `events`, which the first queries are, afterwards.
+    /// The same with a node memory, which is updated with `events`, those of the first queries, afterwards.
     pub fn logits_with(
         &mut self,
         weights: &Weights,
@@ -75,21 +75,21 @@ impl<'a> PairScorer<'a> {
         memory: &mut Memory<'_>,
         events: &[EventId],
     ) -> Result<Vec<f32>> {
-        self.recalled(weights, queries, memory, events, Wanted::Logits)
+        self.forward_with_memory(weights, queries, memory, events, Target::Logits)
     }
 
     /// The embedding of the source of each of `pairs`, `[pairs, d]` in row-major order, without dropout.
     pub fn sources(&mut self, weights: &Weights, pairs: PairBatch<'_>) -> Result<Vec<f32>> {
         let with_itself = |query: &PairQuery| PairQuery { dst: query.src, ..*query };
-        let queries: Cow<'_, [PairQuery]> = match self.past.model.layout() {
+        let queries: Cow<'_, [PairQuery]> = match self.collator.model.layout() {
             Layout::Pairs(_) => pairs.queries.iter().map(with_itself).collect(),
             _ => pairs.queries.into(),
         };
-        self.look_up(&queries, 0);
-        self.past.score(weights, &self.tokens, pairs.with(&queries), Wanted::Sources)
+        self.sample(&queries, 0);
+        self.collator.score(weights, &self.tokens, pairs.with(&queries), Target::Sources)
     }
 
-    /// The same with what `memory` knows. It remembers `events`, which the first queries are, afterwards.
+    /// The same with a node memory, which is updated with `events`, those of the first queries, afterwards.
     pub fn sources_with(
         &mut self,
         weights: &Weights,
@@ -97,123 +97,128 @@ impl<'a> PairScorer<'a> {
         memory: &mut Memory<'_>,
         events: &[EventId],
     ) -> Result<Vec<f32>> {
-        self.recalled(weights, queries, memory, events, Wanted::Sources)
+        self.forward_with_memory(weights, queries, memory, events, Target::Sources)
     }
 
-    fn recalled(
+    fn forward_with_memory(
         &mut self,
         weights: &Weights,
         queries: &[PairQuery],
         memory: &mut Memory<'_>,
         events: &[EventId],
-        wanted: Wanted,
+        target: Target,
     ) -> Result<Vec<f32>> {
-        self.look_up(queries, 0);
-        let input = self.past.remembered(&self.tokens, queries, memory, events)?;
-        Ok(weights.evaluate(&[input], |tape, input| self.past.forward(tape, input, wanted))?.concat())
+        self.sample(queries, 0);
+        let input = self.collator.input_with_memory(&self.tokens, queries, memory, events)?;
+        Ok(weights.evaluate(&[input], |tape, input| self.collator.forward(tape, input, target))?.concat())
     }
 
-    /// All that comes before the model, for measuring: looks up the past of `queries` and lays out the input. The number
-    /// of tokens.
-    pub fn encode_only(&mut self, pairs: PairBatch<'_>) -> Result<usize> {
-        self.look_up(pairs.queries, 0);
-        let (past, tokens) = (&self.past, &self.tokens);
-        let plan = past.plan(Device::cpu().rows_to_learn(), tokens, pairs);
-        plan.par_iter().try_for_each(|chunk| past.input(tokens, pairs.queries, chunk).map(drop))?;
+    /// Sampling and collation without the model, for benchmarks. Returns the number of tokens.
+    pub fn collate_only(&mut self, pairs: PairBatch<'_>) -> Result<usize> {
+        self.sample(pairs.queries, 0);
+        let (collator, tokens) = (&self.collator, &self.tokens);
+        let plan = collator.plan(Device::cpu().rows_to_learn(), tokens, pairs);
+        plan.par_iter().try_for_each(|chunk| collator.input(tokens, pairs.queries, chunk).map(drop))?;
         Ok(tokens.n_tokens())
     }
 
-    /// Asks for one step against the mean loss of a lesson, of which `memory` remembers the events.
-    pub fn learn(
+    /// Submits one optimizer step on the mean loss of `batch`, and updates `memory` with its events.
+    pub fn train_step(
         &mut self,
-        learner: &mut TrainState,
-        lesson: &TrainBatch<'_>,
+        state: &mut TrainState,
+        batch: &TrainBatch<'_>,
         memory: Option<&mut Memory<'_>>,
     ) -> Result<()> {
         if let Some(memory) = memory {
-            let piece = self.remembered(lesson, memory)?;
-            return learner.step(&[piece], |tape, piece| piece.loss(self.past.model, tape, lesson.pairs.queries.len()));
+            let micro_batch = self.micro_batch_with_memory(batch, memory)?;
+            return state.step(&[micro_batch], |tape, micro_batch| {
+                micro_batch.loss(self.collator.model, tape, batch.pairs.queries.len())
+            });
         }
-        let chunks = self.chunks(learner.weights().device(), lesson);
-        let n_pairs = lesson.pairs.queries.len();
-        learner.step(&chunks, |tape, chunk| self.piece(chunk, lesson)?.loss(self.past.model, tape, n_pairs))
+        let chunks = self.chunks(state.weights().device(), batch);
+        let n_pairs = batch.pairs.queries.len();
+        state.step(&chunks, |tape, chunk| self.micro_batch(chunk, batch)?.loss(self.collator.model, tape, n_pairs))
     }
 
-    /// The mean loss of a lesson and its gradients, without a step.
+    /// The mean loss of a batch and its gradients, without an optimizer step.
     pub fn differentiate(
         &mut self,
-        learner: &mut TrainState,
-        lesson: &TrainBatch<'_>,
+        state: &mut TrainState,
+        batch: &TrainBatch<'_>,
         memory: Option<&mut Memory<'_>>,
     ) -> Result<(f64, Gradients)> {
-        let n_pairs = lesson.pairs.queries.len();
+        let n_pairs = batch.pairs.queries.len();
         if let Some(memory) = memory {
-            let piece = self.remembered(lesson, memory)?;
-            return learner.differentiate(&[piece], |tape, piece| piece.loss(self.past.model, tape, n_pairs));
+            let micro_batch = self.micro_batch_with_memory(batch, memory)?;
+            return state.differentiate(&[micro_batch], |tape, micro_batch| {
+                micro_batch.loss(self.collator.model, tape, n_pairs)
+            });
         }
-        let chunks = self.chunks(learner.weights().device(), lesson);
-        learner.differentiate(&chunks, |tape, chunk| self.piece(chunk, lesson)?.loss(self.past.model, tape, n_pairs))
+        let chunks = self.chunks(state.weights().device(), batch);
+        state.differentiate(&chunks, |tape, chunk| {
+            self.micro_batch(chunk, batch)?.loss(self.collator.model, tape, n_pairs)
+        })
     }
 
-    /// All of a lesson that needs neither weights nor memory, to be learned from later on `device`.
-    pub fn prepare(&mut self, device: &Device, lesson: &TrainBatch<'_>) -> Result<PreparedBatch> {
-        let chunks = self.chunks(device, lesson);
-        let mut pieces = Vec::with_capacity(chunks.len());
+    /// Samples and collates a batch in advance, for a later step on `device`.
+    pub fn prepare(&mut self, device: &Device, batch: &TrainBatch<'_>) -> Result<PreparedBatch> {
+        let chunks = self.chunks(device, batch);
+        let mut micro_batches = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
-            let piece = self.piece(chunk, lesson)?;
-            pieces.push(MicroBatch { input: staged(device, piece.input, true)?, ..piece });
+            let micro_batch = self.micro_batch(chunk, batch)?;
+            micro_batches.push(MicroBatch { input: staged(device, micro_batch.input, true)?, ..micro_batch });
         }
-        Ok(PreparedBatch { pieces, n_pairs: lesson.pairs.queries.len() })
+        Ok(PreparedBatch { micro_batches, n_pairs: batch.pairs.queries.len() })
     }
 
-    /// Leaves the tokens of `queries`; what is drawn at random depends on the seed and on each pair, on nothing else.
-    fn look_up(&mut self, queries: &[PairQuery], seed: u64) {
+    /// Samples the tokens of `queries`. Random samples depend on the seed and on the pair alone.
+    fn sample(&mut self, queries: &[PairQuery], seed: u64) {
         self.encoder.reseed(seed);
         self.encoder.encode(queries, &mut self.tokens);
     }
 
-    fn chunks(&mut self, device: &Device, lesson: &TrainBatch<'_>) -> Vec<Chunk> {
-        self.look_up(lesson.pairs.queries, lesson.draws());
-        self.past.plan(device.rows_to_learn(), &self.tokens, lesson.pairs)
+    fn chunks(&mut self, device: &Device, batch: &TrainBatch<'_>) -> Vec<Chunk> {
+        self.sample(batch.pairs.queries, batch.sampling_seed());
+        self.collator.plan(device.rows_to_learn(), &self.tokens, batch.pairs)
     }
 
-    fn piece(&self, chunk: &Chunk, lesson: &TrainBatch<'_>) -> Result<MicroBatch> {
+    fn micro_batch(&self, chunk: &Chunk, batch: &TrainBatch<'_>) -> Result<MicroBatch> {
         Ok(MicroBatch {
-            input: self.past.input(&self.tokens, lesson.pairs.queries, chunk)?,
-            targets: lesson.targets[chunk.pairs.clone()].to_vec(),
-            seed: lesson.dropout.fork(chunk.index).next_u64(),
+            input: self.collator.input(&self.tokens, batch.pairs.queries, chunk)?,
+            targets: batch.targets[chunk.pairs.clone()].to_vec(),
+            seed: batch.dropout.fork(chunk.index).next_u64(),
         })
     }
 
-    /// A lesson that a memory takes part in: one piece, since all pairs read the same nodes.
-    fn remembered(&mut self, lesson: &TrainBatch<'_>, memory: &mut Memory<'_>) -> Result<MicroBatch> {
-        self.look_up(lesson.pairs.queries, lesson.draws());
-        let input = self.past.remembered(&self.tokens, lesson.pairs.queries, memory, lesson.events)?;
-        let seed = lesson.dropout.fork(0).next_u64();
-        Ok(MicroBatch { input, targets: lesson.targets.to_vec(), seed })
+    /// With a memory the batch is one micro-batch, since its pairs read the memory of the same nodes.
+    fn micro_batch_with_memory(&mut self, batch: &TrainBatch<'_>, memory: &mut Memory<'_>) -> Result<MicroBatch> {
+        self.sample(batch.pairs.queries, batch.sampling_seed());
+        let input = self.collator.input_with_memory(&self.tokens, batch.pairs.queries, memory, batch.events)?;
+        let seed = batch.dropout.fork(0).next_u64();
+        Ok(MicroBatch { input, targets: batch.targets.to_vec(), seed })
     }
 }
 
-/// A lesson with its past looked up and laid out.
+/// A collated batch.
 #[derive(Debug)]
 pub struct PreparedBatch {
-    pieces: Vec<MicroBatch>,
+    micro_batches: Vec<MicroBatch>,
     n_pairs: usize,
 }
 
 impl PreparedBatch {
-    /// Asks for one step against its mean loss.
-    pub fn learn(&self, model: &dyn Model, learner: &mut TrainState) -> Result<()> {
-        learner.step(&self.pieces, |tape, piece| piece.loss(model, tape, self.n_pairs))
+    /// Submits one optimizer step on its mean loss.
+    pub fn train_step(&self, model: &dyn Model, state: &mut TrainState) -> Result<()> {
+        state.step(&self.micro_batches, |tape, micro_batch| micro_batch.loss(model, tape, self.n_pairs))
     }
 }
 
-/// What a lesson asks of one chunk.
+/// A chunk of a training batch: forward and backward run on one tape.
 #[derive(Debug)]
 struct MicroBatch {
     input: Input,
     targets: Vec<f32>,
-    /// Of its dropout.
+    /// Dropout seed.
     seed: u64,
 }
 
@@ -226,7 +231,7 @@ impl MicroBatch {
     }
 }
 
-/// The logits of all pairs of `tokens`, however they were made, each as if it were alone.
+/// The logits of pairs whose tokens are given, each computed as if it were alone.
 pub(crate) fn score_tokens(
     model: &dyn Model,
     tables: &FeatureTables,
@@ -235,56 +240,56 @@ pub(crate) fn score_tokens(
     tokens: &PairTokens,
     queries: &[PairQuery],
 ) -> Result<Vec<f32>> {
-    Past { model, tables: tables.clone(), store }.score(
+    Collator { model, tables: tables.clone(), store }.score(
         weights,
         tokens,
         PairBatch::new(queries).padded_alone(),
-        Wanted::Logits,
+        Target::Logits,
     )
 }
 
-/// A model and what it looks back on.
+/// Builds the input of a model from sampled tokens.
 #[derive(Debug)]
-struct Past<'a> {
+struct Collator<'a> {
     model: &'a dyn Model,
     tables: FeatureTables,
     store: &'a Store,
 }
 
-/// What a model is asked for.
+/// The output of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum Target {
     Logits,
     Sources,
 }
 
-impl Past<'_> {
-    fn score(&self, weights: &Weights, tokens: &PairTokens, pairs: PairBatch<'_>, wanted: Wanted) -> Result<Vec<f32>> {
+impl Collator<'_> {
+    fn score(&self, weights: &Weights, tokens: &PairTokens, pairs: PairBatch<'_>, target: Target) -> Result<Vec<f32>> {
         let (device, queries) = (weights.device(), pairs.queries);
         let plan = self.plan(device.rows_to_score(), tokens, pairs);
         let scores = if device.is_gpu() {
-            // All threads lay out what the card then reads.
-            let ready = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?, false);
-            let inputs: Vec<Input> = plan.par_iter().with_max_len(1).map(ready).collect::<Result<_>>()?;
-            weights.evaluate(&inputs, |tape, input| self.forward(tape, input, wanted))?
+            // All host threads collate; the GPU reads the results.
+            let collate = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?, false);
+            let inputs: Vec<Input> = plan.par_iter().with_max_len(1).map(collate).collect::<Result<_>>()?;
+            weights.evaluate(&inputs, |tape, input| self.forward(tape, input, target))?
         } else {
-            weights.evaluate(&plan, |tape, chunk| self.forward(tape, &self.input(tokens, queries, chunk)?, wanted))?
+            weights.evaluate(&plan, |tape, chunk| self.forward(tape, &self.input(tokens, queries, chunk)?, target))?
         };
         Ok(scores.concat())
     }
 
-    fn forward(&self, tape: &mut Tape<'_>, input: &Input, wanted: Wanted) -> Result<Vec<f32>> {
-        if wanted == Wanted::Logits {
+    fn forward(&self, tape: &mut Tape<'_>, input: &Input, target: Target) -> Result<Vec<f32>> {
+        if target == Target::Logits {
             let logits = self.model.logits(tape, input, Dropout::NONE)?;
             return Ok(tape.read(logits)?);
         }
         let nodes = self.model.nodes(tape, input, Dropout::NONE)?;
         if matches!(input, Input::Pairs(_)) {
-            return Ok(tape.read(nodes)?); // A row for each.
+            return Ok(tape.read(nodes)?); // [B, d]
         }
         let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
-        let beside = tape.reshape(nodes, rows / 2, 2 * cols)?; // [B, 2·d-out]
-        let sources = tape.columns(beside, 0, cols)?;
+        let pairs = tape.reshape(nodes, rows / 2, 2 * cols)?; // [B, 2d]
+        let sources = tape.columns(pairs, 0, cols)?; // [B, d]
         Ok(tape.read(sources)?)
     }
 
@@ -306,8 +311,8 @@ impl Past<'_> {
         }
     }
 
-    /// The input of all pairs with what `memory` knows of them, and what their events leave there.
-    fn remembered(
+    /// The input of all pairs with the memory of their nodes, and the update of the memory by `events`.
+    fn input_with_memory(
         &self,
         tokens: &PairTokens,
         queries: &[PairQuery],
@@ -316,21 +321,20 @@ impl Past<'_> {
     ) -> Result<Input> {
         let whole = Chunk { index: 0, pairs: 0..tokens.n_pairs(), padded_to: None };
         let Input::Hops(mut input) = self.input(tokens, queries, &whole)? else { return Err(Error::MissingInput) };
-        let mut recalled = memory.recall(tokens, queries, input.second.is_some())?;
+        let mut read = memory.recall(tokens, queries, input.second.is_some())?;
         if !events.is_empty() {
-            recalled.update = Some(memory.consume(events)?);
+            read.update = Some(memory.consume(events)?);
         }
-        input.memory = Some(recalled);
+        input.memory = Some(read);
         Ok(Input::Hops(input))
     }
 
-    /// Divides the pairs of `tokens` into chunks of at most so many rows, or one pair. The plan depends on the tokens
-    /// alone.
+    /// Divides the pairs of `tokens` into chunks of at most `n_rows` rows, or one pair. The plan depends on the tokens alone.
     fn plan(&self, n_rows: usize, tokens: &PairTokens, pairs: PairBatch<'_>) -> Vec<Chunk> {
         let layout = self.model.layout();
-        let (patch, slots, most_pairs) = match layout {
-            Layout::Patches(layout) => (layout.patch, 0, MOST_PAIRS),
-            Layout::Hops(layout) => (1, layout.slots, MOST_PAIRS),
+        let (patch, slots, max_pairs) = match layout {
+            Layout::Patches(layout) => (layout.patch, 0, MAX_PAIRS),
+            Layout::Hops(layout) => (1, layout.slots, MAX_PAIRS),
             // An embedding of one pair depends on those of thousands.
             Layout::Pairs(_) => (1, 0, 1),
         };
@@ -344,9 +348,9 @@ impl Past<'_> {
             let of_side = |pair: usize, side: Side| {
                 let drawn = tokens.drawn(pair, side);
                 let starts = tokens.second_starts();
-                // Less is done with a neighbour's neighbour than with a neighbour.
-                let further = if has_second { (starts[drawn.end] - starts[drawn.start]) as usize / 8 } else { 0 };
-                tokens.tokens(pair, side).len().div_ceil(patch).max(slots) + further
+                // A second-hop neighbour costs about an eighth of a first-hop one.
+                let second_hop = if has_second { (starts[drawn.end] - starts[drawn.start]) as usize / 8 } else { 0 };
+                tokens.tokens(pair, side).len().div_ceil(patch).max(slots) + second_hop
             };
             let n_patches = |pair: usize| {
                 padded_to.map_or_else(
@@ -357,8 +361,8 @@ impl Past<'_> {
             let mut start = in_group.start;
             while start < in_group.end {
                 let (mut end, mut rows) = (start, 0);
-                let room = n_rows.min(MOST_TOKENS / patch.max(1));
-                let last = in_group.end.min(start + most_pairs);
+                let room = n_rows.min(MAX_TOKENS / patch.max(1));
+                let last = in_group.end.min(start + max_pairs);
                 while end < last && (end == start || rows + n_patches(end) <= room) {
                     rows += n_patches(end);
                     end += 1;
@@ -371,12 +375,12 @@ impl Past<'_> {
     }
 }
 
-/// `input`, where `device` reads it by itself.
-fn staged(device: &Device, input: Input, to_learn: bool) -> Result<Input> {
-    input.stage(device, to_learn)?;
+/// `input`, copied to pinned memory if `device` is a GPU.
+fn staged(device: &Device, input: Input, for_training: bool) -> Result<Input> {
+    input.stage(device, for_training)?;
     Ok(input)
 }
 
-/// What a card's kernels are certain to count: blocks of its grids.
-const MOST_PAIRS: usize = 1 << 14;
-const MOST_TOKENS: usize = 1 << 22;
+/// Limits of the grid dimensions of CUDA kernels.
+const MAX_PAIRS: usize = 1 << 14;
+const MAX_TOKENS: usize = 1 << 22;

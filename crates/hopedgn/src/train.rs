@@ -254,7 +254,7 @@ impl<'a> Trainer<'a> {
         let Some(n_workers) = self.workers else {
             let mut scorer = batches.scorer();
             let trained = batches.each(|_| true, &mut |drawn| {
-                scorer.learn(&mut self.state, &drawn.batch(), self.memory.as_mut())?;
+                scorer.train_step(&mut self.state, &drawn.batch(), self.memory.as_mut())?;
                 self.pending.push_back(drawn.negatives);
                 self.collect_losses(MAX_LAG)?;
                 on_step(self)
@@ -267,7 +267,7 @@ impl<'a> Trainer<'a> {
         let trained = prefetch::in_order(n_workers, work, |ready, waited| {
             self.prefetch_wait += waited.as_secs_f64();
             let (prepared, negatives) = ready?;
-            prepared.learn(model, &mut self.state)?;
+            prepared.train_step(model, &mut self.state)?;
             self.pending.push_back(negatives);
             self.collect_losses(MAX_LAG)?;
             on_step(self)

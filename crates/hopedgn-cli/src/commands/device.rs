@@ -40,7 +40,7 @@ impl DeviceArgs {
     pub(crate) fn open_for(self, model: &ModelConfig, output: &Output) -> anyhow::Result<Device> {
         let device = self.open(output)?;
         let width = model.encoder_width().unwrap_or(0);
-        match (device.can_encode(width, Heads(model.n_heads)), self.device) {
+        match (device.can_encode(width, Heads(model.encoder_heads())), self.device) {
             (Err(error), DeviceArg::Auto) if self.precision.is_none() => {
                 output.remark(format_args!("on the CPU: {error}"));
                 Ok(Device::cpu())

@@ -38,7 +38,8 @@ impl Line {
         };
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = folder.join("config.toml");
-        let config = toml::from_str(&run.config(&ModelRegistry::default())?.to_toml()?).map_err(|error| damaged(&file, &error))?;
+        let config = toml::from_str(&run.config(&ModelRegistry::default())?.to_toml()?)
+            .map_err(|error| damaged(&file, &error))?;
         Ok(Some(Self { run: name, config, outcome }))
     }
 

@@ -106,7 +106,9 @@ impl Found {
         let nothing = |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None, archived: None };
         let error = fs::read_to_string(folder.join(ERROR)).ok().map(State::Failed);
         let Ok(run) = RunFolder::open(&folder) else { return Ok(nothing(error.unwrap_or(State::Waiting))) };
-        if run.config(&ModelRegistry::default()).and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
+        if run.config(&ModelRegistry::default()).and_then(|config| cell.hash_of(&config)).ok().as_ref()
+            != Some(&cell.hash)
+        {
             // A folder in use is not moved.
             return Ok(nothing(if run.lock().is_ok() { State::Changed } else { State::Running }));
         }

@@ -29,7 +29,8 @@ fn cells_are_the_product_of_the_lists_with_presets_of_the_data() {
     let names: Vec<&str> = experiment.cells().iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names.len(), 16);
     assert_eq!(names[..4], ["uci-tgat-0", "uci-tgat-1", "uci-tgat-mite-0", "uci-tgat-mite-1"]);
-    let dropouts: Vec<f32> = experiment.cells().iter().step_by(4).map(|cell| cell.config.model.common.dropout).collect();
+    let dropouts: Vec<f32> =
+        experiment.cells().iter().step_by(4).map(|cell| cell.config.model.common.dropout).collect();
     assert_eq!(dropouts, [0.1, 0.0, 0.2, 0.1], "as in presets.toml");
     assert!(experiment.cells()[2].config.model.has_mite() && !experiment.cells()[0].config.model.has_mite());
     let arguments = experiment.cells()[3].arguments().join(" ");

@@ -96,6 +96,6 @@ fn next<'b, 'e>(
     scorer: &ModelScorer<'_, '_>,
 ) -> Option<&'b [&'e [EventId]]> {
     let whole = batches.iter().take_while(|batch| batch.len() == size).count();
-    let window = &batches[..batches.len().min(whole.clamp(1, scorer.at_once(size)))];
+    let window = &batches[..batches.len().min(whole.clamp(1, scorer.batches_per_call(size)))];
     (!window.is_empty()).then_some(window)
 }

@@ -320,6 +320,16 @@ impl ModelConfig {
         }
     }
 
+    /// The heads of that transformer; 1 for other models.
+    #[must_use]
+    pub fn encoder_heads(&self) -> usize {
+        match &self.settings {
+            ModelSettings::HopeDgn(settings) => settings.patches.n_heads,
+            ModelSettings::DyGFormer(settings) => settings.patches.n_heads,
+            _ => 1,
+        }
+    }
+
     /// Whether the model has a setting of this name, as it stands under `[model]`.
     #[must_use]
     pub fn has(&self, setting: &str) -> bool {
@@ -336,6 +346,21 @@ impl ModelConfig {
         };
         *before = table::fitting(before, value.into()).map_err(wrong)?;
         self.read(all, &place)
+    }
+
+    /// The same model with those of `settings`, such as `k=16`, that it has: one list of sizes for several models.
+    pub fn with_known(&self, settings: &[&str]) -> Result<Self> {
+        let mut all = self.table()?;
+        for setting in settings {
+            let (name, text) = setting.split_once('=').unwrap_or((setting, ""));
+            let wrong = |detail: String| Error::Config { place: format!("model.{setting}"), detail };
+            if let Some(before) = all.get_mut(name) {
+                *before = table::parse(before, text).map_err(wrong)?;
+            }
+        }
+        let config = self.read(all, "model")?;
+        config.check()?;
+        Ok(config)
     }
 
     /// Refuses values outside their bounds.

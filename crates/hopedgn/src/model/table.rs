@@ -24,6 +24,16 @@ pub(crate) fn fitting(before: &Value, value: Value) -> Result<Value, String> {
     Err(format!("found {value}, expected {expected}"))
 }
 
+/// The value that a person wrote as `text` for such a setting. What is no TOML value is text, so that words need no quotes.
+pub(crate) fn parse(before: &Value, text: &str) -> Result<Value, String> {
+    let parsed = format!("value = {text}").parse::<toml::Table>().ok().and_then(|mut table| table.remove("value"));
+    let value = match parsed {
+        Some(value) if value.is_str() || !before.is_str() => value,
+        _ => Value::String(text.to_owned()),
+    };
+    fitting(before, value)
+}
+
 /// What serde found wrong, without the names of Rust's types.
 pub(crate) fn in_words(error: &impl std::fmt::Display) -> String {
     let text = error.to_string().trim().replace('\n', " ");

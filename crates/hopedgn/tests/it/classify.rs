@@ -9,7 +9,7 @@ use ctdg::random::Stream;
 use ctdg::split::Mode;
 use hopedgn::callbacks::{Callback, NoCallback, Stage};
 use hopedgn::classify::{Classified, LabelConfig, Labels, Sources, classify};
-use hopedgn::config::{Config, ModelConfig, ModelName};
+use hopedgn::config::{ModelConfig, ModelName};
 use hopedgn::evaluate::Evaluator;
 use hopedgn::memory::Memory;
 use hopedgn::model;
@@ -26,13 +26,7 @@ fn small(name: ModelName) -> ModelConfig {
     let sizes =
         ["length=4", "neighbors=3", "k=2", "d-channel=6", "d-time=8", "d-mite=6", "d-out=16", "d-cooccurrence=4"];
     let settings = [&sizes[..], &["n-heads=2", "n-blocks=1", "beta=0.01", "replacing=met"]].concat();
-    let defaults = ModelConfig::new(name);
-    let settings: Vec<String> = settings
-        .iter()
-        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
-        .map(|setting| format!("model.{setting}"))
-        .collect();
-    Config::resolve(name, &[], &settings).unwrap().model
+    ModelConfig::new(name).with_known(&settings).unwrap()
 }
 
 /// Sources that come back once, soon or late with equal chances, and say which in the features of their first event. Of those

@@ -40,7 +40,7 @@ fn a_custom_model_trains_resumes_and_is_evaluated_explained_and_compared() {
     let whole = builder().fit(&events).unwrap();
     let summary = whole.summary().unwrap();
     assert_eq!(summary.model, "deep-sets");
-    assert!(summary.test.transductive.unwrap().ap > 0.9, "{summary:?}");
+    assert!(summary.test.transductive.unwrap().ap > 0.7, "{summary:?}");
 
     let run = home.path().join("run");
     let stopped = builder().run_folder(&run).callback(StopAtOnce).fit(&events);

@@ -6,7 +6,7 @@ use ctdg::metric::{average_precision, shuffled_average_precision};
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
 use hopedgn::collate::{FeatureTables, PairBatch};
-use hopedgn::config::{Config, ModelConfig, ModelName};
+use hopedgn::config::{ModelConfig, ModelName};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, Model};
 use hopedgn::score::{PairScorer, TrainBatch};
@@ -17,13 +17,7 @@ fn small(name: ModelName, mite: bool) -> ModelConfig {
     let mite = format!("mite={mite}");
     let sizes = ["length=4", "neighbors=3", "k=2", "d-channel=8", "d-time=16", "d-mite=16", "d-out=16", "dropout=0"];
     let settings = [&sizes[..], &["n-blocks=1", &mite]].concat();
-    let defaults = ModelConfig::new(name);
-    let settings: Vec<String> = settings
-        .iter()
-        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
-        .map(|setting| format!("model.{setting}"))
-        .collect();
-    Config::resolve(name, &[], &settings).unwrap().model
+    ModelConfig::new(name).with_known(&settings).unwrap()
 }
 
 /// Learns from some queries of a triadic stream, in the order of time; a memory lives through the events between them.
@@ -74,7 +68,7 @@ impl<'a> Course<'a> {
     fn learn(&mut self, queries: &[PairQuery], targets: &[f32]) {
         let dropout = ctdg::random::Stream::named(0, "test");
         let batch = TrainBatch { pairs: PairBatch::new(queries), targets, events: &[], dropout: &dropout };
-        self.scorer.learn(&mut self.learner, &batch, self.memory.as_mut()).unwrap();
+        self.scorer.train_step(&mut self.learner, &batch, self.memory.as_mut()).unwrap();
     }
 
     fn logits(&mut self, queries: &[PairQuery]) -> Vec<f32> {

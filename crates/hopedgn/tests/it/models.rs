@@ -6,7 +6,7 @@ use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
 use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
-use hopedgn::config::{Config, ModelConfig, ModelName};
+use hopedgn::config::{ModelConfig, ModelName};
 use hopedgn::memory::Memory;
 use hopedgn::model;
 use hopedgn::score::{PairScorer, TrainBatch};
@@ -15,23 +15,13 @@ use hopedgn_tensor::{AdamConfig, Device, TrainState, Weights};
 /// Nodes of [`stream`]; queries ask about two more, which nobody met.
 const N_NODES: u32 = 12;
 
-/// `name` with those of `settings` that it has.
-fn small(name: ModelName, settings: &[&str]) -> ModelConfig {
-    let defaults = ModelConfig::new(name);
-    let settings: Vec<String> = settings
-        .iter()
-        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
-        .map(|setting| format!("model.{setting}"))
-        .collect();
-    Config::resolve(name, &[], &settings).unwrap().model
-}
-
 /// Every model in small, with its default MITE and sampling.
 fn models() -> impl Iterator<Item = ModelConfig> {
     let sizes =
         ["length=9", "neighbors=4", "k=3", "d-channel=6", "d-time=8", "d-mite=4", "d-out=16", "d-cooccurrence=6"];
     let others = ["n-heads=2", "dropout=0", "beta=0.1"];
-    ModelName::ALL.into_iter().map(move |name| small(name, &[&sizes[..], &others].concat()))
+    let settings = [&sizes[..], &others].concat();
+    ModelName::ALL.into_iter().map(move |name| ModelConfig::new(name).with_known(&settings).unwrap())
 }
 
 /// Every model with MITE and without, if it can be.
@@ -257,7 +247,7 @@ impl Toy {
             let mut sum = 0.0;
             for Batch { events, queries, targets } in &self.batches[1..end] {
                 let batch = TrainBatch { pairs: PairBatch::new(queries), targets, events, dropout: &dropout };
-                scorer.learn(&mut learner, &batch, memory.as_mut()).unwrap();
+                scorer.train_step(&mut learner, &batch, memory.as_mut()).unwrap();
                 sum += learner.results(0).unwrap()[0].loss;
             }
             losses.push(sum / (end - 1) as f64);

@@ -201,7 +201,7 @@ fn memories_and_their_losses_are_those_of_pytorch() {
                     .collect();
                 memory.restore(&before, &consumed).unwrap();
             }
-            scorer.learn(&mut learner, &step, Some(&mut memory)).unwrap();
+            scorer.train_step(&mut learner, &step, Some(&mut memory)).unwrap();
             let loss = learner.results(0).unwrap()[0].loss;
             assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {index}: {loss} {expected}", case.name);
         }
@@ -218,7 +218,7 @@ fn ten_losses_are_those_of_pytorch() {
         let dropout = Stream::named(0, "");
         let batch = TrainBatch { pairs: case.pairs(), targets: &case.targets, events: &[], dropout: &dropout };
         for (step, expected) in numbers(&case.written["losses"]).into_iter().enumerate() {
-            scorer.learn(&mut learner, &batch, None).unwrap();
+            scorer.train_step(&mut learner, &batch, None).unwrap();
             let loss = learner.results(0).unwrap()[0].loss;
             assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {step}: {loss} {expected}", case.name);
         }

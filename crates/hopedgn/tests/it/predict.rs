@@ -5,7 +5,7 @@ use ctdg::mite::PairQuery;
 use ctdg::random::Stream;
 use ctdg::store::Store;
 use hopedgn::collate::{FeatureTables, FeatureWidths};
-use hopedgn::config::{Config, ModelConfig, ModelName};
+use hopedgn::config::{ModelConfig, ModelName};
 use hopedgn::memory::Memory;
 use hopedgn::model;
 use hopedgn::predict::{History, logits};
@@ -19,13 +19,7 @@ const N_NODES: u32 = 9;
 
 fn config(name: ModelName) -> ModelConfig {
     let settings = ["neighbors=3", "length=5", "d-channel=4", "d-time=4", "d-mite=4", "d-out=8", "n-heads=2"];
-    let defaults = ModelConfig::new(name);
-    let settings: Vec<String> = settings
-        .iter()
-        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
-        .map(|setting| format!("model.{setting}"))
-        .collect();
-    Config::resolve(name, &[], &settings).unwrap().model
+    ModelConfig::new(name).with_known(&settings).unwrap()
 }
 
 /// Two events at each time.

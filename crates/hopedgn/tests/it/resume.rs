@@ -23,13 +23,7 @@ fn start<'c>(config: &Config, run: &Path) -> LinkPredictorBuilder<'c> {
 
 fn small(name: ModelName) -> ModelConfig {
     let settings = ["length=6", "neighbors=3", "k=2", "d-channel=4", "d-time=4", "d-mite=4", "d-out=6", "n-heads=2"];
-    let defaults = ModelConfig::new(name);
-    let settings: Vec<String> = settings
-        .iter()
-        .filter(|setting| setting.split_once('=').is_some_and(|(setting, _)| defaults.has(setting)))
-        .map(|setting| format!("model.{setting}"))
-        .collect();
-    Config::resolve(name, &[], &settings).unwrap().model
+    ModelConfig::new(name).with_known(&settings).unwrap()
 }
 
 fn config() -> Config {

@@ -6,6 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use ctdg::mite::PairQuery;
 use ctdg::negative::RandomNegatives;
+use hopedgn::collate::PairBatch;
 use hopedgn::config::{Config, Preset};
 use hopedgn::model::{self, Model};
 use hopedgn::score::PairScorer;
@@ -70,7 +71,7 @@ struct Report {
 pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     let preset = Preset::for_data(&args.data);
     let settings: Vec<String> = args.model.settings().into_iter().chain(args.set.iter().cloned()).collect();
-    let presets: Vec<&Preset> = preset.into_iter().collect();
+    let presets: Vec<Preset> = preset.into_iter().collect();
     let config = Config::resolve(args.model.name(), &presets, &settings)?;
     let device = args.device.open_for(&config.model, output)?;
     let loaded = args.from.load(&args.data, output)?;
@@ -117,7 +118,7 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     }
     let report = Report {
         bench: "epoch",
-        model: config.model.name.title(),
+        model: config.model.name().title(),
         data: args.data.clone(),
         device: device.name(),
         threads: rayon::current_num_threads(),
@@ -160,7 +161,7 @@ impl Past {
                 queries.push(PairQuery { dst, ..queries[at] });
             }
             let start = Instant::now();
-            past.n_tokens += encoder.encode_only(&queries, events.len())?;
+            past.n_tokens += encoder.collate_only(PairBatch::new(&queries).padded_in_groups_of(events.len()))?;
             past.seconds += start.elapsed().as_secs_f64();
             past.n_pairs += queries.len();
         }

@@ -73,7 +73,7 @@ pub(super) fn of_cells(found: &[Found]) -> Value {
         let note = Some(note(&one.state)).filter(|note| !note.is_empty());
         json!({
             "cell": one.cell.name, "data": one.cell.data, "model": one.cell.model.as_str(), "seed": one.cell.seed,
-            "mite": one.cell.config.model.mite, "variant": one.cell.variant, "hash": one.cell.hash, "run": one.folder,
+            "mite": one.cell.config.model.has_mite(), "variant": one.cell.variant, "hash": one.cell.hash, "run": one.folder,
             "state": one.state.title(), "note": note, "test": one.summary().map(|summary| summary.test),
         })
     });
