@@ -8,7 +8,7 @@ use super::file::{Evaluate, Kind};
 use super::inherit::At;
 use super::{Experiment, file};
 use hopedgn::classify::LabelConfig;
-use hopedgn::config::{Config, ModelName, Preset};
+use hopedgn::config::{Config, ModelConfig, ModelName, Preset};
 use hopedgn::metrics::Classification;
 use hopedgn::{Error, Result};
 
@@ -43,18 +43,18 @@ pub struct Cell {
     settings: Vec<String>,
 }
 
-/// Settings of smoke tests, below those of the variant.
-const SMALL: [&str; 10] = [
-    "model.d-channel=4",
-    "model.d-time=8",
-    "model.d-out=8",
-    "model.d-mite=4",
-    "model.d-cooccurrence=4",
-    "model.k=4",
-    "model.length=8",
-    "model.patch=2",
-    "model.neighbors=4",
-    "model.n-heads=2",
+/// Settings of smoke tests, below those of the variant, for models that have them.
+const SMALL: [(&str, usize); 10] = [
+    ("d-channel", 4),
+    ("d-time", 8),
+    ("d-out", 8),
+    ("d-mite", 4),
+    ("d-cooccurrence", 4),
+    ("k", 4),
+    ("length", 8),
+    ("patch", 2),
+    ("neighbors", 4),
+    ("n-heads", 2),
 ];
 
 /// Settings of smoke tests, above those of the variant.
@@ -173,7 +173,9 @@ pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
         let fitting = fitting.map(|layer| (Some(&layer.at), settings(&layer.item.set)));
         if experiment.is_smoke {
             layers.extend(fitting);
-            layers.push((None, SMALL.map(str::to_owned).to_vec()));
+            let model = ModelConfig::new(cell.model);
+            let small = SMALL.iter().filter(|(name, _)| model.has(name));
+            layers.push((None, small.map(|(name, value)| format!("model.{name}={value}")).collect()));
             layers.extend(variants);
             layers.push((None, SHORT.map(str::to_owned).to_vec()));
         } else {
