@@ -1,4 +1,4 @@
-"""Prints the tables of docs/results.md from results/*.jsonl and experiments/base/paper.toml: python3 scripts/results_tables.py
+"""Prints the tables of docs/src/results.md from results/*.jsonl and experiments/base/paper.toml: python3 scripts/results_tables.py
 
 Mean ± sample standard deviation over seeds, in percent, beside the paper's values.
 """

@@ -1,16 +1,34 @@
-//! Data sets: files in and out, the bundled set, and the names of the sets that can be fetched.
+//! Reading and writing event files, and the bundled data set.
 //!
-//! [`read`] takes any file this crate understands, plain, gzip or zstd:
+//! [`read`] accepts these formats, plain, gzip or zstd, and detects which:
 //!
 //! | format | what it is |
 //! |---|---|
-//! | [`Format::Text`] | CSV, TSV or blanks, with or without header; features in columns or in `NAME_features.npy` beside it |
+//! | [`Format::Text`] | delimited by comma, tab, semicolon or blanks, with or without header; features in columns or in `NAME_features.npy` |
 //! | [`Format::Jodie`] | `user,item,timestamp,label,feature…` under a header shorter than its rows |
 //! | [`Format::Tgb`] | `timestamp,source,destination,…` edge lists |
 //! | [`Format::Konect`] | `source destination weight timestamp` under `%` comments |
 //! | [`Format::DyGLib`] | `ml_NAME.csv` with `ml_NAME.npy` and `ml_NAME_node.npy` |
 //! | [`Format::Parquet`] | one row per event |
-//! | [`Format::Binary`] | our own columns, memory-mapped |
+//! | [`Format::Binary`] | `.ctdg`: memory-mapped columns |
+//!
+//! [`write()`] writes CSV, TSV, Parquet and `.ctdg`; a written file appears complete or not at all.
+//!
+//! ```
+//! use ctdg::dataset::{ReadOptions, WriteFormat, read, write};
+//! use ctdg::event::EventStream;
+//!
+//! let folder = std::env::temp_dir().join(format!("ctdg-example-{}", std::process::id()));
+//! # std::fs::create_dir_all(&folder).expect("a writable folder");
+//! let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.5)])?;
+//! for name in ["events.csv", "events.parquet", "events.ctdg"] {
+//!     let path = folder.join(name);
+//!     write(&stream, &path, WriteFormat::of_path(&path)?)?;
+//!     assert_eq!(read(&path, &ReadOptions::default())?, stream);
+//! }
+//! # std::fs::remove_dir_all(&folder).expect("our own folder");
+//! # Ok::<(), ctdg::Error>(())
+//! ```
 
 mod atomic;
 mod binary;
@@ -30,14 +48,14 @@ use std::str::FromStr;
 
 pub use bundled::{COLLEGEMSG, collegemsg};
 use serde::{Deserialize, Deserializer, Serialize};
-pub use sidecar::beside;
+pub use sidecar::sidecar_path;
 use source::{OnProgress, Source};
 pub use write::{WriteFormat, write, write_file, write_with};
 
 use crate::error::{Error, Problem, Result};
 use crate::event::{EventStream, IdKind};
 
-/// What a file holds.
+/// Format of an event file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -46,22 +64,22 @@ pub enum Format {
     Auto,
     /// Delimited text.
     Text,
-    /// JODIE's raw CSV; bipartite unless told otherwise.
+    /// JODIE's raw CSV; bipartite by default.
     Jodie,
     /// TGB's edge list.
     Tgb,
     /// KONECT's `out.*` file.
     Konect,
-    /// DyGLib's processed trio, named by its CSV file.
+    /// DyGLib's three processed files, named by the CSV file.
     DyGLib,
     /// Parquet.
     Parquet,
-    /// The compact binary form, `.ctdg`.
+    /// Memory-mapped columns, `.ctdg`.
     Binary,
 }
 
 impl Format {
-    /// Every way to read a file.
+    /// All formats.
     pub const ALL: [Self; 8] =
         [Self::Auto, Self::Text, Self::Jodie, Self::Tgb, Self::Konect, Self::DyGLib, Self::Parquet, Self::Binary];
 }
@@ -98,14 +116,14 @@ impl FromStr for ColumnRef {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FeatureColumns {
-    /// What the format says; in plain text and Parquet, the columns called `feat…`.
+    /// As the format defines; in plain text and Parquet, the columns named `feat…`.
     #[default]
     Auto,
     /// None.
     None,
     /// Every column without another role.
     Rest,
-    /// These.
+    /// The given columns.
     Chosen(Vec<ColumnRef>),
 }
 
@@ -199,9 +217,9 @@ fn read_any(path: &Path, options: &ReadOptions, progress: OnProgress<'_>) -> Res
     stream.map_err(|error| error.in_file(path))
 }
 
-/// The format of `path`; text of every kind stays [`Format::Auto`] until its first line is read.
+/// The format of `path`; text formats stay [`Format::Auto`] until the first line is read.
 fn detect(path: &Path, asked: Format) -> Result<Format> {
-    // A pipe can be read only once, and only text can be read from one.
+    // A pipe can be read only once, so its first bytes cannot be inspected; it must hold text.
     let is_file = std::fs::metadata(path).map_err(|source| Error::io(path, "open", source))?.is_file();
     if asked != Format::Auto || !is_file {
         return Ok(asked);

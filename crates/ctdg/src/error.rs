@@ -1,4 +1,4 @@
-//! The crate's one error: where in the input, what was found, what was expected, and the way out.
+//! The crate's error type: where in the input, what was found, what was expected, and what to do.
 
 mod problem;
 mod remedy;
@@ -92,7 +92,7 @@ impl fmt::Display for Place {
 }
 
 impl Error {
-    /// An error of which the place is known.
+    /// An error with a known place.
     #[must_use]
     pub fn at(place: Place, problem: Problem) -> Self {
         Self { inner: Box::new(Inner { place, problem }) }
@@ -166,17 +166,17 @@ impl fmt::Display for Error {
     }
 }
 
-/// No source: what the system said is part of the message, so that nobody prints it twice.
+/// No `source()`: the operating system's message is part of ours, so a chain does not print it twice.
 impl std::error::Error for Error {}
 
-/// Quotes what was found in an input so that a message stays on one short line.
+/// Quotes input text, shortened to one line.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
-    const LONGEST: usize = 40;
+    const MAX_CHARS: usize = 40;
     let text = String::from_utf8_lossy(bytes);
     if text.is_empty() {
         return "an empty field".into();
     }
-    let mut short: String = text.chars().take(LONGEST).collect();
+    let mut short: String = text.chars().take(MAX_CHARS).collect();
     if short.len() < text.len() {
         short.push('…');
     }

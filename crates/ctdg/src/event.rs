@@ -1,8 +1,7 @@
-//! Events and streams of them: who met whom, when.
+//! Timestamped interactions (events) between nodes, and time-ordered streams of them.
 //!
-//! A stream is held in columns and is always in order of `(time, place in the input)`. That place in the order *is*
-//! the [`EventId`], so "before" never needs anything but a comparison of ids once a time has been cut
-//! ([`EventStream::cut`]).
+//! A stream is stored in columns and sorted by `(time, position in the input)`. The position in that order *is* the
+//! [`EventId`], so once a query time is turned into a [`Cut`], "before" is a comparison of ids.
 
 mod builder;
 mod column;
@@ -23,7 +22,7 @@ use crate::error::{Place, Problem, Result};
 #[repr(transparent)]
 pub struct NodeId(pub u32);
 
-/// An event: its place in the order by `(time, place in the input)`, from 0.
+/// An event: its position in the order by `(time, position in the input)`, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(transparent)]
 pub struct EventId(pub u32);
@@ -31,13 +30,13 @@ pub struct EventId(pub u32);
 macro_rules! index_newtype {
     ($type:ident) => {
         impl $type {
-            /// As a position in a slice.
+            /// As an index into a slice.
             #[must_use]
             pub fn index(self) -> usize {
                 self.0 as usize
             }
 
-            /// From a position, if it is small enough.
+            /// From an index, if it fits 32 bits.
             #[must_use]
             pub fn from_index(index: usize) -> Option<Self> {
                 u32::try_from(index).ok().map(Self)
@@ -48,9 +47,9 @@ macro_rules! index_newtype {
 index_newtype!(NodeId);
 index_newtype!(EventId);
 
-/// A point between two events of a stream: everything before it happened strictly before some time.
+/// A boundary between two events of a stream: the events before it are those strictly before some time.
 ///
-/// Only [`strictly_before`] makes one for a query, so that no other code decides what a query may see.
+/// Only [`strictly_before`] makes one for a query, so that the leakage rule is decided in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cut(pub(crate) u32);
 
@@ -82,7 +81,7 @@ pub fn strictly_before(times: &[f64], t: f64) -> Cut {
     Cut(u32::try_from(n_before).expect("streams hold at most u32::MAX events"))
 }
 
-/// The cut after time `t`: events with `time <= t` lie before it. For dividing a stream into parts, never for a query.
+/// The cut after time `t`: events with `time <= t` lie before it. For splitting a stream, never for a query.
 ///
 /// # Panics
 /// When `times` is longer than any stream can be.
@@ -95,11 +94,11 @@ pub fn up_to(times: &[f64], t: f64) -> Cut {
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Event {
-    /// Where it points from.
+    /// Source node.
     pub src: NodeId,
-    /// Where it points to.
+    /// Destination node.
     pub dst: NodeId,
-    /// When, in the input's unit.
+    /// Time, in the input's unit.
     pub time: f64,
     /// The input's label, 0 where it has none.
     pub label: f32,
@@ -123,7 +122,7 @@ impl Features {
         Ok(Self { width, values })
     }
 
-    /// Values in a row.
+    /// Values per row.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
@@ -144,7 +143,7 @@ impl Features {
         &self.values[index * self.width..][..self.width]
     }
 
-    /// All values, row after row, taken over; copied only if they are shared or mapped.
+    /// All values, row after row; copied only if they are shared or mapped.
     pub(crate) fn into_values(self) -> Vec<f32> {
         self.values.into_vec()
     }
@@ -156,7 +155,7 @@ impl Features {
     }
 }
 
-/// Events in order of `(time, place in the input)`, in columns.
+/// Events sorted by `(time, position in the input)`, stored in columns. Clones share the columns.
 ///
 /// ```
 /// use ctdg::event::{EventStream, NodeId};
@@ -185,20 +184,20 @@ pub struct Columns {
     pub src: Column<NodeId>,
     /// Destinations.
     pub dst: Column<NodeId>,
-    /// Times, finite and never going backwards.
+    /// Times, finite and ascending.
     pub time: Column<f64>,
     /// Labels.
     pub label: Column<f32>,
-    /// One row per event, or nothing.
+    /// One row per event, if any.
     pub edge_features: Option<Features>,
-    /// One row per node, or nothing.
+    /// One row per node, if any.
     pub node_features: Option<Features>,
-    /// The nodes' names; their number is the number of nodes.
+    /// Node names; as many as there are nodes.
     pub names: NodeNames,
 }
 
 impl EventStream {
-    /// Checks `columns` and takes them over. Linear in the number of events; copies nothing.
+    /// Validates `columns`. Linear in the number of events; copies nothing.
     pub fn new(columns: Columns) -> Result<Self> {
         let Columns { src, dst, time, label, edge_features, node_features, names } = columns;
         let n = time.len();
@@ -234,8 +233,8 @@ impl EventStream {
         Ok(Self { src, dst, time, label, edge_features, node_features, names })
     }
 
-    /// A stream without labels and features from `(source, destination, time)` triples in order of time. There are
-    /// as many nodes as the largest id says, called `0`, `1`, … .
+    /// A stream without labels and features from `(source, destination, time)` triples sorted by time. Nodes are
+    /// `0..=largest id` and named by their ids.
     pub fn from_events(events: impl IntoIterator<Item = (u32, u32, f64)>) -> Result<Self> {
         let (mut src, mut dst, mut time) = (Vec::new(), Vec::new(), Vec::new());
         for (s, d, t) in events {
@@ -258,7 +257,7 @@ impl EventStream {
         })
     }
 
-    /// The columns, for taking a stream apart.
+    /// The columns of the stream.
     #[must_use]
     pub fn into_columns(self) -> Columns {
         let Self { src, dst, time, label, edge_features, node_features, names } = self;
@@ -295,7 +294,7 @@ impl EventStream {
         &self.dst
     }
 
-    /// Times, in order: finite, never going backwards.
+    /// Times, finite and ascending.
     #[must_use]
     pub fn times(&self) -> &[f64] {
         &self.time
@@ -344,13 +343,13 @@ impl EventStream {
         (0..n).map(EventId)
     }
 
-    /// The time column, sharing its storage.
+    /// The time column; shares its storage.
     #[must_use]
     pub fn time_column(&self) -> Column<f64> {
         self.time.clone()
     }
 
-    /// The point before which lies all that a query at time `t` may see.
+    /// The boundary of what a query at time `t` may see: events strictly before `t`. Logarithmic.
     #[must_use]
     pub fn cut(&self, t: f64) -> Cut {
         strictly_before(&self.time, t)

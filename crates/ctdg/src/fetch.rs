@@ -1,9 +1,8 @@
-//! Fetching the paper's data sets from their public homes.
+//! Downloads public data sets: resumable, checksummed, converted to `.ctdg`.
 //!
-//! A fetch is a chain of steps: download into a part file, compare its checksum where the publisher states one, unpack,
-//! convert, compare the counts, move into place. Whatever fails, the target folder never holds half a data set, and a
-//! download that was cut off goes on where it stopped, in the same call or in a later one. A set with several homes is
-//! fetched from the first that works.
+//! The steps: download into a partial file, verify its checksum where the publisher states one, unpack, convert, verify
+//! the counts, move into place. Whatever fails, the target folder never holds an incomplete data set, and an
+//! interrupted download resumes where it stopped, in the same call or in a later one. Mirrors are tried in order.
 //!
 //! ```no_run
 //! use ctdg::fetch::{Options, Source, fetch, to_binary};
@@ -18,7 +17,7 @@ mod checksum;
 mod convert;
 mod download;
 mod http;
-mod part;
+mod partial;
 mod source;
 mod unpack;
 
@@ -29,32 +28,32 @@ use std::time::Duration;
 
 pub use checksum::{Algorithm, Checksum};
 pub use convert::to_binary;
-pub use source::{Archive, Counts, Format, Home, Source};
+pub use source::{Archive, Counts, Format, Mirror, Source};
 pub use unpack::Unpacked;
 
 use crate::error::{Error, Problem, Result};
 use download::Download;
 use http::Client;
-use part::Part;
+use partial::PartialFile;
 
-/// Ending of the file a data set ends up in.
+/// Extension of the file that [`fetch`](fetch()) writes.
 pub const EXTENSION: &str = "ctdg";
 
-/// How a fetch goes about it.
+/// Retries, timeouts and proxy of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Attempts in a row that bring nothing new before a home is given up.
+    /// Consecutive attempts without a new byte before a mirror is given up.
     pub attempts: u32,
-    /// Wait after a failed attempt, doubled with each further one that brings nothing.
+    /// Wait after a failed attempt; doubles with each consecutive attempt without a new byte.
     pub pause: Duration,
     /// Longest wait for a connection.
     pub connect_timeout: Duration,
     /// Longest wait for the next bytes.
     pub idle_timeout: Duration,
-    /// How to get to the network.
+    /// Whether to use a proxy.
     pub route: Route,
-    /// What to do with a data set that is already there.
-    pub present: Present,
+    /// What to do if the data set is already there.
+    pub present: IfPresent,
 }
 
 impl Default for Options {
@@ -65,93 +64,93 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(20),
             idle_timeout: Duration::from_mins(1),
             route: Route::Environment,
-            present: Present::Keep,
+            present: IfPresent::Keep,
         }
     }
 }
 
-/// How to get to the network.
+/// Whether to use a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
-    /// Through the proxy that `HTTPS_PROXY` and its relatives name, if any.
+    /// The proxy named by `HTTPS_PROXY` and related environment variables, if any.
     Environment,
-    /// Straight.
+    /// No proxy.
     Direct,
 }
 
-/// What to do with a data set that is already there.
+/// What to do if the data set is already there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Present {
-    /// Leave it as it is and fetch nothing.
+pub enum IfPresent {
+    /// Keep it and fetch nothing.
     Keep,
-    /// Fetch it again and put the new one in its place.
+    /// Fetch it again and replace it.
     Replace,
 }
 
-/// What a fetch is doing.
+/// Progress of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
-    /// Asking for a file.
+    /// Requesting a file.
     Connecting {
         /// Its address.
         url: &'a str,
-        /// The how-manieth time, from 1.
+        /// Number of this attempt, from 1.
         attempt: u32,
     },
-    /// Bytes are coming.
+    /// Receiving the file.
     Downloading {
-        /// How many are here, with those of earlier attempts.
+        /// Bytes so far, those of earlier attempts included.
         done: u64,
-        /// How many there are, if the server told.
+        /// Bytes of the whole file, if the server stated it.
         total: Option<u64>,
     },
-    /// Comparing the checksum.
+    /// Verifying the checksum.
     Checking {
         /// Bytes read.
         done: u64,
         /// Bytes of the file.
         total: u64,
     },
-    /// Taking a file out of the archive.
+    /// Extracting a file from the archive.
     Unpacking {
-        /// Its name there.
+        /// Its name in the archive.
         member: &'a str,
     },
-    /// Converting.
+    /// Converting to `.ctdg`.
     Converting,
-    /// Something the person should know, though the fetch goes on.
-    Remark(&'a str),
+    /// A problem that does not stop the fetch.
+    Warning(&'a str),
 }
 
-/// Who is told of the progress.
+/// Progress callback.
 type Report<'a> = &'a mut dyn FnMut(Progress<'_>);
 
-/// Turns fetched files into the file at the path, and says what they held. A failure means that the files are bad,
+/// Converts the fetched files to the file at the path and returns their counts. A failure means that the files are bad,
 /// unless it is [`Problem::Io`].
 pub type Convert<'a> = dyn Fn(&Unpacked, &Path) -> Result<Counts> + 'a;
 
-/// A data set that is on this machine now.
+/// A data set that is on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// Its file.
     pub path: PathBuf,
-    /// Where it came from; `None` if it was here before.
+    /// Where it came from; `None` if it was there already.
     pub origin: Option<Origin>,
 }
 
-/// Where a data set came from.
+/// Origin of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The address.
     pub url: String,
-    /// The published checksum that the download had; `None` if none is published.
+    /// The published checksum, verified; `None` if none is published.
     pub checksum: Option<Checksum>,
 }
 
 /// Fetches `source` into the folder `into`, as `<name>.ctdg`.
 ///
-/// While it runs, and after a failure that a later call can make good, the folder also holds `<name>.<file>.part` and
-/// its note; the hidden `.<name>.lock` stays.
+/// While it runs, and after a failure that a later call can resume from, the folder also holds `<name>.<file>.part` and
+/// `<name>.<file>.part.json`; the hidden `.<name>.lock` stays.
 pub fn fetch(
     source: &Source,
     into: &Path,
@@ -162,23 +161,23 @@ pub fn fetch(
     fs::create_dir_all(into).map_err(|error| Error::io(into, "create", error))?;
     let path = into.join(&source.name).with_extension(EXTENSION);
     let _lock = lock(into, &source.name, report)?;
-    if options.present == Present::Keep && path.exists() {
+    if options.present == IfPresent::Keep && path.exists() {
         return Ok(Fetched { path, origin: None });
     }
     let fetching = Fetching { source, into, path: &path, options, convert, client: Client::new(options) };
     let mut failures = Vec::new();
-    for home in &source.homes {
-        match fetching.try_home(home, report) {
+    for mirror in &source.mirrors {
+        match fetching.try_mirror(mirror, report) {
             Ok(origin) => {
-                for home in &source.homes {
-                    Part::new(into, source, home).discard()?;
+                for mirror in &source.mirrors {
+                    PartialFile::new(into, source, mirror).discard()?;
                 }
                 return Ok(Fetched { path, origin: Some(origin) });
             }
-            Err(error) if is_ours(&error) => return Err(error),
+            Err(error) if is_local(&error) => return Err(error),
             Err(error) => {
-                if failures.len() + 1 < source.homes.len() {
-                    report(Progress::Remark(&format!("trying the next home: {}", error.problem())));
+                if failures.len() + 1 < source.mirrors.len() {
+                    report(Progress::Warning(&format!("trying the next mirror: {}", error.problem())));
                 }
                 failures.push(error);
             }
@@ -186,7 +185,7 @@ pub fn fetch(
     }
     Err(match failures.len() {
         1 => failures.remove(0),
-        _ => Problem::NoHome { name: source.name.clone(), failures }.into(),
+        _ => Problem::NoMirror { name: source.name.clone(), failures }.into(),
     })
 }
 
@@ -200,28 +199,28 @@ struct Fetching<'a> {
 }
 
 impl Fetching<'_> {
-    fn try_home(&self, home: &Home, report: Report<'_>) -> Result<Origin> {
-        let checksum = checksum::published(&self.client, home, report);
-        let part = Part::new(self.into, self.source, home);
-        let download = Download { client: &self.client, home, part: &part, will_check: checksum.is_some() };
+    fn try_mirror(&self, mirror: &Mirror, report: Report<'_>) -> Result<Origin> {
+        let checksum = checksum::published(&self.client, mirror, report);
+        let part = PartialFile::new(self.into, self.source, mirror);
+        let download = Download { client: &self.client, mirror, part: &part, will_check: checksum.is_some() };
         download.run(self.options, report)?;
-        let settled = self.settle(home, part.path(), checksum.as_ref(), report);
-        if settled.as_ref().is_err_and(|error| !is_ours(error)) {
-            // The bytes are bad: going on from them would only fail again.
+        let settled = self.settle(mirror, part.path(), checksum.as_ref(), report);
+        if settled.as_ref().is_err_and(|error| !is_local(error)) {
+            // Bad bytes: resuming from them would fail again.
             part.discard()?;
         }
-        settled.map(|()| Origin { url: home.url.clone(), checksum })
+        settled.map(|()| Origin { url: mirror.url.clone(), checksum })
     }
 
     /// Everything after the download.
-    fn settle(&self, home: &Home, part: &Path, checksum: Option<&Checksum>, report: Report<'_>) -> Result<()> {
+    fn settle(&self, mirror: &Mirror, part: &Path, checksum: Option<&Checksum>, report: Report<'_>) -> Result<()> {
         if let Some(checksum) = checksum {
-            checksum::compare(part, &home.url, checksum, report)?;
+            checksum::compare(part, &mirror.url, checksum, report)?;
         }
-        let workshop = Workshop::open(self.into, &self.source.name)?;
-        let unpacked = unpack::unpack(home, part, &workshop.raw, report)?;
+        let work_dir = WorkDir::open(self.into, &self.source.name)?;
+        let unpacked = unpack::unpack(mirror, part, &work_dir.raw, report)?;
         report(Progress::Converting);
-        let finished = workshop.folder.join(&self.source.name).with_extension(EXTENSION);
+        let finished = work_dir.folder.join(&self.source.name).with_extension(EXTENSION);
         let Counts { nodes, events } = (self.convert)(&unpacked, &finished)?;
         let expected = self.source.counts;
         if expected != (Counts { nodes, events }) {
@@ -232,18 +231,18 @@ impl Fetching<'_> {
             File::open(&finished)?.sync_all()?;
             fs::rename(&finished, self.path)
         };
-        put().map_err(|error| Error::io(self.path, "put in place", error))
+        put().map_err(|error| Error::io(self.path, "move into place", error))
     }
 }
 
-/// The hidden folder in which files are unpacked and converted, gone when this goes. It lies in the target folder, so
-/// that the finished file only has to be renamed; what a killed process left there is cleared away.
-struct Workshop {
+/// Hidden temporary folder for unpacking and converting, removed on drop. It lies in the target folder, so that the
+/// finished file only has to be renamed; leftovers of a killed process are removed first.
+struct WorkDir {
     folder: PathBuf,
     raw: PathBuf,
 }
 
-impl Workshop {
+impl WorkDir {
     fn open(into: &Path, name: &str) -> Result<Self> {
         let folder = into.join(format!(".{name}.tmp"));
         let failed = |error| Error::io(&folder, "create", error);
@@ -257,14 +256,14 @@ impl Workshop {
     }
 }
 
-impl Drop for Workshop {
+impl Drop for WorkDir {
     fn drop(&mut self) {
-        // The next fetch clears what cannot be removed now.
+        // The next fetch removes what cannot be removed now.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
-/// Keeps a second fetch of the same set away for as long as the file is held; the system lets go of it if we die.
+/// Excludes a second fetch of the same set while the file is held; the system releases it if the process dies.
 fn lock(into: &Path, name: &str, report: Report<'_>) -> Result<File> {
     let path = into.join(format!(".{name}.lock"));
     let file = File::create(&path).map_err(|error| Error::io(&path, "create", error))?;
@@ -272,14 +271,16 @@ fn lock(into: &Path, name: &str, report: Report<'_>) -> Result<File> {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Problem::Busy { name: name.to_owned() }.into()),
         Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
-            report(Progress::Remark("this file system has no locks: see to it that no other fetch runs here"));
+            report(Progress::Warning(
+                "this file system has no locks; make sure that no other fetch runs in this folder",
+            ));
             Ok(file)
         }
         Err(TryLockError::Error(error)) => Err(Error::io(&path, "lock", error)),
     }
 }
 
-/// Whether this machine and not the home is to blame, so that another home would not help.
-fn is_ours(error: &Error) -> bool {
+/// Whether the failure is local, so that another mirror would not help.
+fn is_local(error: &Error) -> bool {
     matches!(error.problem(), Problem::Io { .. })
 }

@@ -1,13 +1,25 @@
-//! Seeded event streams that need no download.
+//! Synthetic event streams.
 //!
-//! - [`triadic`]: who meets whom depends on common past neighbours *and* on when they were met. The best score any model
-//!   can reach is known, so a model's distance from it can be stated.
-//! - [`tastes`]: who meets whom depends on paths of three meetings, and never on common neighbours.
-//! - [`interactions`]: bipartite streams with the sizes of the public Reddit, MOOC and `LastFM` data sets, for timing and
-//!   for running the whole pipeline offline. They say nothing about accuracy on the real data.
+//! - [`triadic`]: links depend on common past neighbors *and* on the times of those interactions. The best expected score
+//!   is known, so a model can be compared with it.
+//! - [`tastes`]: links depend on paths of three interactions, never on common neighbors.
+//! - [`interactions`]: bipartite streams with the sizes of the public Reddit, MOOC and `LastFM` data sets, for
+//!   benchmarks and offline runs. Accuracy on them says nothing about the real data.
 //!
 //! The same specification and seed give the same stream on every machine and in every release: all draws come from
 //! [`random`](crate::random).
+//!
+//! ```
+//! use ctdg::generate::{InteractionSpec, TriadicSpec};
+//!
+//! let triadic = TriadicSpec { n_episodes: 100, ..TriadicSpec::default() }.generate(0)?;
+//! assert_eq!((triadic.stream.len(), triadic.queries.len()), (600, 400));
+//! assert!(triadic.optimal().auc > 0.8);
+//!
+//! let mooc = InteractionSpec::like_mooc().scaled(0.01)?.generate(0)?;
+//! assert_eq!(mooc.len(), 4_117);
+//! # Ok::<(), ctdg::Error>(())
+//! ```
 
 pub mod interactions;
 pub mod tastes;

@@ -1,11 +1,11 @@
-//! Untrained scores of links, to print beside every model: what memory and popularity alone can do.
+//! Link prediction baselines without training: EdgeBank, and recency with popularity.
 //!
 //! | name | score of a pair |
 //! |---|---|
-//! | `edgebank-unlimited`, `-window-proportional`, `-window-interval`, `-repeat` | 1 if an [`EdgeBank`] remembers it, else 0 |
-//! | `recency-popularity` | how lately it met and how busy its destination is: [`RecencyPopularity`] |
+//! | `edgebank-unlimited`, `-window-proportional`, `-window-interval`, `-repeat` | 1 if it is in the memory of an [`EdgeBank`], else 0 |
+//! | `recency-popularity` | recency of its last event and popularity of its destination: [`RecencyPopularity`] |
 //!
-//! A pass goes batch after batch, in order, with heuristics made anew for it by [`all`].
+//! A pass scores batch after batch, in order, with new heuristics from [`all`].
 //!
 //! ```
 //! use ctdg::event::{EventStream, NodeId};
@@ -18,9 +18,9 @@
 //! let ids: Vec<_> = stream.ids().collect();
 //! let (base, batch) = ids.split_at(2);
 //! let event = stream.event(batch[0]);
-//! let [met, strangers] = [event.dst, NodeId(2)].map(|dst| PairQuery { src: event.src, dst, time: event.time });
+//! let [known, unknown] = [event.dst, NodeId(2)].map(|dst| PairQuery { src: event.src, dst, time: event.time });
 //! for mut heuristic in heuristic::all(&stream, &store, base)? {
-//!     let scores = heuristic.score(batch, &[met, strangers])?;
+//!     let scores = heuristic.score(batch, &[known, unknown])?;
 //!     assert!(scores[0] >= scores[1], "{}", heuristic.name());
 //! }
 //! # Ok::<(), ctdg::Error>(())
@@ -37,19 +37,18 @@ use crate::event::{EventId, EventStream};
 use crate::mite::PairQuery;
 use crate::store::Store;
 
-/// Scores pairs without having learnt anything.
+/// An untrained link scorer.
 pub trait Heuristic {
-    /// What to call it in a table.
+    /// Its name in tables.
     fn name(&self) -> String;
 
-    /// One finite score for each of `queries`, higher for likelier pairs. `batch` are the pass's events that are being
-    /// asked about, ascending and later than those of all calls before; they become part of the past of later batches.
-    /// After an error everything is as it was.
+    /// One finite score per query, higher for likelier pairs. `batch` are the events of the pass being scored, ascending
+    /// and later than those of all earlier calls; later batches see them as history. An error leaves the state unchanged.
     fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>>;
 }
 
-/// All five for one pass over `stream`: `base` are the events known before the pass (`negative::Pass::base`),
-/// `store` is what models ask about the past, built over all of `stream`.
+/// All five, for one pass over `stream`. `base` are the events known before the pass
+/// (`negative::Pass::base`); `store` is built over all of `stream`.
 pub fn all<'s>(
     stream: &'s EventStream,
     store: &'s Store,

@@ -1,37 +1,49 @@
-//! Continuous-time dynamic graphs, without tensors: streams of timestamped interactions, their files, their past, and
-//! the rules by which predictions about them are compared.
+//! Continuous-time dynamic graphs without tensors: event streams, files, temporal neighbor sampling, splits, negatives and
+//! metrics for link prediction.
 //!
 //! ```
-//! use ctdg::event::NodeId;
-//! use ctdg::split::{MASK_SEED, Mode, SplitRule};
+//! use ctdg::mite::{PairEncoder, PairEncoderConfig, PairQuery, PairTokens};
+//! use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 //! use ctdg::store::Store;
 //!
+//! // A bundled data set, split in time as DyGLib does.
 //! let stream = ctdg::dataset::collegemsg()?;
-//! let split = SplitRule::of(&stream, Mode::Dyglib, MASK_SEED)?.apply(&stream)?;
-//! let store = Store::of_events(&stream, &split.train)?;
+//! let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED)?.apply(&stream)?;
 //!
-//! // All that node 0 did before the validation period, and nothing later.
-//! let past = store.history(NodeId(0), stream.cut(split.rule.val_time));
-//! assert!(past.times.iter().all(|&time| time < split.rule.val_time));
+//! // Encode a batch of validation pairs: the histories of both nodes and their interaction intervals (MITE).
+//! let store = Store::build(&stream)?;
+//! let queries = PairQuery::of(&stream, &split.val[..200]);
+//! let mut tokens = PairTokens::default();
+//! PairEncoder::new(&store, PairEncoderConfig::default()).encode(&queries, &mut tokens);
+//! assert_eq!(tokens.n_pairs(), 200);
+//!
+//! // A query sees only events strictly before its time.
+//! let history = store.history(queries[0].src, store.cut(queries[0].time));
+//! assert!(history.times.iter().all(|&time| time < queries[0].time));
 //! # Ok::<(), ctdg::Error>(())
 //! ```
 //!
-//! In reading order:
+//! # Modules
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`event`] | events, streams, names, and the one strictly-before cut |
-//! | [`dataset`] | files in and out, the bundled set |
-//! | [`fetch`] | the paper's data sets from their public homes |
-//! | [`generate`] | seeded streams: a known best score, and known sizes |
-//! | [`summary`] | what a data set looks like |
-//! | [`store`] | the past of nodes and pairs |
-//! | [`sample`], [`mite`] | bounded histories of nodes; tokens of pairs with their intervals |
-//! | [`positions`] | how many walks lead from node to node |
-//! | [`split`], [`negative`], [`metric`] | the protocol: parts, pairs that did not happen, scores |
-//! | [`heuristic`] | untrained scores to print beside every model |
+//! | [`event`] | events, streams, node names, the strictly-before cut |
+//! | [`dataset`] | reading and writing files, the bundled data set |
+//! | [`fetch`] | downloads of public data sets |
+//! | [`generate`] | synthetic streams |
+//! | [`summary`] | statistics of a stream |
+//! | [`store`] | temporal adjacency: histories of nodes and pairs |
+//! | [`sample`] | temporal neighbor sampling |
+//! | [`mite`] | tokens of node pairs with multi-interacted time encoding (MITE) |
+//! | [`walk_counts`] | temporal walk counts (PINT's positional features) |
+//! | [`split`], [`negative`], [`metric`] | evaluation protocol: splits, negative sampling, metrics |
+//! | [`heuristic`] | untrained baselines (EdgeBank, recency and popularity) |
 //! | [`wl`] | k-dimensional dynamic Weisfeiler-Lehman tests |
-//! | [`random`], [`python`] | our named random streams; Python's and `NumPy`'s, bit for bit |
+//! | [`error`] | the error type: what was found, what was expected, what to do |
+//! | [`random`], [`py_compat`] | named random streams; bit-identical Python and NumPy draws |
+//! | [`svg`] | SVG writer |
+
+#![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod dataset;
 pub mod error;

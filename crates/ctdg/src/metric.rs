@@ -1,17 +1,17 @@
-//! How good are scores? Average precision, area under the ROC curve, ranks.
+//! Metrics of link prediction: average precision, ROC AUC, MRR and hits@k.
 //!
-//! Link prediction is scored in two ways, and their numbers must not be mixed:
-//! - [`BatchMean`] computes both metrics inside every batch and averages the batches with equal weight, the short last
-//!   one included. Published tables of `DyGLib` models hold this number.
+//! Average precision and ROC AUC are reported in two ways, which must not be mixed:
+//! - [`BatchMean`] computes both metrics per batch and averages the batches with equal weight, including the shorter last
+//!   one. Published tables of `DyGLib` models report this number.
 //! - [`WholeSplit`] computes them once, over all scores of the split.
 //!
-//! Ranking one true destination among many wrong ones is [`rank`] and [`Ranking`].
+//! [`rank`] and [`Ranking`] rank one true destination among negatives.
 //!
-//! Ties are never broken by position: equal scores form one group in [`average_precision`], count one half in
-//! [`roc_auc`], and share the mean of the best and the worst place in [`rank`]. So a model that scores everything
-//! equally gets the share of positives, one half, and the middle rank.
+//! Ties are never broken by position: equal scores form one group in [`average_precision`], count one half in [`roc_auc`],
+//! and get the mean of the best and the worst rank in [`rank`]. So constant scores give the share of positives, one half,
+//! and the middle rank.
 //!
-//! Scores may be infinite but never NaN, and a metric of which the value is not defined is an error, never a NaN.
+//! Scores may be infinite but not NaN, and an undefined metric is an error, never NaN.
 
 mod binary;
 mod ranking;

@@ -1,30 +1,52 @@
-//! The joint past of a pair as tokens, with the multi-interacted times of each (MITE).
+//! Multi-interacted time encoding (MITE): the histories of a node pair as tokens with interaction intervals.
 //!
-//! For a query `(u, v, t)` each side's tokens are the node itself and then its newest events before `t`, or events drawn
-//! from all of them, oldest first. Each token stands for a node `w`; its MITE is the list of the last `K` intervals
-//! `t − t'` at which `w` met `u`, and the same for `v`, newest first. Tokens of the same `w` share one row, so a batch
-//! holds each distinct row once: that, and not padding every row to `2K` slots, is what makes encoding fast. Beside the
-//! intervals stand the plain counts that DyGLib's neighbour co-occurrence encoding (NCOE) uses.
+//! For a query `(u, v, t)` the tokens of each side are the node itself and then sampled events of it before `t`, oldest
+//! first. Each token stands for a node `w`; its MITE is the list of the last `K` intervals `t − t'` of interactions of `w`
+//! with `u`, and the same for `v`, newest first. Tokens of the same `w` share one row, so a batch stores each distinct
+//! row once, without padding to `2K` slots. Each row also has the counts of DyGLib's neighbor co-occurrence encoding
+//! (NCOE).
 //!
-//! A [`Second`] hop adds what the node of each token did before.
+//! A [`SecondHop`] adds earlier events of each token's node.
+//!
+//! ```
+//! use ctdg::event::{EventStream, NodeId};
+//! use ctdg::mite::{PairEncoder, PairEncoderConfig, PairQuery, PairTokens, Side};
+//! use ctdg::store::Store;
+//!
+//! // Nodes 0 and 1 have the common neighbor 2.
+//! let stream = EventStream::from_events([(0, 2, 1.0), (1, 2, 3.0), (0, 2, 4.0)])?;
+//! let store = Store::build(&stream)?;
+//! let mut tokens = PairTokens::default();
+//! let query = PairQuery { src: NodeId(0), dst: NodeId(1), time: 5.0 };
+//! PairEncoder::new(&store, PairEncoderConfig::default()).encode(&[query], &mut tokens);
+//!
+//! let src = tokens.tokens(0, Side::Src);
+//! assert_eq!(tokens.nodes()[src.clone()], [0, 2, 2].map(NodeId), "the node itself, then its events");
+//! assert_eq!(tokens.ages()[src.clone()], [0.0, 4.0, 1.0]);
+//! let row = tokens.rows()[src.end - 1] as usize; // the row of node 2
+//! assert_eq!(tokens.intervals(row, Side::Src), [1.0, 4.0]);
+//! assert_eq!(tokens.intervals(row, Side::Dst), [2.0]);
+//! assert_eq!(tokens.counts(row), [2, 1]);
+//! # Ok::<(), ctdg::Error>(())
+//! ```
 
 mod builder;
-mod leave_out;
-mod table;
+mod leave_one_out;
+mod row_table;
 mod tokens;
 
 use rayon::prelude::*;
 
 use crate::event::{EventId, EventStream, NodeId};
-use crate::random::Stream;
-use crate::sample::{Drawn, Draws, Sampling};
+use crate::random::RandomStream;
+use crate::sample::{HistorySampler, SampleBuffers, Sampling};
 use crate::store::Store;
 use builder::{Hop, PairTokensBuilder};
-pub use leave_out::LeaveOneOut;
-use table::RowTable;
+pub use leave_one_out::LeaveOneOut;
+use row_table::RowTable;
 pub use tokens::{NO_ROW, PairTokens};
 
-/// A pair and the time at which it is asked about.
+/// A node pair and a query time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PairQuery {
     /// Source.
@@ -47,13 +69,13 @@ impl PairQuery {
     }
 }
 
-/// Which meetings of `w` and `u` count.
+/// Which interactions of `w` with `u` enter its MITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scope {
-    /// Those among the tokens of `u`, as NCOE counts them.
+pub enum MiteScope {
+    /// Those among the sampled tokens of `u`, as in NCOE.
     #[default]
     Truncated,
-    /// All that the store knows.
+    /// All in the store before the query.
     Full,
 }
 
@@ -67,53 +89,53 @@ pub enum TimePrecision {
     F32,
 }
 
-/// What a second hop goes back from.
+/// Reference time of the second hop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SecondTime {
-    /// The token's own event: only what was strictly before it is seen, and ages are counted from it, as in TGAT.
+pub enum SecondHopTime {
+    /// The token's event: only events strictly before it are sampled, and ages are relative to it, as in TGAT.
     ///
-    /// With [`TimePrecision::F32`] both times are rounded before subtracting; what is seen is never rounded.
+    /// With [`TimePrecision::F32`] both times are rounded before subtracting; the cut itself is never rounded.
     Event,
-    /// The query: all before it is seen, and ages are counted from it, as in PINT.
+    /// The query: events before the query are sampled, and ages are relative to it, as in PINT.
     Query,
 }
 
-/// What the nodes of the tokens did: for each token but the roots, some events of its node.
+/// Second-hop neighbors: sampled events of each token's node, except for the root tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Second {
-    /// Events a token at most.
+pub struct SecondHop {
+    /// Most events per token.
     pub length: usize,
-    /// Before what.
-    pub time: SecondTime,
+    /// Reference time.
+    pub time: SecondHopTime,
 }
 
-/// How a pair's past becomes tokens.
+/// Settings of a [`PairEncoder`]: how many tokens, which events, which intervals.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PairEncoding {
-    /// Tokens a side at most, the node itself included; at least 1.
+pub struct PairEncoderConfig {
+    /// Most tokens per side, the node itself included; at least 1.
     pub length: usize,
-    /// Intervals kept per token and side.
+    /// Most intervals per row and side, `K`.
     pub k: usize,
-    /// Which meetings count.
-    pub scope: Scope,
+    /// Which interactions enter the MITE.
+    pub scope: MiteScope,
     /// How times are rounded.
     pub precision: TimePrecision,
     /// Which events become tokens, in both hops. An event drawn twice is two tokens.
     ///
-    /// What is drawn depends on the pair, the node, the time and the hop alone, so that a pair is the same in every batch,
-    /// until the encoder is told to [draw anew](PairEncoder::draw_anew).
+    /// Draws depend on seed, pair, node, time and hop only, so a pair has the same tokens in every batch until the encoder
+    /// is [reseeded](PairEncoder::reseed).
     pub sampling: Sampling,
     /// The second hop, if there is one.
-    pub second: Option<Second>,
+    pub second: Option<SecondHop>,
 }
 
-impl Default for PairEncoding {
+impl Default for PairEncoderConfig {
     /// The paper's sizes: 32 tokens, 32 intervals.
     fn default() -> Self {
         Self {
             length: 32,
             k: 32,
-            scope: Scope::Truncated,
+            scope: MiteScope::Truncated,
             precision: TimePrecision::F64,
             sampling: Sampling::Recent,
             second: None,
@@ -130,66 +152,67 @@ pub enum Side {
     Dst = 1,
 }
 
-/// Turns pairs into tokens; keeps its buffers between batches.
+/// Encodes pairs as [`PairTokens`]; reuses its buffers between batches. See the [module](self) for an example.
 #[derive(Debug)]
 pub struct PairEncoder<'s> {
-    past: Past<'s>,
+    shared: Shared<'s>,
     /// One per chunk of the largest batch so far.
     chunks: Vec<(Buffers, PairTokens)>,
 }
 
-/// What all threads of an encoder read.
+/// Read-only state shared by all threads.
 #[derive(Debug)]
-struct Past<'s> {
-    draws: Draws<'s>,
-    encoding: PairEncoding,
-    /// Never drawn from, only forked.
-    random: Stream,
+struct Shared<'s> {
+    sampler: HistorySampler<'s>,
+    config: PairEncoderConfig,
+    /// Only forked, never drawn from.
+    random: RandomStream,
 }
 
 /// The buffers of one task.
 #[derive(Debug, Default)]
 struct Buffers {
     table: RowTable,
-    /// Nodes of the second hop that met neither side.
-    strangers: RowTable,
-    drawn: Drawn,
+    /// Second-hop nodes without an interaction with either side.
+    unrelated: RowTable,
+    sample: SampleBuffers,
 }
 
-/// Pairs handled by one task where several threads share them; a pair's tokens do not depend on it.
+/// Pairs per parallel task; results do not depend on it.
 const CHUNK: usize = 64;
 
 impl<'s> PairEncoder<'s> {
     /// An encoder of pairs over `store`.
     #[must_use]
-    pub fn new(store: &'s Store, encoding: PairEncoding) -> Self {
-        let draws = Draws::new(store, encoding.sampling);
-        Self { past: Past { draws, encoding, random: draws_of(0) }, chunks: Vec::new() }
+    pub fn new(store: &'s Store, config: PairEncoderConfig) -> Self {
+        let sampler = HistorySampler::new(store, config.sampling);
+        Self { shared: Shared { sampler, config, random: sampling_stream(0) }, chunks: Vec::new() }
     }
 
-    /// From now on other events are drawn, the same for the same seed. An encoder begins with seed 0.
+    /// Sets the sampling seed; a new encoder has seed 0.
     pub fn reseed(&mut self, seed: u64) {
-        self.past.random = draws_of(seed);
+        self.shared.random = sampling_stream(seed);
     }
 
     /// Encodes `queries` into `out`, in parallel. A pair's tokens do not depend on the other pairs.
     ///
     /// # Complexity
-    /// `O(log E + L)` a pair with [`Scope::Truncated`]; with [`Scope::Full`] one look-up and at most `K` intervals for
-    /// each distinct neighbour and side besides. A second hop costs `O(log E + n)` a token of the first.
+    /// Time `O(log E + L)` per pair with [`MiteScope::Truncated`] (`E` events, `L` tokens per side); [`MiteScope::Full`] adds
+    /// one lookup and at most `K` intervals per distinct neighbor and side. A second hop of length `n` adds `O(log E + n)`
+    /// per token. Memory is the tokens themselves: `O(L + K·rows)` per pair, nothing is padded.
     pub fn encode(&mut self, queries: &[PairQuery], out: &mut PairTokens) {
-        let Self { past, chunks } = self;
+        let Self { shared, chunks } = self;
         let size = if rayon::current_num_threads() > 1 { CHUNK } else { queries.len().max(1) };
         let n_chunks = queries.len().div_ceil(size).max(1);
         if chunks.len() < n_chunks {
             chunks.resize_with(n_chunks, Default::default);
         }
         if let [(buffers, _)] = &mut chunks[..n_chunks] {
-            // Straight to where they belong.
-            return past.encode(queries, buffers, out);
+            // One chunk: no copy needed.
+            return shared.encode(queries, buffers, out);
         }
         let tasks = queries.par_chunks(size).zip(&mut chunks[..n_chunks]);
-        tasks.for_each(|(queries, (buffers, tokens))| past.encode(queries, buffers, tokens));
+        tasks.for_each(|(queries, (buffers, tokens))| shared.encode(queries, buffers, tokens));
         out.clear();
         for (_, tokens) in &chunks[..n_chunks] {
             out.append(tokens);
@@ -197,26 +220,26 @@ impl<'s> PairEncoder<'s> {
     }
 }
 
-fn draws_of(seed: u64) -> Stream {
-    Stream::named(seed, "pair-history")
+fn sampling_stream(seed: u64) -> RandomStream {
+    RandomStream::named(seed, "pair-history")
 }
 
-impl Past<'_> {
+impl Shared<'_> {
     /// Encodes `queries` into `out`, on this thread.
     fn encode(&self, queries: &[PairQuery], buffers: &mut Buffers, out: &mut PairTokens) {
-        let Buffers { table, strangers, drawn } = buffers;
+        let Buffers { table, unrelated, sample } = buffers;
         out.clear();
         for query in queries {
             let first_row = out.n_rows();
-            PairTokensBuilder { past: self, query, table, strangers, out, first_row }.run(drawn);
+            PairTokensBuilder { shared: self, query, table, unrelated, out, first_row }.run(sample);
         }
     }
 
-    /// The stream for the past of `node` before `time`, where it is looked up for `pair`, whichever way round.
-    fn random(&self, pair: &PairQuery, node: NodeId, time: f64, hop: Hop) -> Stream {
+    /// Random stream for sampling the history of `node` before `time` for `pair`; symmetric in the pair.
+    fn random(&self, pair: &PairQuery, node: NodeId, time: f64, hop: Hop) -> RandomStream {
         let [one, other] = [pair.src.0.min(pair.dst.0), pair.src.0.max(pair.dst.0)].map(u64::from);
         let of_pair = self.random.fork(one).fork(other);
-        // The sum makes the two zeros one.
+        // Adding 0 maps -0 to 0.
         of_pair.fork(u64::from(node.0)).fork((time + 0.0).to_bits()).fork(hop as u64)
     }
 }
@@ -233,19 +256,16 @@ impl TimePrecision {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "intervals are f32; what is rounded away is below the model's noise"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "intervals are f32")]
 #[inline]
 fn interval(t: f64, event: f64, precision: TimePrecision) -> f32 {
-    // Far beyond any real span, but a number that stays one when a model multiplies it.
-    const LONGEST: f32 = 1e30;
-    ((t - precision.stored(event)) as f32).min(LONGEST)
+    // Beyond any real span, yet finite when a model multiplies it.
+    const MAX_INTERVAL: f32 = 1e30;
+    ((t - precision.stored(event)) as f32).min(MAX_INTERVAL)
 }
 
-/// Offsets within one batch.
+/// Offset within one batch as `u32`.
 #[inline]
-fn narrow(offset: usize) -> u32 {
+fn offset_u32(offset: usize) -> u32 {
     u32::try_from(offset).expect("a batch holds fewer than u32::MAX entries")
 }

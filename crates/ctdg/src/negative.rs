@@ -1,13 +1,26 @@
-//! Pairs that did not happen, to be told from those that did.
+//! Negative sampling for training, evaluation and ranking.
 //!
-//! | kind | what is drawn | for |
+//! | sampler | negatives | for |
 //! |---|---|---|
-//! | [`RandomNegatives`] | the true source with any destination | training and evaluation; equal to DyGLib's bit for bit |
-//! | [`PastNegatives`], historical | pairs that met before the batch but not in it | evaluation |
-//! | [`PastNegatives`], inductive | of those, the ones never seen up to the end of training | evaluation |
-//! | [`CandidateLists`] | many destinations for one source | ranking, in TGB's manner |
+//! | [`RandomNegatives`] | the true source with a random destination | training and evaluation; bit-identical to DyGLib |
+//! | [`PastNegatives`], historical | pairs that interacted before the batch but not in it | evaluation |
+//! | [`PastNegatives`], inductive | of those, pairs not observed in training | evaluation |
+//! | [`CandidateLists`] | many destinations for one source | ranking, as in TGB |
 //!
-//! Random negatives never look at times; the others see only what happened up to their batch.
+//! Random negatives ignore times; the others use only events up to their batch.
+//!
+//! ```
+//! use ctdg::negative::{Pass, RandomNegatives};
+//! use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
+//!
+//! let stream = ctdg::dataset::collegemsg()?;
+//! let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED)?.apply(&stream)?;
+//! let pass = Pass::Val;
+//! let mut negatives = RandomNegatives::new(&stream, &pass.pool(&split), pass.seed());
+//! let batch = &pass.events(&split)[..200];
+//! assert_eq!(negatives.draw(batch.len()).len(), 200); // one destination per event, paired with the event's source
+//! # Ok::<(), ctdg::Error>(())
+//! ```
 
 mod candidates;
 mod past;
@@ -20,7 +33,7 @@ pub use random::RandomNegatives;
 use crate::event::{Cut, EventId, EventStream, up_to};
 use crate::split::Split;
 
-/// One pass over evaluation events.
+/// An evaluation pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
     /// All validation events.
@@ -37,7 +50,8 @@ impl Pass {
     /// The four passes, in the order of their seeds.
     pub const ALL: [Self; 4] = [Self::Val, Self::NewNodeVal, Self::Test, Self::NewNodeTest];
 
-    /// DyGLib's seed for the negatives of this pass; the same in every run, so that models meet the same ones.
+    /// DyGLib's seed for the negatives of this pass; the same in every run, so that all models are compared on the same
+    /// negatives.
     #[must_use]
     pub fn seed(self) -> u32 {
         self as u32
@@ -54,7 +68,7 @@ impl Pass {
         }
     }
 
-    /// The events known before the pass begins: training, and for test validation too.
+    /// The events known before the pass: training, and for test also validation.
     #[must_use]
     pub fn base(self, split: &Split) -> Vec<EventId> {
         match self {
@@ -63,7 +77,7 @@ impl Pass {
         }
     }
 
-    /// The events whose nodes and pairs serve as negatives: all events, or only those with new nodes.
+    /// The events whose nodes and pairs are candidates for negatives: all events, or only those with new nodes.
     #[must_use]
     pub fn pool(self, split: &Split) -> Vec<EventId> {
         match self {
@@ -72,14 +86,14 @@ impl Pass {
         }
     }
 
-    /// Where the pass's model stopped seeing pairs: after the moment of the last training event for validation, of the
-    /// last validation event for test.
+    /// End of the observed events: after the time of the last training event for validation, of the last validation
+    /// event for test.
     #[must_use]
     pub fn observed(self, stream: &EventStream, split: &Split) -> Cut {
-        let seen = match self {
+        let observed = match self {
             Self::Val | Self::NewNodeVal => &split.train,
             Self::Test | Self::NewNodeTest => &split.val,
         };
-        seen.last().map_or(Cut::START, |last| up_to(stream.times(), stream.times()[last.index()]))
+        observed.last().map_or(Cut::START, |last| up_to(stream.times(), stream.times()[last.index()]))
     }
 }

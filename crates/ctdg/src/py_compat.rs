@@ -1,4 +1,4 @@
-//! Draws that Python and NumPy would make, bit for bit, so that splits and negatives equal DyGLib's.
+//! Bit-identical reimplementation of Python's and NumPy's random draws, so that splits and negatives equal DyGLib's.
 
 use rand_mt::Mt;
 
@@ -17,19 +17,18 @@ impl NumpyRandom {
         Self { seed, generator: Mt::new(seed), position: 0 }
     }
 
-    /// Starts over.
+    /// Restarts from the seed.
     pub fn reset(&mut self) {
         *self = Self::new(self.seed);
     }
 
-    /// How many 32-bit outputs have been taken since the seed. With the seed, it is all there is to save.
+    /// Number of 32-bit outputs since the seed; with the seed, the complete state.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Goes to where a generator of this seed stood at `position`, from wherever it is. Linear in `position`, a few
-    /// nanoseconds an output.
+    /// Sets the position, forwards or backwards. Linear in `position`, a few nanoseconds per output.
     pub fn advance_to(&mut self, position: u64) {
         if position < self.position {
             self.reset();
@@ -44,7 +43,7 @@ impl NumpyRandom {
         self.generator.next_u32()
     }
 
-    /// One element of `randint(0, n)`. As in NumPy, `n = 1` takes nothing from the generator.
+    /// One element of `randint(0, n)`. As in NumPy, `n = 1` consumes no output.
     ///
     /// # Panics
     /// When `n` is 0.
@@ -63,7 +62,7 @@ impl NumpyRandom {
     }
 }
 
-/// Python's `random.Random(seed).sample(population, k)` for a population of `n`: the places drawn, in order.
+/// Python's `random.Random(seed).sample(range(n), k)`.
 ///
 /// # Panics
 /// When `k` exceeds `n`, as Python raises.
@@ -81,16 +80,16 @@ pub fn sample(seed: u32, n: usize, k: usize) -> Vec<usize> {
             }
         }
     };
-    // Python keeps a pool where that takes less memory than a set of what was drawn.
-    let mut pool_pays_up_to = 21;
+    // Python uses a pool where that takes less memory than a set of selected indices.
+    let mut max_pool = 21;
     if k > 5 {
         let mut power = 1;
         while power < 3 * k {
             power *= 4;
         }
-        pool_pays_up_to += power;
+        max_pool += power;
     }
-    if n <= pool_pays_up_to {
+    if n <= max_pool {
         let mut pool: Vec<usize> = (0..n).collect();
         let draw = |i: usize| {
             let at = below(n - i);
@@ -112,17 +111,17 @@ pub fn sample(seed: u32, n: usize, k: usize) -> Vec<usize> {
     (0..k).map(draw).collect()
 }
 
-/// A CPython `set` of small non-negative integers, for the order in which it lists them.
+/// A CPython `set` of small non-negative integers, with CPython's iteration order.
 ///
-/// The order follows from open addressing with a short linear probe, from when the table grows, and from the order of
-/// insertion. DyGLib draws its masked nodes from such a list.
+/// The order follows from open addressing with short linear probes, the growth policy, and the order of insertion. DyGLib
+/// samples its masked nodes from such a set.
 #[derive(Debug, Clone)]
 pub struct PythonSet {
     slots: Vec<Option<u32>>,
     used: usize,
 }
 
-/// Slots looked at beside the first before jumping.
+/// Slots probed linearly after the first before jumping.
 const LINEAR_PROBES: usize = 9;
 
 impl Default for PythonSet {
@@ -134,7 +133,7 @@ impl Default for PythonSet {
 impl PythonSet {
     /// Inserts `key` and grows the table when three fifths are used.
     pub fn insert(&mut self, key: u32) {
-        if self.place(key) && self.used * 5 >= (self.slots.len() - 1) * 3 {
+        if self.insert_unchecked(key) && self.used * 5 >= (self.slots.len() - 1) * 3 {
             let factor = if self.used > 50_000 { 2 } else { 4 };
             self.rebuild(self.used * factor);
         }
@@ -149,7 +148,7 @@ impl PythonSet {
         union
     }
 
-    /// Keys in the order in which Python lists them.
+    /// Keys in CPython's iteration order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.slots.iter().copied().flatten()
     }
@@ -168,8 +167,8 @@ impl PythonSet {
         }
     }
 
-    /// Puts `key` into its slot; false if it was there.
-    fn place(&mut self, key: u32) -> bool {
+    /// Inserts `key` without growing; false if it was there.
+    fn insert_unchecked(&mut self, key: u32) -> bool {
         let mask = self.slots.len() - 1;
         let hash = key as usize;
         let (mut start, mut perturb) = (hash & mask, hash);
@@ -199,7 +198,7 @@ impl PythonSet {
         let old = std::mem::replace(&mut self.slots, vec![None; size]);
         self.used = 0;
         for key in old.into_iter().flatten() {
-            self.place(key);
+            self.insert_unchecked(key);
         }
     }
 }
@@ -209,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_equal_numpys() {
+    fn randint_equals_numpy() {
         // numpy.random.RandomState(42).randint(0, 100, 10) and RandomState(0).randint(0, 10, 6)
         let draw = |seed, n, k| {
             let mut random = NumpyRandom::new(seed);
@@ -220,8 +219,8 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_generator_goes_on_identically() {
-        // Past the 624 words of a state, forwards from the seed and backwards from further on.
+    fn restored_generator_continues_identically() {
+        // Beyond the 624 words of the state; forwards from the seed and backwards from later positions.
         let mut random = NumpyRandom::new(7);
         let mut further = random.clone();
         for step in 0..2000 {
@@ -241,20 +240,20 @@ mod tests {
         assert!(random.position() > 2000, "redraws count");
         let before = random.position();
         random.below(1);
-        assert_eq!(random.position(), before, "one choice takes nothing");
+        assert_eq!(random.position(), before, "one choice consumes no output");
         random.reset();
         assert_eq!(random.position(), 0);
     }
 
     #[test]
-    fn samples_equal_pythons() {
+    fn sample_equals_python() {
         // random.seed(2020); random.sample(range(n), k)
         assert_eq!(sample(2020, 158, 18)[..5], PYTHON_158_18);
         assert_eq!(sample(2020, 10_000, 7), PYTHON_10000_7);
     }
 
     #[test]
-    fn sets_list_their_keys_as_cpython_does() {
+    fn set_iteration_order_equals_cpython() {
         // list({...}) built by adding (i * i * 37) % 5003 for i in range(300), then union with range(0, 4000, 13)
         let mut left = PythonSet::default();
         for i in 0..300u32 {

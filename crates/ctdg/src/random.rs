@@ -1,14 +1,14 @@
-//! Named, independent random streams of one seed.
+//! Named, independent, forkable random streams of one seed.
 //!
-//! Everything random in this project is drawn from a [`Stream`] that has a name (`"sample"`, `"negative-eval"`, …), so
-//! that drawing more in one place never moves another. A stream can be [forked](Stream::fork) by an index, so that
+//! Everything random in this project is drawn from a [`RandomStream`] with a name (`"sample"`, `"negative-eval"`, …), so
+//! that more draws in one place do not change another. A stream can be [forked](RandomStream::fork) by an index, so that
 //! each query, batch or event has its own generator and results depend neither on the number of threads nor on the
 //! order of work.
 //!
 //! # Why not the `rand` crate
-//! Its sampling functions may give other values in another release, and a stream of ours must fork in a few
-//! nanoseconds without drawing from its parent. The definition below is ours, has no dependency, and is pinned by
-//! tests; changing it is a breaking change.
+//! Its sampling functions may return other values in another release, and a stream here must fork in a few nanoseconds
+//! without drawing from its parent. The definition below has no dependency and is fixed by tests; changing it is a
+//! breaking change.
 //!
 //! # Definition
 //! All arithmetic on integers is modulo 2⁶⁴. `mix` is the output function of `SplitMix64` and `γ` its increment
@@ -18,30 +18,30 @@
 //! - The key of `fork(i)`: `mix(mix(k ^ F) + (i + 1)·γ)` with F = 0xD1B54A32D192ED03. It depends on the parent's key only,
 //!   never on how much the parent has drawn; forks of one stream all have different keys.
 //! - The generator is xoshiro256++; its four words are the first four outputs of `SplitMix64` started at the key.
-//! - Real numbers are made with `+ − × ÷ √` alone, which IEEE 754 rounds correctly, so they too are equal on every
-//!   machine. That is why the logarithm is our own.
+//! - Floating-point draws use only `+ − × ÷ √`, which IEEE 754 rounds correctly, so they are equal on every machine. The
+//!   logarithm is therefore implemented here.
 
 const GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
 const FORK: u64 = 0xD1B5_4A32_D192_ED03;
 
-/// A generator of random numbers, known by its seed, its name and its forks.
+/// A random number generator, determined by its seed, its name and its forks.
 ///
 /// ```
-/// use ctdg::random::Stream;
+/// use ctdg::random::RandomStream;
 ///
-/// let parent = Stream::named(7, "negative-eval");
+/// let parent = RandomStream::named(7, "negative-eval");
 /// let mut a = parent.fork(3);
-/// let mut b = Stream::named(7, "negative-eval").fork(3);
+/// let mut b = RandomStream::named(7, "negative-eval").fork(3);
 /// assert_eq!(a.next_u64(), b.next_u64());
 /// assert!(a.below(10) < 10);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stream {
+pub struct RandomStream {
     key: u64,
     state: [u64; 4],
 }
 
-impl Stream {
+impl RandomStream {
     /// The stream called `name` of `seed`.
     #[must_use]
     pub fn named(seed: u64, name: &str) -> Self {
@@ -49,7 +49,7 @@ impl Stream {
         Self::from_key(name.bytes().fold(start, |key, byte| mix((key ^ u64::from(byte)).wrapping_add(GAMMA))))
     }
 
-    /// The `index`-th fork: the same whatever has been drawn from `self`, which is left as it is.
+    /// The `index`-th fork. It does not depend on what has been drawn from `self` and does not change it.
     #[must_use]
     pub fn fork(&self, index: u64) -> Self {
         let step = index.wrapping_add(1).wrapping_mul(GAMMA);
@@ -81,47 +81,47 @@ impl Stream {
         u32::from_le_bytes([a, b, c, d])
     }
 
-    /// A whole number below `n`, all equally likely (Lemire's multiplication with rejection).
+    /// A uniform integer in `0..n` (Lemire's multiplication with rejection).
     ///
     /// # Panics
     /// When `n` is 0.
     pub fn below(&mut self, n: u32) -> u32 {
-        assert!(n > 0, "there is no number below 0");
+        assert!(n > 0, "n must be positive");
         let (mut low, mut high) = self.next_u32().carrying_mul(n, 0);
         if low < n {
-            let unfair = n.wrapping_neg() % n;
-            while low < unfair {
+            let threshold = n.wrapping_neg() % n;
+            while low < threshold {
                 (low, high) = self.next_u32().carrying_mul(n, 0);
             }
         }
         high
     }
 
-    /// A whole number below `n`, all equally likely, for an `n` that may not fit in 32 bits.
+    /// A uniform integer in `0..n`, for an `n` that may not fit 32 bits.
     ///
     /// # Panics
     /// When `n` is 0.
     pub fn below_u64(&mut self, n: u64) -> u64 {
-        assert!(n > 0, "there is no number below 0");
+        assert!(n > 0, "n must be positive");
         let (mut low, mut high) = self.next_u64().carrying_mul(n, 0);
         if low < n {
-            let unfair = n.wrapping_neg() % n;
-            while low < unfair {
+            let threshold = n.wrapping_neg() % n;
+            while low < threshold {
                 (low, high) = self.next_u64().carrying_mul(n, 0);
             }
         }
         high
     }
 
-    /// A position in a slice of `len` elements.
+    /// A uniform index into a slice of `len` elements.
     ///
     /// # Panics
     /// When `len` is 0.
-    pub fn position(&mut self, len: usize) -> usize {
+    pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below_u64(len as u64)).expect("below a usize")
     }
 
-    /// A number in [0, 1), a multiple of 2⁻⁵³.
+    /// A uniform number in [0, 1), a multiple of 2⁻⁵³.
     pub fn unit(&mut self) -> f64 {
         const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
         (self.next_u64() >> 11) as f64 * STEP
@@ -132,12 +132,12 @@ impl Stream {
         self.unit() < p
     }
 
-    /// A waiting time with an exponential distribution of this mean.
+    /// An exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * ln(1.0 - self.unit())
     }
 
-    /// A standard normal number (Marsaglia's polar method, one number kept of each pair).
+    /// A standard normal number (Marsaglia's polar method; the second number of each pair is discarded).
     pub fn normal(&mut self) -> f64 {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
@@ -148,16 +148,15 @@ impl Stream {
         }
     }
 
-    /// Puts `items` in a random order, all orders equally likely (Fisher–Yates).
+    /// Shuffles `items` uniformly (Fisher–Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
-            items.swap(last, self.position(last + 1));
+            items.swap(last, self.index(last + 1));
         }
     }
 }
 
-/// The output function of `SplitMix64`: a bijection of 64-bit words in which every bit of the input moves every bit of
-/// the output with probability close to one half.
+/// The output function of `SplitMix64`: a bijection of 64-bit words with full avalanche.
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
@@ -192,32 +191,32 @@ mod tests {
         // SplitMix64 started at 1234567, and xoshiro256++ started at the words 1, 2, 3, 4.
         assert_eq!(mix(1_234_567_u64.wrapping_add(GAMMA)), 6_457_827_717_110_365_317);
         assert_eq!(mix(1_234_567_u64.wrapping_add(GAMMA.wrapping_mul(2))), 3_203_168_211_198_807_973);
-        let mut stream = Stream { key: 0, state: [1, 2, 3, 4] };
+        let mut stream = RandomStream { key: 0, state: [1, 2, 3, 4] };
         let first: Vec<u64> = (0..4).map(|_| stream.next_u64()).collect();
         assert_eq!(first, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
     }
 
     #[test]
-    fn the_definition_never_moves() {
-        // From a second implementation of the definition above, in Python's whole numbers.
-        let mut stream = Stream::named(0, "sample");
+    fn definition_is_fixed() {
+        // From an independent implementation of the definition above, in Python.
+        let mut stream = RandomStream::named(0, "sample");
         assert_eq!([stream.next_u64(), stream.next_u64()], [0xFB10_72E0_1C92_0103, 0xAEA0_F444_748D_2044]);
-        let mut fork = Stream::named(2024, "negative-eval").fork(5);
+        let mut fork = RandomStream::named(2024, "negative-eval").fork(5);
         assert_eq!([fork.next_u64(), fork.next_u64()], [0x9856_E20A_95AF_14F6, 0xCDD4_FAF4_5946_8A7D]);
     }
 
     #[test]
     fn names_seeds_and_forks_all_differ() {
         let firsts = [
-            Stream::named(0, ""),
-            Stream::named(1, ""),
-            Stream::named(0, "a"),
-            Stream::named(0, "b"),
-            Stream::named(0, "ab"),
-            Stream::named(0, "ba"),
-            Stream::named(0, "a").fork(0),
-            Stream::named(0, "a").fork(1),
-            Stream::named(0, "a").fork(0).fork(0),
+            RandomStream::named(0, ""),
+            RandomStream::named(1, ""),
+            RandomStream::named(0, "a"),
+            RandomStream::named(0, "b"),
+            RandomStream::named(0, "ab"),
+            RandomStream::named(0, "ba"),
+            RandomStream::named(0, "a").fork(0),
+            RandomStream::named(0, "a").fork(1),
+            RandomStream::named(0, "a").fork(0).fork(0),
         ]
         .map(|mut stream| stream.next_u64());
         for (i, first) in firsts.iter().enumerate() {
@@ -226,21 +225,21 @@ mod tests {
     }
 
     #[test]
-    fn drawing_does_not_move_a_fork() {
-        let mut parent = Stream::named(3, "events");
+    fn drawing_does_not_change_forks() {
+        let mut parent = RandomStream::named(3, "events");
         let before = parent.fork(9);
         parent.next_u64();
         assert_eq!(parent.fork(9), before);
     }
 
     #[test]
-    fn numbers_below_a_bound_are_equally_likely() {
+    fn bounded_integers_are_uniform() {
         // Six cells of 10 000 expected each: the standard deviation of one is 91.
-        let mut stream = Stream::named(0, "dice");
+        let mut stream = RandomStream::named(0, "dice");
         let (mut narrow, mut wide) = ([0_u32; 6], [0_u32; 6]);
         for _ in 0..60_000 {
             narrow[stream.below(6) as usize] += 1;
-            wide[stream.position(6)] += 1;
+            wide[stream.index(6)] += 1;
         }
         for count in narrow.into_iter().chain(wide) {
             assert!(count.abs_diff(10_000) < 500, "{narrow:?} {wide:?}");
@@ -249,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_of_three_quarters_of_the_range_is_fair() {
+    fn bound_of_three_quarters_of_the_range_is_unbiased() {
         // A plain remainder of 32 bits would put half of the draws, not a third, below 2³⁰.
-        let mut stream = Stream::named(1, "dice");
+        let mut stream = RandomStream::named(1, "dice");
         let n = 3 << 30;
         let low_third = (0..30_000).filter(|_| stream.below(n) < 1 << 30).count();
         assert!(low_third.abs_diff(10_000) < 500, "{low_third}");
@@ -259,7 +258,7 @@ mod tests {
 
     #[test]
     fn continuous_draws_have_their_moments() {
-        let mut stream = Stream::named(0, "moments");
+        let mut stream = RandomStream::named(0, "moments");
         let n = 200_000;
         let mean = |draw: &mut dyn FnMut() -> f64| (0..n).map(|_| draw()).sum::<f64>() / f64::from(n);
         assert!((mean(&mut || stream.unit()) - 0.5).abs() < 0.005);
@@ -271,7 +270,7 @@ mod tests {
 
     #[test]
     fn the_logarithm_agrees_with_the_platform() {
-        let mut stream = Stream::named(0, "ln");
+        let mut stream = RandomStream::named(0, "ln");
         for _ in 0..10_000 {
             let x = 1.0 - stream.unit();
             assert!((ln(x) - x.ln()).abs() <= 4.0 * f64::EPSILON * x.ln().abs().max(0.5), "ln({x})");
@@ -281,8 +280,8 @@ mod tests {
     }
 
     #[test]
-    fn every_order_comes_up_when_shuffling() {
-        let mut stream = Stream::named(0, "shuffle");
+    fn shuffle_reaches_every_order() {
+        let mut stream = RandomStream::named(0, "shuffle");
         let mut counts = std::collections::BTreeMap::new();
         for _ in 0..6_000 {
             let mut items = [0, 1, 2];

@@ -1,24 +1,43 @@
-//! Draws a bounded part of each node's past, for many nodes at once.
+//! Temporal neighbor sampling: bounded histories of many nodes at once.
 //!
-//! | sampling | what is drawn | cost of a query |
+//! | sampling | result | time per query |
 //! |---|---|---|
-//! | [`Sampling::Recent`] | the `k` newest events | `O(log n + k)` |
-//! | [`Sampling::Uniform`] | `k` events with replacement, all alike | `O(log n + k log k)` |
-//! | [`Sampling::TimeIntervalAware`] | `k` events with replacement, newer and lonelier ones more often | `O(k log n)` |
+//! | [`Sampling::Recent`] | the `k` most recent events | `O(log n + k)` |
+//! | [`Sampling::Uniform`] | `k` events with replacement, uniformly | `O(log n + k log k)` |
+//! | [`Sampling::TimeIntervalAware`] | `k` events with replacement, biased to recent and isolated events | `O(k log n)` |
 //!
-//! Answers are ragged: a node without a past gets an empty row, never padding.
+//! `n` is the length of a node's history. Memory is the result itself (16 bytes an entry);
+//! [`Sampling::TimeIntervalAware`] also stores one `f64` per adjacency entry. Results are ragged: a node without history
+//! gets an empty row, never padding.
+//!
+//! ```
+//! use ctdg::event::{EventStream, NodeId};
+//! use ctdg::random::RandomStream;
+//! use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
+//! use ctdg::store::Store;
+//!
+//! let stream = EventStream::from_events([(0, 1, 1.0), (0, 2, 2.0), (0, 3, 3.0)])?;
+//! let store = Store::build(&stream)?;
+//! let sampler = NeighborSampler::new(&store, Sampling::Recent, 2);
+//! let mut out = Histories::default();
+//! let queries = [0, 3].map(|node| NodeQuery { node: NodeId(node), cut: store.cut(3.0) });
+//! sampler.sample(&queries, &RandomStream::named(0, "sample"), &mut out);
+//! assert_eq!(out.row(0).neighbors, [NodeId(1), NodeId(2)], "the event at time 3 is not before 3");
+//! assert!(out.row(1).is_empty());
+//! # Ok::<(), ctdg::Error>(())
+//! ```
 
-mod draw;
+mod history_sampler;
 
 use crate::event::{Cut, EventId, NodeId};
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::store::{History, Store};
-pub(crate) use draw::{Drawn, Draws};
+pub(crate) use history_sampler::{HistorySampler, SampleBuffers};
 
-/// Which part of the past is drawn.
+/// Which events of a node's history are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Sampling {
-    /// The newest events.
+    /// The most recent events.
     #[default]
     Recent,
     /// Uniform, with replacement.
@@ -26,24 +45,25 @@ pub enum Sampling {
     /// As CAWN draws its walks. With `S_i = Σ_{j≤i} exp(a (t_j − t_i))` over a node's events, event `i` is drawn in
     /// proportion to `exp(1 / S_i)`.
     ///
-    /// DyGLib computes the same weight as a quotient of `exp(a (t − t_last))`, where `t_last` lies in the future of the
-    /// query and both terms may underflow to zero; here nothing after the query enters.
+    /// DyGLib computes the same weight as a quotient of `exp(a (t − t_last))`, where `t_last` lies after the query and both
+    /// terms may underflow to zero; here only events before the query enter.
     TimeIntervalAware {
-        /// How fast older events fade, per unit of time; DyGLib uses 1e-6.
+        /// Decay rate per unit of time; DyGLib uses 1e-6.
         a: f64,
     },
 }
 
-/// Who is asked about, and up to where.
+/// A node and the boundary of its visible history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeQuery {
     /// The node.
     pub node: NodeId,
-    /// What may be seen.
+    /// Only events before this are sampled.
     pub cut: Cut,
 }
 
-/// Ragged answer to many queries: row `i` is entries `offsets[i]..offsets[i + 1]`, oldest first. Reused between batches.
+/// Sampled histories of a batch of queries, ragged: row `i` is entries `offsets[i]..offsets[i + 1]`, oldest first. Reused
+/// between batches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Histories {
     offsets: Vec<usize>,
@@ -65,7 +85,7 @@ impl Histories {
         self.len() == 0
     }
 
-    /// Where each row starts, one more at the end.
+    /// Start of each row, and the end of the last.
     #[must_use]
     pub fn offsets(&self) -> &[usize] {
         &self.offsets
@@ -92,26 +112,26 @@ impl Histories {
     }
 }
 
-/// Draws histories from a store.
+/// Samples temporal neighbors from a [`Store`], in parallel. See the [module](self) for complexity and an example.
 #[derive(Debug)]
 pub struct NeighborSampler<'s> {
-    draws: Draws<'s>,
+    sampler: HistorySampler<'s>,
     k: usize,
 }
 
-/// Queries handled by one task; fixed, so that results do not depend on the number of threads.
+/// Queries per parallel task; fixed, so that results do not depend on the number of threads.
 const CHUNK: usize = 256;
 
 impl<'s> NeighborSampler<'s> {
-    /// Draws at most `k` events a query.
+    /// Samples at most `k` events per query.
     #[must_use]
     pub fn new(store: &'s Store, sampling: Sampling, k: usize) -> Self {
-        Self { draws: Draws::new(store, sampling), k }
+        Self { sampler: HistorySampler::new(store, sampling), k }
     }
 
-    /// Answers `queries` into `out`, in parallel. Query `i` draws from `random.fork(i)`: the answer depends on nothing
-    /// else, in particular not on threads or on the other queries.
-    pub fn sample(&self, queries: &[NodeQuery], random: &Stream, out: &mut Histories) {
+    /// Samples for all `queries` into `out`, in parallel. Query `i` draws from `random.fork(i)`, so its result does not
+    /// depend on threads or on the other queries.
+    pub fn sample(&self, queries: &[NodeQuery], random: &RandomStream, out: &mut Histories) {
         out.offsets.clear();
         out.offsets.push(0);
         out.offsets.resize(queries.len() + 1, 0);
@@ -136,11 +156,11 @@ impl<'s> NeighborSampler<'s> {
             return;
         }
         for (query, count) in queries.iter().zip(counts) {
-            *count = self.draws.count(self.draws.store().history(query.node, query.cut).len(), self.k);
+            *count = self.sampler.count(self.sampler.store().history(query.node, query.cut).len(), self.k);
         }
     }
 
-    fn fill(&self, queries: &[NodeQuery], offsets: &[usize], random: &Stream, rows: Rows<'_>) {
+    fn fill(&self, queries: &[NodeQuery], offsets: &[usize], random: &RandomStream, rows: Rows<'_>) {
         if queries.len() > CHUNK {
             let half = (queries.len() / 2).next_multiple_of(CHUNK);
             let (left, right) = rows.split(offsets[half] - offsets[0], half);
@@ -150,12 +170,12 @@ impl<'s> NeighborSampler<'s> {
             );
             return;
         }
-        let mut drawn = Drawn::default();
+        let mut buffers = SampleBuffers::default();
         for (index, query) in queries.iter().enumerate() {
             let row = offsets[index] - offsets[0]..offsets[index + 1] - offsets[0];
-            let history = self.draws.store().history(query.node, query.cut);
+            let history = self.sampler.store().history(query.node, query.cut);
             let random = || random.fork((rows.first + index) as u64);
-            let part = self.draws.draw((query.node, history), self.k, random, &mut drawn);
+            let part = self.sampler.sample((query.node, history), self.k, random, &mut buffers);
             rows.neighbors[row.clone()].copy_from_slice(part.neighbors);
             rows.events[row.clone()].copy_from_slice(part.events);
             rows.times[row].copy_from_slice(part.times);
@@ -163,7 +183,7 @@ impl<'s> NeighborSampler<'s> {
     }
 }
 
-/// The parts of the answer that belong to a run of queries, the first of which is query `first`.
+/// The output of consecutive queries, starting with query `first`.
 struct Rows<'a> {
     first: usize,
     neighbors: &'a mut [NodeId],

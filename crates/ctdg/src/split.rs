@@ -1,9 +1,9 @@
-//! Divides a stream into training, validation and test events, with nodes kept out of training.
+//! Chronological train/validation/test splits with masked nodes for inductive evaluation.
 //!
-//! The times are quantiles of the event times (0.70 and 0.85). A tenth of all nodes, drawn among those that occur after
-//! the first, are *masked*: events touching them leave the training part. *New nodes* are those that training never
-//! shows: the masked ones and those that come late. Validation and test keep all their events; their new-node parts are
-//! the events with a new node at either end.
+//! The split times are quantiles of the event times (0.70 and 0.85). A tenth of all nodes, sampled among those that occur
+//! after the first split time, are *masked*: their events are removed from training. *New nodes* do not occur in training:
+//! the masked ones and those that first occur later. Validation and test keep all their events; their new-node subsets
+//! are the events with a new node at either end.
 
 use std::fmt::Write as _;
 
@@ -13,33 +13,42 @@ use sha2::{Digest, Sha256};
 use crate::error::{Problem, Result};
 use crate::event::{Cut, EventId, EventStream, NodeId, up_to};
 use crate::py_compat::{self, PythonSet};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
-/// How masked nodes are drawn.
+/// How masked nodes are sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// Exactly as DyGLib under Python 3.10 and before: Python's generator over the hash order of a set.
+pub enum SplitMode {
+    /// Identical to DyGLib under Python 3.10 and before: Python's generator over the hash order of a set.
     #[default]
     Dyglib,
-    /// From the sorted candidates with our own generator.
+    /// From the sorted candidates with this crate's generator.
     Portable,
 }
 
-/// What decides a split. Made once from a stream and then fixed: events appended later belong to no part and change
-/// none.
+/// The parameters of a split. Fixed once derived from a stream: events appended later belong to no subset.
+///
+/// ```
+/// use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
+///
+/// let stream = ctdg::dataset::collegemsg()?;
+/// let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED)?.apply(&stream)?;
+/// assert!(split.train.last() < split.val.first() && split.val.last() < split.test.first());
+/// assert!(split.new_node_test.len() < split.test.len());
+/// # Ok::<(), ctdg::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SplitRule {
-    /// How masked nodes were drawn.
-    pub mode: Mode,
-    /// Events up to this time train.
+    /// How masked nodes were sampled.
+    pub mode: SplitMode,
+    /// Events up to this time are for training.
     pub val_time: f64,
-    /// Events after [`SplitRule::val_time`] up to this time validate, later ones test.
+    /// Events after [`SplitRule::val_time`] up to this time are for validation, later ones for test.
     pub test_time: f64,
     /// Nodes kept out of training, ascending.
     pub masked: Vec<NodeId>,
-    /// Number of events the rule was made from; later ones belong to no part.
+    /// Number of events the rule was derived from; later ones belong to no subset.
     pub n_events: usize,
 }
 
@@ -49,8 +58,8 @@ const QUANTILES: [f64; 2] = [0.70, 0.85];
 pub const MASK_SEED: u32 = 2020;
 
 impl SplitRule {
-    /// The rule for `stream`, with masked nodes drawn from `seed` ([`MASK_SEED`] is DyGLib's).
-    pub fn of(stream: &EventStream, mode: Mode, seed: u32) -> Result<Self> {
+    /// The rule for `stream`, with masked nodes sampled with `seed` ([`MASK_SEED`] is DyGLib's).
+    pub fn of(stream: &EventStream, mode: SplitMode, seed: u32) -> Result<Self> {
         if stream.is_empty() {
             return Err(Problem::Empty.into());
         }
@@ -63,18 +72,18 @@ impl SplitRule {
         let n_nodes = occurs.iter().filter(|&&occurs| occurs).count();
         let (late_src, late_dst) = (&stream.src()[after..], &stream.dst()[after..]);
         let candidates = match mode {
-            Mode::Dyglib => hash_ordered(late_src, late_dst),
-            Mode::Portable => distinct(late_src.iter().chain(late_dst).copied()),
+            SplitMode::Dyglib => hash_ordered(late_src, late_dst),
+            SplitMode::Portable => distinct(late_src.iter().chain(late_dst).copied()),
         };
         // A tenth, rounded down as Python's int() does it, and never more than there are.
         let n_masked = (n_nodes / 10).min(candidates.len());
         let mut masked: Vec<NodeId> = match mode {
-            Mode::Dyglib => {
+            SplitMode::Dyglib => {
                 py_compat::sample(seed, candidates.len(), n_masked).into_iter().map(|at| candidates[at]).collect()
             }
-            Mode::Portable => {
+            SplitMode::Portable => {
                 let mut order = candidates;
-                Stream::named(u64::from(seed), "masked-nodes").shuffle(&mut order);
+                RandomStream::named(u64::from(seed), "masked-nodes").shuffle(&mut order);
                 order.truncate(n_masked);
                 order
             }
@@ -83,7 +92,7 @@ impl SplitRule {
         Ok(Self { mode, val_time, test_time, masked, n_events: stream.len() })
     }
 
-    /// The parts of `stream`, which may have grown since the rule was made.
+    /// Splits `stream`, which may have grown since the rule was derived.
     pub fn apply(&self, stream: &EventStream) -> Result<Split> {
         if stream.len() < self.n_events {
             let expected = format!("at least the {} events the split was made from", self.n_events);
@@ -109,7 +118,7 @@ impl SplitRule {
             u32::try_from(self.n_events).map_err(|_| Problem::TooMany { what: "events", max: u64::from(u32::MAX) })?;
         let test = events_between(test_start.0, end);
 
-        // New: occurs in the split's events, but not in training.
+        // New nodes occur in the split's events, but not in training.
         let mut is_new = vec![false; stream.n_nodes()];
         for node in src[..self.n_events].iter().chain(&dst[..self.n_events]) {
             is_new[node.index()] = true;
@@ -134,10 +143,10 @@ impl SplitRule {
     }
 }
 
-/// A stream divided for link prediction; every list of events ascending.
+/// A split for link prediction; all lists of events are ascending.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Split {
-    /// What decided it.
+    /// Its parameters.
     pub rule: SplitRule,
     /// Training events: none touches a masked node.
     pub train: Vec<EventId>,
@@ -149,14 +158,14 @@ pub struct Split {
     pub new_node_val: Vec<EventId>,
     /// Test events with a new node.
     pub new_node_test: Vec<EventId>,
-    /// Nodes that training never shows, ascending.
+    /// Nodes that do not occur in training, ascending.
     pub new_nodes: Vec<NodeId>,
     val_start: Cut,
     test_start: Cut,
 }
 
 impl Split {
-    /// All events the split was made from, those of masked nodes in the training period included.
+    /// All events the split was made from, including those of masked nodes in the training period.
     ///
     /// # Panics
     /// Never: [`SplitRule::apply`] checked their number.
@@ -165,26 +174,26 @@ impl Split {
         events_between(0, u32::try_from(self.rule.n_events).expect("streams hold at most u32::MAX events"))
     }
 
-    /// The parts for node classification: the same times, no masking.
+    /// The split for node classification: same times, no masking.
     #[must_use]
     pub fn for_nodes(&self) -> NodeSplit {
         NodeSplit { train: events_between(0, self.val_start.0), val: self.val.clone(), test: self.test.clone() }
     }
 
-    /// Where validation begins.
+    /// Start of validation.
     #[must_use]
     pub fn val_start(&self) -> Cut {
         self.val_start
     }
 
-    /// Where test begins.
+    /// Start of test.
     #[must_use]
     pub fn test_start(&self) -> Cut {
         self.test_start
     }
 }
 
-/// A stream divided for node classification.
+/// A split for node classification.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeSplit {
     /// All events up to the validation time.
@@ -201,7 +210,7 @@ pub fn dyglib_id(node: NodeId) -> u64 {
     u64::from(node.0) + 1
 }
 
-/// A short proof that two lists of nodes are equal.
+/// Digest of a list of nodes, for comparing splits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Sum of the DyGLib ids.
@@ -232,7 +241,7 @@ fn events_between(start: u32, end: u32) -> Vec<EventId> {
     (start..end).map(EventId).collect()
 }
 
-/// Ascending, without repeats.
+/// Sorted, without duplicates.
 pub(crate) fn distinct(nodes: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
     let mut nodes: Vec<NodeId> = nodes.collect();
     nodes.sort_unstable();
@@ -252,7 +261,7 @@ fn hash_ordered(src: &[NodeId], dst: &[NodeId]) -> Vec<NodeId> {
     set_of(src).union(&set_of(dst)).iter().map(|id| NodeId(id - 1)).collect()
 }
 
-/// NumPy's linear quantile of sorted values, to the last bit.
+/// NumPy's linear quantile of sorted values, bit-identical.
 pub(crate) fn quantile(sorted: &[f64], q: f64) -> f64 {
     let position = (sorted.len() - 1) as f64 * q;
     let below = position.floor();
@@ -260,7 +269,7 @@ pub(crate) fn quantile(sorted: &[f64], q: f64) -> f64 {
     let index = below as usize;
     let (low, high) = (sorted[index], sorted[(index + 1).min(sorted.len() - 1)]);
     let share = position - below;
-    // NumPy measures from the nearer end.
+    // NumPy interpolates from the nearer end.
     if share >= 0.5 { high - (high - low) * (1.0 - share) } else { low + (high - low) * share }
 }
 
@@ -277,9 +286,9 @@ mod tests {
     }
 
     #[test]
-    fn parts_follow_the_definitions() {
+    fn split_subsets_follow_their_definitions() {
         let stream = EventStream::from_events((0..200u32).map(|i| (i % 7, 7 + i * i % 13, f64::from(i / 3)))).unwrap();
-        for mode in [Mode::Dyglib, Mode::Portable] {
+        for mode in [SplitMode::Dyglib, SplitMode::Portable] {
             let split = SplitRule::of(&stream, mode, MASK_SEED).unwrap().apply(&stream).unwrap();
             assert_eq!(split.val.len() + split.test.len() + split.for_nodes().train.len(), stream.len());
             let trains = |node: NodeId| {

@@ -1,12 +1,12 @@
-//! The past of every node and of every pair, ready to be asked about.
+//! Temporal adjacency: histories of nodes and of node pairs.
 //!
-//! A [`Store`] holds an undirected, time-sorted adjacency list (each event stands in the lists of both its nodes, a
-//! self-loop twice in the one list) and an index from unordered pairs to their events. Every question carries a
-//! [`Cut`], and the answer is made of events before that cut: events appended later cannot change it.
+//! A [`Store`] holds an undirected, time-sorted adjacency list (each event is in the lists of both its nodes, a self-loop
+//! twice in the one list) and an index from unordered pairs to their events. Every query carries a [`Cut`] and returns
+//! only events before it, so later events never change a result.
 //!
 //! # Memory
-//! 32 bytes an event and 4 a node for the adjacency and its times ([`Store::adjacency_bytes`]); the pair index takes
-//! 4 bytes an event and about 30 per distinct pair besides ([`Store::pair_index_bytes`]).
+//! 32 bytes per event and 4 per node for the adjacency with its times ([`Store::adjacency_bytes`]); 4 bytes per event and
+//! about 30 per distinct pair for the pair index ([`Store::pair_index_bytes`]). Building takes linear time.
 
 mod pairs;
 
@@ -14,7 +14,7 @@ use crate::error::{Problem, Result};
 use crate::event::{Column, Cut, EventId, EventStream, NodeId, strictly_before};
 use pairs::PairIndex;
 
-/// Time-sorted adjacency and pair index over a stream or a part of it.
+/// Time-sorted adjacency and pair index over a stream or a subset of its events.
 ///
 /// ```
 /// use ctdg::event::{EventStream, NodeId};
@@ -30,7 +30,7 @@ use pairs::PairIndex;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// Where each node's list starts, one more at the end.
+    /// Start of each node's list, and the end of the last.
     offsets: Vec<u32>,
     neighbors: Vec<NodeId>,
     events: Vec<EventId>,
@@ -40,7 +40,7 @@ pub struct Store {
     stream_times: Column<f64>,
 }
 
-/// A part of one node's list: who it met, in which event, when. Oldest first.
+/// Consecutive interactions of one node, oldest first: neighbor, event and time in parallel slices.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct History<'a> {
     /// The other node.
@@ -58,13 +58,13 @@ impl<'a> History<'a> {
         self.events.len()
     }
 
-    /// Whether nothing happened yet.
+    /// Whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()
     }
 
-    /// The `k` newest entries, or all if there are fewer.
+    /// The `k` most recent entries, or all if there are fewer.
     #[must_use]
     pub fn last(self, k: usize) -> History<'a> {
         let skip = self.len().saturating_sub(k);
@@ -78,7 +78,7 @@ impl Store {
         Self::over(stream, stream.ids())
     }
 
-    /// Over `events` of `stream` only, as training needs; `events` in ascending order.
+    /// Over `events` of `stream` only (the training split, say), in ascending order.
     pub fn of_events(stream: &EventStream, events: &[EventId]) -> Result<Self> {
         let ordered = events.is_sorted_by(|a, b| a < b) && events.last().is_none_or(|last| last.index() < stream.len());
         if !ordered {
@@ -89,9 +89,9 @@ impl Store {
     }
 
     fn over(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone + Send + Sync) -> Result<Self> {
-        const MOST: usize = (u32::MAX / 2) as usize;
-        if ids.len() > MOST {
-            return Err(Problem::TooMany { what: "events in a store", max: MOST as u64 }.into());
+        const MAX_EVENTS: usize = (u32::MAX / 2) as usize;
+        if ids.len() > MAX_EVENTS {
+            return Err(Problem::TooMany { what: "events in a store", max: MAX_EVENTS as u64 }.into());
         }
         let (src, dst) = (stream.src(), stream.dst());
         let events = ids.clone().map(|id| (src[id.index()], dst[id.index()], id));
@@ -100,19 +100,19 @@ impl Store {
         Ok(Self { offsets, neighbors, events, times, pairs, stream_times: stream.time_column() })
     }
 
-    /// The point before which lies all that a query at time `t` may see.
+    /// The boundary of what a query at time `t` may see: events strictly before `t`.
     #[must_use]
     pub fn cut(&self, t: f64) -> Cut {
         strictly_before(&self.stream_times, t)
     }
 
-    /// Number of nodes; a node beyond has no past.
+    /// Number of nodes; larger ids have an empty history.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// All that `node` did before `cut`, oldest first. Logarithmic in the length of its list; copies nothing.
+    /// All interactions of `node` before `cut`, oldest first. Logarithmic in the length of its list; copies nothing.
     #[must_use]
     #[inline]
     pub fn history(&self, node: NodeId, cut: Cut) -> History<'_> {
@@ -129,7 +129,7 @@ impl Store {
         }
     }
 
-    /// Where the list of `node` starts in the store's columns; [`History`] slices of it lie there.
+    /// Start of the list of `node` in the store's columns.
     pub(crate) fn list_start(&self, node: NodeId) -> usize {
         self.offsets.get(node.index()).map_or(0, |&start| start as usize)
     }
@@ -139,8 +139,8 @@ impl Store {
         self.offsets.windows(2).map(|list| &self.times[list[0] as usize..list[1] as usize])
     }
 
-    /// The events between `a` and `b`, in either direction, before `cut`, oldest first; as in the lists, a self-loop
-    /// stands twice.
+    /// The events between `a` and `b`, in either direction, before `cut`, oldest first; as in the adjacency lists, a
+    /// self-loop occurs twice.
     #[must_use]
     #[inline]
     pub fn pair_events(&self, a: NodeId, b: NodeId, cut: Cut) -> &[EventId] {
@@ -182,7 +182,7 @@ struct Adjacency {
 }
 
 impl Adjacency {
-    /// Counts, then places each event in both lists; events come in order, so the lists are sorted.
+    /// Counting sort: events come in order, so the lists are sorted.
     fn build(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone) -> Self {
         let (src, dst, stream_times) = (stream.src(), stream.dst(), stream.times());
         let mut offsets = vec![0u32; stream.n_nodes() + 1];
@@ -197,15 +197,14 @@ impl Adjacency {
         let mut neighbors = vec![NodeId(0); n];
         let mut events = vec![EventId(0); n];
         let mut times = vec![0.0; n];
-        // While filling, `offsets[node]` is where the next entry goes: at the end it is the list's end, which is the
-        // next list's start.
+        // While filling, `offsets[node]` is the slot of the next entry; afterwards it is the list's end.
         for id in ids {
             let (u, v) = (src[id.index()], dst[id.index()]);
             for (node, neighbor) in [(u, v), (v, u)] {
-                let place = offsets[node.index()] as usize;
-                neighbors[place] = neighbor;
-                events[place] = id;
-                times[place] = stream_times[id.index()];
+                let slot = offsets[node.index()] as usize;
+                neighbors[slot] = neighbor;
+                events[slot] = id;
+                times[slot] = stream_times[id.index()];
                 offsets[node.index()] += 1;
             }
         }
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_self_loop_stands_twice_in_its_list() {
+    fn self_loop_is_twice_in_its_list() {
         let stream = small();
         let store = Store::build(&stream).unwrap();
         let past = store.history(NodeId(2), store.cut(100.0));
@@ -239,17 +238,17 @@ mod tests {
     }
 
     #[test]
-    fn events_at_the_query_time_are_not_seen() {
+    fn events_at_the_query_time_are_excluded() {
         let stream = small();
         let store = Store::build(&stream).unwrap();
         assert_eq!(store.history(NodeId(1), store.cut(2.0)).events, [EventId(0)]);
         assert_eq!(store.pair_events(NodeId(1), NodeId(0), store.cut(3.0)), [EventId(0)]);
         assert!(store.history(NodeId(3), store.cut(9.0)).is_empty());
-        assert!(store.history(NodeId(77), store.cut(9.0)).is_empty(), "an unknown node has no past");
+        assert!(store.history(NodeId(77), store.cut(9.0)).is_empty(), "an unknown node has no history");
     }
 
     #[test]
-    fn a_store_of_some_events_knows_only_them() {
+    fn store_of_a_subset_contains_only_its_events() {
         let stream = small();
         let store = Store::of_events(&stream, &[EventId(0), EventId(4)]).unwrap();
         assert_eq!(store.history(NodeId(0), store.cut(100.0)).events, [0, 4].map(EventId));

@@ -1,11 +1,19 @@
-//! What a data set looks like: counts, times, repeats, degrees and how much past its events have.
+//! Statistics of a data set: counts, times, repeats, degrees, history lengths.
+//!
+//! ```
+//! use ctdg::summary::Summary;
+//!
+//! let summary = Summary::of(&ctdg::dataset::collegemsg()?);
+//! assert_eq!((summary.nodes, summary.events), (1_899, 59_835));
+//! # Ok::<(), ctdg::Error>(())
+//! ```
 
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
 use crate::event::{EventStream, Features, NodeId};
 
-/// The facts `hopedgn data info` shows.
+/// Statistics of a stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Nodes, those without events included.
@@ -26,7 +34,7 @@ pub struct Summary {
     pub ties: usize,
     /// Distinct ordered pairs.
     pub distinct_pairs: usize,
-    /// Share of events whose ordered pair met before, in place.
+    /// Share of events whose ordered pair occurred before.
     pub repeat_share: f64,
     /// Events equal to an earlier one in source, destination and time.
     pub duplicates: usize,
@@ -40,7 +48,7 @@ pub struct Summary {
     pub node_features: usize,
     /// Events per node that has any; a self-loop counts twice.
     pub degree: Distribution,
-    /// Length of the past that each endpoint of each event has at that moment.
+    /// Number of earlier interactions of each endpoint at each event.
     pub history: Distribution,
 }
 
@@ -66,9 +74,9 @@ impl Distribution {
     fn of(mut values: Vec<u32>) -> Self {
         values.sort_unstable();
         let at = |share: f64| {
-            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place among the values")]
-            let place = (share * values.len().saturating_sub(1) as f64).round() as usize;
-            values.get(place).map_or(0, |&value| u64::from(value))
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index of the values")]
+            let index = (share * values.len().saturating_sub(1) as f64).round() as usize;
+            values.get(index).map_or(0, |&value| u64::from(value))
         };
         let mut histogram = Vec::new();
         for value in &values {
@@ -85,7 +93,7 @@ impl Distribution {
 }
 
 impl Summary {
-    /// Looks at every event of `stream` once.
+    /// One pass over `stream`.
     #[must_use]
     pub fn of(stream: &EventStream) -> Self {
         let (src, dst, times) = (stream.src(), stream.dst(), stream.times());
@@ -136,7 +144,7 @@ impl Summary {
     }
 }
 
-/// Events at one time do not see each other, so they are counted in only after all of them have looked.
+/// Events at the same time are not in each other's history, so degrees are updated after all of them are read.
 fn degrees_and_histories(stream: &EventStream) -> (Distribution, Distribution) {
     let (src, dst, times) = (stream.src(), stream.dst(), stream.times());
     let mut degree = vec![0u32; stream.n_nodes()];
@@ -158,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fact_of_a_small_stream() {
+    fn summary_of_a_small_stream() {
         let events = [(0, 3, 1.0), (0, 3, 1.0), (1, 4, 2.0), (2, 2, 2.0), (0, 3, 5.0)];
         let summary = Summary::of(&EventStream::from_events(events).unwrap());
         assert_eq!((summary.nodes, summary.sources, summary.destinations), (5, 3, 3));

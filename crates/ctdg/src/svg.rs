@@ -125,7 +125,7 @@ impl Svg {
 pub struct Element<'a> {
     out: &'a mut String,
     name: &'static str,
-    /// What stands between start and end tag, escaped.
+    /// Escaped content between start and end tag.
     content: String,
     /// Whether children follow, and the end tag after them.
     is_open: bool,

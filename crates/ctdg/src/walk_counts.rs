@@ -1,52 +1,50 @@
-//! PINT's positional state: for each ordered pair of nodes, how many walks of each length lead from one to the other.
+//! Temporal walk counts between nodes: the positional features of PINT.
 //!
-//! `r[i, j]` counts walks from `i` to `j` along events in the order in which they happened, by their length 0 to 3. At the
-//! start `r[i, i] = (1, 0, 0, 0)` and all else is zero. An event `(u, v)` makes every walk to `u` also one to `v` that is a
-//! step longer, and the other way round: for every `i`, `r[i, v] += shift(r[i, u])` and `r[i, u] += shift(r[i, v])` with old
-//! values on the right, where `shift` moves each entry one place later and drops the last. A self-loop is both at once:
-//! it adds `shift(r[i, u])` twice, as it stands twice in a node's history.
+//! `r[i, j]` counts the time-respecting walks from `i` to `j` by their length 0 to 3. Initially `r[i, i] = (1, 0, 0, 0)` and
+//! all else is zero. An event `(u, v)` extends every walk to `u` by a step to `v` and vice versa: for every `i`,
+//! `r[i, v] += shift(r[i, u])` and `r[i, u] += shift(r[i, v])` with old values on the right, where `shift` moves each entry
+//! one length up and drops the last. A self-loop adds `shift(r[i, u])` twice, as it occurs twice in a node's history.
 //!
-//! # What is stored
-//! - Entry 0 never changes: `shift` writes nothing there. It is 1 for `i = j` and else 0, and takes no memory.
-//! - Each other length is a layer of its own, held as columns: column `j` of a layer has the entry of `r[i, j]` for each
-//!   `i`. An event adds column `u` of each layer to column `v` of the next and the reverse. From the longest walks to the
-//!   shortest, each source is read before it is written, so that nothing is ever copied to keep old values.
-//! - A column holds only what is not zero, or a window of ids where that takes about as little. In a graph with two
-//!   kinds of nodes each layer knows only one kind in each column.
+//! # Storage
+//! - Length 0 is constant (1 for `i = j`, else 0) and not stored.
+//! - Each other length is a layer of columns: column `j` of a layer holds the entries of `r[i, j]` for all `i`. An event adds
+//!   column `u` of each layer to column `v` of the next and vice versa. Layers are updated from the longest walks to the
+//!   shortest, so each column is read before it is written and no old values are copied.
+//! - A column is sparse, or a dense window of ids where that takes about as little memory.
 //!
-//! # Why there are no reach sets
-//! The original keeps for each node `u` a set `V[u]` (at first `u` itself; after an event both nodes have the union), and
-//! updates only `i` in `V[u]`. That changes nothing: `r[i, u] ≠ 0` implies `i ∈ V[u]`. It holds at the start; and `r[i, v]`
-//! can become non-zero only by an event `(u, v)` with `r[i, u] ≠ 0` before it, hence `i ∈ V[u]`, and that is part of the new
-//! `V[v]`. So an `i` outside of `V[u]` has a zero vector, and adding `shift(0)` is adding nothing.
+//! # Difference from the original
+//! PINT's code keeps for each node `u` a set `V[u]` (initially `u`; after an event both nodes get the union) and updates only
+//! `i` in `V[u]`. The result is the same: `r[i, u] ≠ 0` implies `i ∈ V[u]`, by induction over events, so an `i` outside of
+//! `V[u]` has a zero vector and adding `shift(0)` changes nothing.
 
 mod column;
 
 use crate::event::NodeId;
 use column::Column;
 
-/// The counts of all pairs of nodes; see the [module](self).
+/// Walk counts of all pairs of nodes; see the [module](self).
 ///
-/// Counts are whole numbers as `f32`: exact up to 2²⁴ and rounded beyond.
+/// Counts are integers as `f32`: exact up to 2²⁴ and rounded beyond. An event takes time linear in the nodes with a walk to
+/// either endpoint; memory is at most quadratic in the number of nodes ([`WalkCounts::bytes`]).
 ///
 /// ```
 /// use ctdg::event::NodeId;
 /// use ctdg::walk_counts::WalkCounts;
 ///
-/// let mut positions = WalkCounts::new(3);
-/// positions.advance(NodeId(0), NodeId(1));
-/// positions.advance(NodeId(1), NodeId(2));
-/// assert_eq!(positions.get(NodeId(0), NodeId(2)), [0.0, 0.0, 1.0, 0.0], "by way of 1");
-/// assert_eq!(positions.get(NodeId(2), NodeId(0)), [0.0; 4], "2 came too late for that");
+/// let mut counts = WalkCounts::new(3);
+/// counts.advance(NodeId(0), NodeId(1));
+/// counts.advance(NodeId(1), NodeId(2));
+/// assert_eq!(counts.get(NodeId(0), NodeId(2)), [0.0, 0.0, 1.0, 0.0], "one walk of length 2, via node 1");
+/// assert_eq!(counts.get(NodeId(2), NodeId(0)), [0.0; 4], "times along that walk would descend");
 /// ```
 #[derive(Debug, Clone)]
 pub struct WalkCounts {
-    /// Walks of length 1, 2 and 3: one column for each node that they lead to.
+    /// Walks of length 1, 2 and 3: one column per end node.
     layers: [Vec<Column>; 3],
 }
 
 impl WalkCounts {
-    /// Before the first event, for nodes `0..n_nodes`.
+    /// Counts before the first event, for nodes `0..n_nodes`.
     #[must_use]
     pub fn new(n_nodes: usize) -> Self {
         Self { layers: [(); 3].map(|()| vec![Column::default(); n_nodes]) }
@@ -58,10 +56,10 @@ impl WalkCounts {
         self.layers[0].len()
     }
 
-    /// Takes in the next event.
+    /// Updates the counts with the next event.
     ///
     /// # Panics
-    /// When a node is beyond the number of nodes.
+    /// When a node is not below `n_nodes`.
     pub fn advance(&mut self, src: NodeId, dst: NodeId) {
         let [ones, twos, threes] = &mut self.layers;
         for (from, to) in [(src, dst), (dst, src)] {
@@ -75,8 +73,7 @@ impl WalkCounts {
         }
     }
 
-    /// `r[i, j]`: the number of walks of length 0, 1, 2 and 3 from `i` to `j`. A node beyond the number of nodes has met
-    /// nobody.
+    /// `r[i, j]`: the number of walks of length 0, 1, 2 and 3 from `i` to `j`. Nodes beyond `n_nodes` have no walks.
     #[must_use]
     #[inline]
     pub fn get(&self, i: NodeId, j: NodeId) -> [f32; 4] {
@@ -85,7 +82,7 @@ impl WalkCounts {
         [f32::from(u8::from(i == j)), one, two, three]
     }
 
-    /// Forgets all events.
+    /// Resets to the state before the first event.
     pub fn reset(&mut self) {
         self.layers.iter_mut().flatten().for_each(|column| *column = Column::default());
     }

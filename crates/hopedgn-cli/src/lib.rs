@@ -17,14 +17,16 @@
 mod args;
 mod commands;
 mod output;
+mod plural;
 mod progress;
+mod remedy;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use hopedgn::ModelRegistry;
 
-use crate::args::Cli;
+use crate::commands::Cli;
 use crate::output::{Outcome, Output, is_closed_pipe};
 
 /// Parses the arguments of the process, runs the command with the models of `registry`, and prints its result.

@@ -1,4 +1,4 @@
-//! Results go to stdout, everything else to stderr.
+//! Results go to stdout; notes, progress and errors go to stderr.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
@@ -6,17 +6,18 @@ use std::io::{self, IsTerminal, Write};
 use serde::Serialize;
 
 use crate::args::Global;
+use crate::remedy;
 
-/// How a command that ran came out.
+/// The exit status of a command that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// All is well: exit status 0.
+    /// Exit status 0.
     Done,
-    /// It ran, but a check fell short: exit status 1.
+    /// It ran, but a check failed: exit status 1.
     FellShort,
 }
 
-/// Where and in which form a command answers.
+/// Where and in which form a command prints.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     json: bool,
@@ -28,7 +29,7 @@ impl Output {
         Self { json: global.json, quiet: global.quiet }
     }
 
-    /// Prints the command's one answer: `json` as a document with `--json`, otherwise `text`.
+    /// Prints the command's result: `json` as one document with `--json`, otherwise `text`.
     pub(crate) fn answer(&self, text: impl Display, json: &impl Serialize) -> anyhow::Result<()> {
         let mut stdout = io::stdout().lock();
         if self.json {
@@ -41,26 +42,26 @@ impl Output {
         Ok(())
     }
 
-    /// A remark for the person: a warning, or where a file was put. Not with `--quiet`.
+    /// Prints a note or warning to stderr, unless `--quiet`.
     pub(crate) fn remark(&self, text: impl Display) {
         if !self.quiet {
-            // Nothing sensible is left to do when stderr is gone.
+            // A closed stderr cannot be reported anywhere.
             let _ = writeln!(io::stderr(), "{text}");
         }
     }
 
-    /// The error that ends the program. Printed even with `--quiet`.
+    /// Prints the error that ends the program, with what to do about it on this command line. Printed even with `--quiet`.
     pub(crate) fn error(error: &anyhow::Error) {
-        let _ = writeln!(io::stderr(), "error: {error:#}");
+        let _ = writeln!(io::stderr(), "error: {}", remedy::message(error));
     }
 
-    /// Whether progress bars make sense.
+    /// Whether to draw progress bars.
     pub(crate) fn shows_progress(&self) -> bool {
         !self.quiet && io::stderr().is_terminal()
     }
 }
 
-/// Whether the reader of our stdout went away, as `head` does: no error.
+/// Whether the reader of stdout closed it, as `head` does. That is no error.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);

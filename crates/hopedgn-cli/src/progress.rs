@@ -1,4 +1,4 @@
-//! Progress bars with the time left; on a terminal only.
+//! Progress bars with the time left. Drawn on a terminal only.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ pub(crate) fn steps(output: &Output, what: &str, total: u64) -> ProgressBar {
     bar(output, what, total, "{human_pos} of {human_len}")
 }
 
-/// A bar over work whose pieces have names: the prefix is the time left, the message the names, cut where the line ends.
-pub(crate) fn pieces(output: &Output, total: u64) -> ProgressBar {
+/// A bar over named jobs: the prefix is the time left, the message the names of the running jobs.
+pub(crate) fn jobs(output: &Output, total: u64) -> ProgressBar {
     styled(output, total, "{bar:24} {human_pos} of {human_len}{prefix}  {wide_msg}")
 }
 
-/// A sign of life for work of unknown length; the caller sets the message.
-pub(crate) fn rounds(output: &Output) -> ProgressBar {
+/// A spinner for work of unknown length; the caller sets the message.
+pub(crate) fn spinner(output: &Output) -> ProgressBar {
     if !output.shows_progress() {
         return ProgressBar::hidden();
     }
@@ -39,7 +39,7 @@ fn styled(output: &Output, total: u64, template: &str) -> ProgressBar {
     if !output.shows_progress() {
         return ProgressBar::hidden();
     }
-    let style = ProgressStyle::with_template(template).expect("the template is fixed");
+    let style = ProgressStyle::with_template(template).expect("the template is a constant");
     let bar = ProgressBar::new(total).with_style(style);
     bar.enable_steady_tick(Duration::from_millis(200));
     bar

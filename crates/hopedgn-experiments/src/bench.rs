@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ctdg::random::Stream;
-use hopedgn_tensor::measure::{self, Product};
+use ctdg::random::RandomStream;
+use hopedgn_tensor::measure::{self, Gemm};
 use hopedgn_tensor::{AdamConfig, Device, Dropout, Indices, Ragged, Shape, Tape, TrainState, Var, init};
 
 use hopedgn::Result;
@@ -42,8 +42,8 @@ impl StepBench {
         let some = |width: usize| (width > 0).then_some(width);
         let widths = FeatureWidths { node: some(spec.node_features), edge: some(spec.edge_features) };
         let (model, parameters) = HopeDgn::new(&settings, &common, widths, 0)?;
-        let per_chunk = (device.rows_to_learn() / spec.tokens.max(1)).max(1);
-        let mut random = Stream::named(0, "bench");
+        let per_chunk = (device.train_chunk_rows() / spec.tokens.max(1)).max(1);
+        let mut random = RandomStream::named(0, "bench");
         let mut batch = Vec::new();
         for first in (0..spec.pairs).step_by(per_chunk) {
             let pairs = per_chunk.min(spec.pairs - first);
@@ -53,10 +53,10 @@ impl StepBench {
         let state = TrainState::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
         for (input, _) in &batch {
             let PairInput { ages, mite, rows, .. } = input;
-            state.weights().place(ages)?;
+            state.weights().upload(ages)?;
             if let Some(mite) = mite {
-                state.weights().place(&mite.intervals)?;
-                device.stage_starts(&mite.lists)?;
+                state.weights().upload(&mite.intervals)?;
+                device.stage_offsets(&mite.lists)?;
             }
             device.stage_indices(rows, Some(rows.len()))?;
         }
@@ -73,7 +73,7 @@ impl StepBench {
         for _ in 0..n {
             self.state.step(&self.batch, forward)?;
         }
-        Ok(self.state.results(0)?.last().map_or(f64::NAN, |step| step.loss))
+        Ok(self.state.step_results(0)?.last().map_or(f64::NAN, |step| step.loss))
     }
 
     /// Floating-point operations of the matrix products of one step.
@@ -89,7 +89,7 @@ impl StepBench {
     }
 
     /// Matrix products of a chunk of `pairs`.
-    fn products(&self, pairs: usize) -> Vec<Product> {
+    fn products(&self, pairs: usize) -> Vec<Gemm> {
         let (settings, common) = (self.model.settings(), self.model.common());
         let (config, mite) = (&settings.patches, &settings.mite);
         let (rows, d, d_model) = (pairs * self.spec.tokens, config.d_channel, settings.encoder_width());
@@ -121,7 +121,13 @@ impl StepBench {
     }
 }
 
-fn dense(pairs: usize, tokens: usize, mite: &MiteSettings, widths: FeatureWidths, random: &mut Stream) -> PairInput {
+fn dense(
+    pairs: usize,
+    tokens: usize,
+    mite: &MiteSettings,
+    widths: FeatureWidths,
+    random: &mut RandomStream,
+) -> PairInput {
     let rows = pairs * tokens;
     let mut tensor = |rows, cols| Arc::new(init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7));
     let slots = mite.slots();
@@ -133,8 +139,8 @@ fn dense(pairs: usize, tokens: usize, mite: &MiteSettings, widths: FeatureWidths
         nodes: widths.node.map(|width| Rows { table: tensor(rows, 3 * width), chosen: None }),
         edges: widths.edge.map(|width| Rows { table: tensor(rows, width), chosen: None }),
         mite: Some(MiteIntervals {
-            intervals: tensor(rows * slots.per_row(), 1),
-            lists: Ragged::from_lengths(vec![slots.places; rows * slots.lists]),
+            intervals: tensor(rows * slots.values_per_row(), 1),
+            lists: Ragged::from_lengths(vec![slots.max_len; rows * slots.lists_per_row]),
         }),
         counts: None,
         rows: (0..).take(rows).collect::<Indices>(),

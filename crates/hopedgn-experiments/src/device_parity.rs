@@ -76,7 +76,7 @@ impl Case {
             let result = apply(tape)?;
             tape.read(result)
         })?;
-        let (_, gradients) = state.differentiate(&[()], |tape, ()| -> Result<Var> {
+        let (_, gradients) = state.loss_and_gradients(&[()], |tape, ()| -> Result<Var> {
             let result = apply(tape)?;
             let count = tape.shape(result).len();
             let row = tape.reshape(result, 1, count)?;

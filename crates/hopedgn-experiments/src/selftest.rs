@@ -2,7 +2,7 @@
 
 use ctdg::event::EventStream;
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn_tensor::{AdamConfig, Device, Gradients, Parameters, Precision, TrainState, Weights};
 use serde::Serialize;
 
@@ -63,7 +63,7 @@ pub fn run(device: &Device, seed: u64) -> Result<Vec<Check>> {
 
 /// Every operation, compared with the CPU on random inputs.
 fn operations(device: &Device, seed: u64) -> Result<Vec<Check>> {
-    let mut random = Stream::named(seed.wrapping_add(2), "selftest");
+    let mut random = RandomStream::named(seed.wrapping_add(2), "selftest");
     let tolerance = device_parity::tolerance(device.precision());
     let differences = device_parity::operations(device, &mut || random.unit())?;
     let check = |difference: device_parity::Difference| {
@@ -93,7 +93,7 @@ fn smooth(mut parameters: Parameters) -> Parameters {
 
 /// Three rings of four nodes, each node linked to the next, so that history predicts the destination.
 fn toy_stream() -> Result<EventStream> {
-    let mut random = Stream::named(1, "selftest");
+    let mut random = RandomStream::named(1, "selftest");
     let events = (0..600_u32).map(|i| {
         let ring = random.below(3) * 4;
         let src = random.below(4);
@@ -132,10 +132,14 @@ impl Bench<'_> {
         let (model, _) = model::build(&plain, self.task.tables.widths(), self.config.seed)?;
         let (queries, targets) = self.queries();
         let mut scorer = PairScorer::new(&*model, &self.task.tables, &self.task.full_store);
-        let dropout = Stream::named(0, "selftest");
-        let pairs = PairBatch::new(&queries).padded_in_groups_of(20);
-        let batch = TrainBatch { pairs, targets: &targets, events: &[], dropout: &dropout };
-        scorer.differentiate(&mut state, &batch, None)
+        let dropout = RandomStream::named(0, "selftest");
+        let batch = TrainBatch {
+            pairs: PairBatch::new(&queries).padded_in_groups_of(20),
+            targets: &targets,
+            events: &[],
+            dropout: &dropout,
+        };
+        scorer.loss_and_gradients(&mut state, &batch, None)
     }
 
     /// Finite difference along the gradient: the slope of the loss must be the squared norm of the gradient.
@@ -196,12 +200,16 @@ impl Bench<'_> {
         // One chunk on every device: dropout depends on the chunk.
         let few = 10..30;
         (queries, targets) = (queries[few.clone()].to_vec(), targets[few].to_vec());
-        let dropout = Stream::named(0, "selftest");
+        let dropout = RandomStream::named(0, "selftest");
         let before = &self.task.split.train[60..100];
         // The first of them are events, and update the memory.
         let events = &self.task.split.train[110..120];
-        let pairs = PairBatch::new(&queries).padded_in_groups_of(10);
-        let batch = TrainBatch { pairs, targets: &targets, events, dropout: &dropout };
+        let batch = TrainBatch {
+            pairs: PairBatch::new(&queries).padded_in_groups_of(10),
+            targets: &targets,
+            events,
+            dropout: &dropout,
+        };
         let run = |device: &Device| -> Result<_> {
             let adam = AdamConfig { lr: 1e-4, ..AdamConfig::default() };
             let mut state = TrainState::new(device, parameters.clone(), adam)?;
@@ -213,7 +221,7 @@ impl Bench<'_> {
                     scorer.logits_with(state.weights(), &self.task.queries(events), memory, events)?;
                 }
             }
-            let (loss, gradients) = scorer.differentiate(&mut state, &batch, memory.as_mut())?;
+            let (loss, gradients) = scorer.loss_and_gradients(&mut state, &batch, memory.as_mut())?;
             scorer.train_step(&mut state, &batch, memory.as_mut())?;
             Ok((loss, gradients, state.snapshot()?.0))
         };

@@ -11,7 +11,7 @@
 //! `cargo run --release --example custom_model` trains it on the bundled messages, then compares it with an untrained heuristic.
 
 use hopedgn::collate::{Input, Layout, MiteSettings, Normaliser, PatchLayout};
-use hopedgn::ctdg::mite::PairEncoding;
+use hopedgn::ctdg::mite::PairEncoderConfig;
 use hopedgn::model::{CommonSettings, CustomModel};
 use hopedgn::nn::{Linear, MiteEmbedding, ParamBuilder, TimeEncoding};
 use hopedgn::tensor::{Activation, Dropout, Parameters, Tape, Var};
@@ -88,8 +88,8 @@ impl Model for DeepSets {
     }
 
     /// The newest events of both nodes, and the newest `k` intervals of each of their neighbours.
-    fn encoding(&self) -> PairEncoding {
-        PairEncoding { length: self.settings.tokens, k: self.settings.intervals, ..PairEncoding::default() }
+    fn encoding(&self) -> PairEncoderConfig {
+        PairEncoderConfig { length: self.settings.tokens, k: self.settings.intervals, ..PairEncoderConfig::default() }
     }
 
     fn layout(&self) -> Layout {

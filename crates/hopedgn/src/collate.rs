@@ -232,7 +232,7 @@ impl MiteIntervals {
         with_empty: bool,
     ) -> Result<Option<Self>> {
         let Some(normaliser) = normaliser else { return Ok(None) };
-        let (starts, intervals) = tokens.lists(rows);
+        let (starts, intervals) = tokens.interval_lists(rows);
         let mut intervals = intervals.to_vec();
         normaliser.apply(&mut intervals);
         let mut offsets: Vec<usize> = starts.iter().map(|start| (start - starts[0]) as usize).collect();

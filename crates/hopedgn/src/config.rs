@@ -39,7 +39,7 @@ pub struct Config {
     /// Seed of initial weights, training negatives and dropout.
     pub seed: u64,
     /// How masked nodes are drawn.
-    pub split: split::Mode,
+    pub split: split::SplitMode,
     /// The model.
     pub model: ModelConfig,
     /// The optimisation.
@@ -51,7 +51,7 @@ impl Default for Config {
         Self {
             data: ctdg::dataset::COLLEGEMSG.to_owned(),
             seed: 0,
-            split: split::Mode::Dyglib,
+            split: split::SplitMode::Dyglib,
             model: ModelConfig::default(),
             train: TrainConfig::default(),
         }

@@ -10,7 +10,7 @@ use ctdg::heuristic::Heuristic;
 use ctdg::metric::{BatchMean, Ranking, WholeSplit};
 use ctdg::mite::PairQuery;
 use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn_tensor::Weights;
 use serde::{Deserialize, Serialize};
 
@@ -212,7 +212,7 @@ impl<'t> Sampler<'t> {
             Negatives::Historical => PastKind::Historical,
             Negatives::Inductive => PastKind::Inductive { observed: pass.observed(task.stream, &task.split) },
         };
-        let random = Stream::named(u64::from(pass.seed()), &format!("negative-eval/{}", negatives.as_str()));
+        let random = RandomStream::named(u64::from(pass.seed()), &format!("negative-eval/{}", negatives.as_str()));
         Self::Past(Box::new(PastNegatives::new(task.stream, pool, kind, random)))
     }
 
@@ -312,7 +312,7 @@ pub fn rank<S: Scorer>(
     if events.is_empty() {
         return Ok(None);
     }
-    let random = Stream::named(u64::from(pass.seed()), "ranking");
+    let random = RandomStream::named(u64::from(pass.seed()), "ranking");
     let lists = CandidateLists::new(task.stream, &task.split, count, random);
     let mut rankings = vec![Ranking::new(); scorers.len()];
     let mut done = 0;

@@ -53,7 +53,7 @@ mod tgn;
 
 use std::fmt;
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Dropout, Tape, Var};
 
 use crate::collate::{HopLayout, Input, Layout};
@@ -83,7 +83,7 @@ pub trait Model: fmt::Debug + Send + Sync {
     fn name(&self) -> ModelName;
 
     /// Which part of a pair's past is sampled.
-    fn encoding(&self) -> PairEncoding;
+    fn encoding(&self) -> PairEncoderConfig;
 
     /// How that is laid out: as hops of neighbours, unless stated otherwise.
     fn layout(&self) -> Layout {

@@ -29,7 +29,7 @@ mod transformer;
 
 use std::sync::Arc;
 
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn_tensor::{Activation, PadRagged, ParameterId, Parameters, Shape, Tape, Tensor, Var, init};
 
 use crate::collate::{MiteIntervals, MiteSettings};
@@ -131,7 +131,7 @@ impl<'p> ParamBuilder<'p> {
     }
 
     fn random(&self, name: &str) -> impl FnMut() -> f64 + use<> {
-        let mut stream = Stream::named(self.seed, &format!("init/{name}"));
+        let mut stream = RandomStream::named(self.seed, &format!("init/{name}"));
         move || stream.unit()
     }
 }

@@ -183,7 +183,7 @@ impl RunFolder {
         let bytes = read(&file)?;
         let load = |parameters: &mut Parameters| {
             hopedgn_tensor::load(&bytes, parameters, None)?;
-            hopedgn_tensor::load_beside(&bytes)
+            hopedgn_tensor::load_extras(&bytes)
         };
         let beside = load(parameters).map_err(|problem| Error::Checkpoint { file, problem })?;
         if beside.is_empty() { Ok(None) } else { MemoryState::of(beside).map(Some) }

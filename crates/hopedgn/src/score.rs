@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use ctdg::event::EventId;
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn_tensor::{Device, Dropout, Gradients, Mode, Tape, TrainState, Var, Weights};
 use rayon::prelude::*;
@@ -35,7 +35,7 @@ pub struct TrainBatch<'a> {
     /// The events of the positive pairs; a memory is updated with them.
     pub events: &'a [EventId],
     /// Micro-batch `i` seeds its dropout with fork `i`; sampling of neighbours uses the last fork.
-    pub dropout: &'a Stream,
+    pub dropout: &'a RandomStream,
 }
 
 impl TrainBatch<'_> {
@@ -117,7 +117,7 @@ impl<'a> PairScorer<'a> {
     pub fn collate_only(&mut self, pairs: PairBatch<'_>) -> Result<usize> {
         self.sample(pairs.queries, 0);
         let (collator, tokens) = (&self.collator, &self.tokens);
-        let plan = collator.plan(Device::cpu().rows_to_learn(), tokens, pairs);
+        let plan = collator.plan(Device::cpu().train_chunk_rows(), tokens, pairs);
         plan.par_iter().try_for_each(|chunk| collator.input(tokens, pairs.queries, chunk).map(drop))?;
         Ok(tokens.n_tokens())
     }
@@ -141,7 +141,7 @@ impl<'a> PairScorer<'a> {
     }
 
     /// The mean loss of a batch and its gradients, without an optimizer step.
-    pub fn differentiate(
+    pub fn loss_and_gradients(
         &mut self,
         state: &mut TrainState,
         batch: &TrainBatch<'_>,
@@ -150,12 +150,12 @@ impl<'a> PairScorer<'a> {
         let n_pairs = batch.pairs.queries.len();
         if let Some(memory) = memory {
             let micro_batch = self.micro_batch_with_memory(batch, memory)?;
-            return state.differentiate(&[micro_batch], |tape, micro_batch| {
+            return state.loss_and_gradients(&[micro_batch], |tape, micro_batch| {
                 micro_batch.loss(self.collator.model, tape, n_pairs)
             });
         }
         let chunks = self.chunks(state.weights().device(), batch);
-        state.differentiate(&chunks, |tape, chunk| {
+        state.loss_and_gradients(&chunks, |tape, chunk| {
             self.micro_batch(chunk, batch)?.loss(self.collator.model, tape, n_pairs)
         })
     }
@@ -179,7 +179,7 @@ impl<'a> PairScorer<'a> {
 
     fn chunks(&mut self, device: &Device, batch: &TrainBatch<'_>) -> Vec<Chunk> {
         self.sample(batch.pairs.queries, batch.sampling_seed());
-        self.collator.plan(device.rows_to_learn(), &self.tokens, batch.pairs)
+        self.collator.plan(device.train_chunk_rows(), &self.tokens, batch.pairs)
     }
 
     fn micro_batch(&self, chunk: &Chunk, batch: &TrainBatch<'_>) -> Result<MicroBatch> {
@@ -266,7 +266,7 @@ enum Target {
 impl Collator<'_> {
     fn score(&self, weights: &Weights, tokens: &PairTokens, pairs: PairBatch<'_>, target: Target) -> Result<Vec<f32>> {
         let (device, queries) = (weights.device(), pairs.queries);
-        let plan = self.plan(device.rows_to_score(), tokens, pairs);
+        let plan = self.plan(device.eval_chunk_rows(), tokens, pairs);
         let scores = if device.is_gpu() {
             // All host threads collate; the GPU reads the results.
             let collate = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?, false);
@@ -346,7 +346,7 @@ impl Collator<'_> {
             let in_group = first..tokens.n_pairs().min(first + group.max(1));
             let padded_to = is_padded.then(|| longest(tokens, in_group.clone(), patch));
             let of_side = |pair: usize, side: Side| {
-                let drawn = tokens.drawn(pair, side);
+                let drawn = tokens.event_tokens(pair, side);
                 let starts = tokens.second_starts();
                 // A second-hop neighbour costs about an eighth of a first-hop one.
                 let second_hop = if has_second { (starts[drawn.end] - starts[drawn.start]) as usize / 8 } else { 0 };

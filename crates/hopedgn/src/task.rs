@@ -2,7 +2,7 @@
 
 use ctdg::event::{EventId, EventStream};
 use ctdg::mite::PairQuery;
-use ctdg::split::{MASK_SEED, Mode, Split, SplitRule};
+use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule};
 use ctdg::store::Store;
 
 use crate::collate::FeatureTables;
@@ -25,7 +25,7 @@ pub struct Task<'s> {
 
 impl<'s> Task<'s> {
     /// Splits `stream` by the protocol's rule.
-    pub fn new(stream: &'s EventStream, mode: Mode) -> Result<Self> {
+    pub fn new(stream: &'s EventStream, mode: SplitMode) -> Result<Self> {
         Self::with_rule(stream, &SplitRule::of(stream, mode, MASK_SEED)?)
     }
 

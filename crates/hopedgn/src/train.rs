@@ -8,7 +8,7 @@ use std::time::Instant;
 use ctdg::event::EventId;
 use ctdg::mite::PairQuery;
 use ctdg::negative::{Pass, RandomNegatives};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn_tensor::{AdamConfig, Device, Parameters, TrainState, Weights};
 use serde::{Deserialize, Serialize};
 
@@ -121,7 +121,7 @@ impl<'a> Trainer<'a> {
             progress: Progress::default(),
             pending: VecDeque::new(),
             // A memory depends on the batch before, so its batches cannot be prefetched.
-            workers: device.workers_beside(PREFETCH_WORKERS).filter(|_| model.memory().is_none()),
+            workers: device.prefetch_threads(PREFETCH_WORKERS).filter(|_| model.memory().is_none()),
             memory: model.memory().map(|form| Memory::new(device, form, task.stream, &task.split.train)).transpose()?,
             prefetch_wait: 0.0,
             config,
@@ -137,7 +137,7 @@ impl<'a> Trainer<'a> {
         let (parameters, adam) = self.state.snapshot()?;
         let memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
         let beside = memory.map(|memory| memory.tensors()).unwrap_or_default();
-        Ok(hopedgn_tensor::save_beside(&parameters, Some(&adam), &beside, &metadata)?)
+        Ok(hopedgn_tensor::save_with_extras(&parameters, Some(&adam), &beside, &metadata)?)
     }
 
     /// Continues from a checkpoint of [`Trainer::save`]. On an error nothing is changed.
@@ -147,11 +147,11 @@ impl<'a> Trainer<'a> {
         let text = metadata.get(PROGRESS).ok_or_else(|| unreadable(&"it holds no progress"))?;
         let progress: Progress = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
         if let Some(memory) = &mut self.memory {
-            let state = MemoryState::of(hopedgn_tensor::load_beside(bytes)?)?;
+            let state = MemoryState::of(hopedgn_tensor::load_extras(bytes)?)?;
             let train = &self.task.split.train;
             memory.restore(&state, &train[..train.len().min(progress.batch * self.config.train.batch)])?;
         }
-        self.state.replace(parameters, adam)?;
+        self.state.restore(parameters, adam)?;
         self.negatives.advance_to(progress.negatives);
         self.pending.clear();
         self.progress = progress;
@@ -286,7 +286,7 @@ impl<'a> Trainer<'a> {
 
     /// Reads the losses of completed steps, waiting for all but the newest `lag`.
     fn collect_losses(&mut self, lag: usize) -> Result<()> {
-        for step in self.state.results(lag)? {
+        for step in self.state.step_results(lag)? {
             if !step.is_finite {
                 return Err(Error::Diverged {
                     loss: step.loss,
@@ -377,7 +377,7 @@ struct DrawnBatch<'a> {
     events: &'a [EventId],
     queries: Vec<PairQuery>,
     targets: Vec<f32>,
-    dropout: Stream,
+    dropout: RandomStream,
     /// Position of the generator of negatives after it.
     negatives: u64,
 }
@@ -415,7 +415,7 @@ impl<'a> TrainBatches<'a> {
                 queries.push(PairQuery { dst, ..queries[at] });
             }
             let targets = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
-            let dropout = Stream::named(self.config.seed, "dropout").fork(self.steps + index as u64);
+            let dropout = RandomStream::named(self.config.seed, "dropout").fork(self.steps + index as u64);
             consume(DrawnBatch { events, queries, targets, dropout, negatives: negatives.position() })?;
         }
         Ok(())

@@ -1,32 +1,32 @@
-//! Adam, with the arithmetic of PyTorch's `torch.optim.Adam`.
+//! The Adam optimizer, with the arithmetic of `torch.optim.Adam`.
 
 use rayon::prelude::*;
 
 use crate::vector::vectorised;
 use crate::{Gradients, Parameters, Tensor};
 
-/// The settings of [`Adam`]; the defaults are PyTorch's.
+/// The configuration of [`Adam`]; the defaults are those of PyTorch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdamConfig {
     /// The learning rate.
     pub lr: f64,
-    /// How much of the running mean of gradients is kept at each step.
-    pub beta_mean: f64,
-    /// How much of the running mean of squared gradients is kept at each step.
-    pub beta_square: f64,
-    /// Added to the root of the second mean.
+    /// The decay of the running mean of gradients.
+    pub beta1: f64,
+    /// The decay of the running mean of squared gradients.
+    pub beta2: f64,
+    /// Added to the denominator.
     pub eps: f64,
-    /// Times the weight, added to its gradient.
+    /// L2 penalty: this times the weight is added to the gradient.
     pub weight_decay: f64,
 }
 
 impl Default for AdamConfig {
     fn default() -> Self {
-        Self { lr: 1e-3, beta_mean: 0.9, beta_square: 0.999, eps: 1e-8, weight_decay: 0.0 }
+        Self { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 }
     }
 }
 
-/// The running means of each parameter's gradient and the number of steps.
+/// The Adam state: the running means of each parameter's gradient and squared gradient, and the number of steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adam {
     config: AdamConfig,
@@ -36,7 +36,7 @@ pub struct Adam {
 }
 
 impl Adam {
-    /// No step taken yet.
+    /// The state before the first step.
     #[must_use]
     pub fn new(config: AdamConfig, parameters: &Parameters) -> Self {
         let zeros = || parameters.iter().map(|(_, _, tensor)| Tensor::zeros(tensor.shape())).collect();
@@ -49,15 +49,15 @@ impl Adam {
         self.n_steps
     }
 
-    /// The scalars of the step after those taken.
+    /// The scalars of the next step.
     pub(crate) fn next_update(&self) -> Update {
         Update::new(&self.config, self.n_steps + 1)
     }
 
-    /// Moves every parameter against its gradient.
+    /// Updates every parameter.
     ///
     /// # Panics
-    /// If the parameters or gradients are not those this was made for.
+    /// If the parameters or gradients are not of the model this was made for.
     pub fn step(&mut self, parameters: &mut Parameters, gradients: &Gradients) {
         assert_eq!(self.means.len(), parameters.len(), "the parameters Adam was made for");
         self.n_steps += 1;
@@ -72,19 +72,19 @@ impl Adam {
             parts.extend(values.zip(mean.values_mut().chunks_mut(PART).zip(square.values_mut().chunks_mut(PART))));
         }
         parts.into_par_iter().for_each(|((weights, grads), (means, squares))| {
-            move_weights(update, weights, grads, (means, squares));
+            update_weights(update, weights, grads, (means, squares));
         });
     }
 }
 
-/// Values do not depend on each other: any split over threads gives the same result.
+/// Values of a part, the unit of parallelism. Values are independent, so that any split gives the same result.
 const PART: usize = 1 << 13;
 
 /// The scalars of one step: computed in `f64`, rounded once.
 #[derive(Clone, Copy)]
 pub(crate) struct Update {
     pub(crate) grad_share: f32,
-    pub(crate) keep_square: f32,
+    pub(crate) square_decay: f32,
     pub(crate) square_share: f32,
     pub(crate) root_correction: f32,
     pub(crate) eps: f32,
@@ -97,24 +97,24 @@ impl Update {
     fn new(config: &AdamConfig, n_steps: u64) -> Self {
         let exponent = i32::try_from(n_steps).unwrap_or(i32::MAX);
         Self {
-            grad_share: (1.0 - config.beta_mean) as f32,
-            keep_square: config.beta_square as f32,
-            square_share: (1.0 - config.beta_square) as f32,
-            root_correction: (1.0 - config.beta_square.powi(exponent)).sqrt() as f32,
+            grad_share: (1.0 - config.beta1) as f32,
+            square_decay: config.beta2 as f32,
+            square_share: (1.0 - config.beta2) as f32,
+            root_correction: (1.0 - config.beta2.powi(exponent)).sqrt() as f32,
             eps: config.eps as f32,
-            step_size: (config.lr / (1.0 - config.beta_mean.powi(exponent))) as f32,
+            step_size: (config.lr / (1.0 - config.beta1.powi(exponent))) as f32,
             weight_decay: config.weight_decay as f32,
         }
     }
 }
 
 vectorised! {
-    fn move_weights(update: Update, weights: &mut [f32], grads: &[f32], states: (&mut [f32], &mut [f32])) {
+    fn update_weights(update: Update, weights: &mut [f32], grads: &[f32], states: (&mut [f32], &mut [f32])) {
         let (means, squares) = states;
         for ((weight, grad), (mean, square)) in weights.iter_mut().zip(grads).zip(means.iter_mut().zip(squares)) {
             let grad = grad + update.weight_decay * *weight;
             *mean += update.grad_share * (grad - *mean);
-            *square = update.keep_square * *square + update.square_share * grad * grad;
+            *square = update.square_decay * *square + update.square_share * grad * grad;
             let root = square.sqrt() / update.root_correction + update.eps;
             *weight -= update.step_size * (*mean / root);
         }
@@ -127,18 +127,18 @@ mod tests {
     use crate::Tape;
     use crate::testkit::{fixture, tensor};
 
-    /// PyTorch may fuse or reorder a multiplication here and there: a few roundings of a value of size 1.
+    /// A few roundings of a value of size 1: PyTorch may fuse or reorder multiplications.
     const TOLERANCE: f32 = 1e-6;
 
     #[test]
-    fn ten_steps_are_those_of_pytorch() {
+    fn ten_steps_match_pytorch() {
         for run in fixture("adam.json").as_array().unwrap() {
             let setting = |name: &str, default: f64| run["settings"][name].as_f64().unwrap_or(default);
             let beta = |at: usize, default: f64| run["settings"]["betas"][at].as_f64().unwrap_or(default);
             let config = AdamConfig {
                 lr: setting("lr", 1e-3),
-                beta_mean: beta(0, 0.9),
-                beta_square: beta(1, 0.999),
+                beta1: beta(0, 0.9),
+                beta2: beta(1, 0.999),
                 eps: setting("eps", 1e-8),
                 weight_decay: setting("weight_decay", 0.0),
             };

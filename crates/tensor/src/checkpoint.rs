@@ -1,9 +1,8 @@
-//! Parameters and optimiser state as a safetensors file.
+//! Checkpoints: parameters and optimizer state as a safetensors file.
 //!
-//! Parameters lie under their own names, so that any reader of safetensors finds them. The state of [`Adam`] lies beside
-//! them under `adam/mean/NAME`, `adam/square/NAME` and `adam/n-steps`. Tensors that are no weights lie under `beside/NAME`,
-//! and their shapes are the caller's affair. Strings under the caller's own keys lie in the
-//! file's `__metadata__`, so that how far a training has come is written with its weights or not at all.
+//! Parameters are stored under their own names, so that any reader of safetensors finds them. The state of [`Adam`] is
+//! stored under `adam/mean/NAME`, `adam/square/NAME` and `adam/n-steps`; extra tensors under `beside/NAME`; strings in the
+//! file's `__metadata__`, so that training progress and weights are written together or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +13,7 @@ use crate::{Adam, Error, Parameters, Result, Tensor};
 
 const ADAM: &str = "adam/";
 const N_STEPS: &str = "adam/n-steps";
-const BESIDE: &str = "beside/";
+const EXTRA: &str = "beside/";
 
 fn mean_name(name: &str) -> String {
     format!("{ADAM}mean/{name}")
@@ -24,24 +23,40 @@ fn square_name(name: &str) -> String {
     format!("{ADAM}square/{name}")
 }
 
-/// The bytes of a safetensors file with `parameters`, the state of the optimiser, if given, and `metadata`.
+/// Serialises `parameters`, the optimizer state if given, and `metadata` to the bytes of a safetensors file.
 ///
 /// The same values give the same bytes.
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use hopedgn_tensor::{Parameters, Tensor, load, save};
+///
+/// let mut parameters = Parameters::default();
+/// let id = parameters.add("head.bias", Tensor::vector(vec![0.5]))?;
+/// let metadata = BTreeMap::from([("epoch".to_owned(), "7".to_owned())]);
+/// let bytes = save(&parameters, None, &metadata)?;
+///
+/// parameters.get_mut(id).values_mut()[0] = 0.0;
+/// assert_eq!(load(&bytes, &mut parameters, None)?, metadata);
+/// assert_eq!(parameters.get(id).values(), [0.5]);
+/// # Ok::<(), hopedgn_tensor::Error>(())
+/// ```
 pub fn save(parameters: &Parameters, adam: Option<&Adam>, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
-    save_beside(parameters, adam, &BTreeMap::new(), metadata)
+    save_with_extras(parameters, adam, &BTreeMap::new(), metadata)
 }
 
-/// The same with other tensors beside them, which [`load_beside`] reads.
-pub fn save_beside(
+/// [`save`] with extra tensors that are not parameters, such as a memory, which [`load_extras`] reads.
+pub fn save_with_extras(
     parameters: &Parameters,
     adam: Option<&Adam>,
-    beside: &BTreeMap<String, Tensor>,
+    extras: &BTreeMap<String, Tensor>,
     metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>> {
     let mut tensors: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
     let mut put = |name: String, tensor: &Tensor| {
         let bytes = tensor.values().iter().flat_map(|value| value.to_le_bytes()).collect();
-        tensors.push((name, Dtype::F32, tensor.shape().sizes(), bytes));
+        tensors.push((name, Dtype::F32, tensor.shape().dims(), bytes));
     };
     for (id, name, tensor) in parameters.iter() {
         put(name.to_owned(), tensor);
@@ -50,8 +65,8 @@ pub fn save_beside(
             put(square_name(name), &adam.squares[id.0]);
         }
     }
-    for (name, tensor) in beside {
-        put(format!("{BESIDE}{name}"), tensor);
+    for (name, tensor) in extras {
+        put(format!("{EXTRA}{name}"), tensor);
     }
     if let Some(adam) = adam {
         tensors.push((N_STEPS.to_owned(), Dtype::U64, vec![1], adam.n_steps.to_le_bytes().to_vec()));
@@ -63,7 +78,7 @@ pub fn save_beside(
     Ok(with_metadata(safetensors::serialize(views, None)?, metadata))
 }
 
-/// A safetensors file with `metadata` in its header, keys in order: the library takes a hash map, whose order varies.
+/// Adds `metadata` to the header with sorted keys: the library takes a hash map, whose order varies.
 fn with_metadata(file: Vec<u8>, metadata: &BTreeMap<String, String>) -> Vec<u8> {
     if metadata.is_empty() {
         return file;
@@ -71,7 +86,7 @@ fn with_metadata(file: Vec<u8>, metadata: &BTreeMap<String, String>) -> Vec<u8> 
     let (header, data) = header_and_data(&file);
     let entries: serde_json::Value = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let begin = format!("{{\"__metadata__\":{entries}");
-    // `{` of an empty header is followed by `}`, of any other by an entry.
+    // An empty header is `{}`; in any other an entry follows.
     let rest = header.trim_ascii().strip_prefix(b"{").unwrap_or_default();
     let comma: &[u8] = if rest == b"}" { b"" } else { b"," };
     let mut header = [begin.as_bytes(), comma, rest].concat();
@@ -79,17 +94,17 @@ fn with_metadata(file: Vec<u8>, metadata: &BTreeMap<String, String>) -> Vec<u8> 
     [&(header.len() as u64).to_le_bytes()[..], &header, data].concat()
 }
 
-/// The parts of a safetensors file: the length of the header in eight bytes, the header, the values.
+/// The header and the data of a safetensors file; the first eight bytes are the length of the header.
 fn header_and_data(file: &[u8]) -> (&[u8], &[u8]) {
     let (length, rest) = file.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
     let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
     rest.split_at(length.min(rest.len()))
 }
 
-/// Reads `bytes` into `parameters` and, if given, into the optimiser, and returns the metadata.
+/// Reads the bytes of [`save`] into `parameters` and, if given, into the optimizer, and returns the metadata.
 ///
-/// The file must hold exactly these tensors with exactly these shapes; the state of an optimiser may be left unread. On
-/// an error nothing has been changed.
+/// The file must hold exactly the tensors of `parameters`, with their shapes. Optimizer state and extra tensors may be left
+/// unread. On an error nothing is changed.
 pub fn load(bytes: &[u8], parameters: &mut Parameters, adam: Option<&mut Adam>) -> Result<BTreeMap<String, String>> {
     let (_, header) = SafeTensors::read_metadata(bytes)?;
     let metadata = header.metadata().clone().unwrap_or_default();
@@ -115,12 +130,12 @@ pub fn load(bytes: &[u8], parameters: &mut Parameters, adam: Option<&mut Adam>) 
     Ok(metadata.into_iter().collect())
 }
 
-/// The tensors of a file that are no weights, by name.
-pub fn load_beside(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>> {
+/// The extra tensors of a file, by name.
+pub fn load_extras(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>> {
     let tensors = SafeTensors::deserialize(bytes)?;
-    let mut beside = BTreeMap::new();
+    let mut extras = BTreeMap::new();
     for name in tensors.names() {
-        let Some(short) = name.strip_prefix(BESIDE) else { continue };
+        let Some(short) = name.strip_prefix(EXTRA) else { continue };
         let view = tensors.tensor(name)?;
         let tensor = match (view.dtype(), view.shape()) {
             (Dtype::F32, &[rows, cols]) => Tensor::matrix(rows, cols, floats(view.data()))?,
@@ -130,9 +145,9 @@ pub fn load_beside(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>> {
                 return Err(Error::CheckpointKind { name: name.to_owned(), got, needed: "F32" });
             }
         };
-        beside.insert(short.to_owned(), tensor);
+        extras.insert(short.to_owned(), tensor);
     }
-    Ok(beside)
+    Ok(extras)
 }
 
 fn floats(bytes: &[u8]) -> Vec<f32> {
@@ -141,7 +156,7 @@ fn floats(bytes: &[u8]) -> Vec<f32> {
 
 struct File<'a> {
     tensors: SafeTensors<'a>,
-    /// The names that were asked for.
+    /// The names that were read.
     seen: BTreeSet<String>,
 }
 
@@ -157,10 +172,10 @@ impl File<'_> {
         Ok((view.shape().to_vec(), view.data()))
     }
 
-    /// The tensor called `name`, of the shape of `like`.
+    /// The tensor called `name`, with the shape of `like`.
     fn tensor(&mut self, name: &str, like: &Tensor) -> Result<Tensor> {
         let (got, bytes) = self.bytes(name, Dtype::F32, "F32")?;
-        if got != like.shape().sizes() {
+        if got != like.shape().dims() {
             return Err(Error::CheckpointShape { name: name.to_owned(), got, needed: like.shape() });
         }
         Tensor::new(like.shape(), floats(bytes))
@@ -173,12 +188,12 @@ impl File<'_> {
         word.map(u64::from_le_bytes).ok_or_else(wrong)
     }
 
-    /// Fails at a tensor nobody asked for; the state of an optimiser counts only where one was given.
+    /// Refuses tensors that were not read; optimizer state counts only with an optimizer.
     fn check_extra(&self, with_adam: bool) -> Result<()> {
         let mut names = self.tensors.names();
         names.sort_unstable();
-        let is_wanted = |name: &str| !name.starts_with(BESIDE) && (with_adam || !name.starts_with(ADAM));
-        let extra = names.into_iter().find(|&name| !self.seen.contains(name) && is_wanted(name));
+        let counts = |name: &str| !name.starts_with(EXTRA) && (with_adam || !name.starts_with(ADAM));
+        let extra = names.into_iter().find(|&name| !self.seen.contains(name) && counts(name));
         extra.map_or(Ok(()), |name| Err(Error::Extra { name: name.to_owned() }))
     }
 }
@@ -209,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_loaded_bit_for_bit() {
+    fn saved_parameters_and_optimizer_state_load_bit_for_bit() {
         let (parameters, adam) = trained();
         let bytes = save(&parameters, Some(&adam), &BTreeMap::new()).unwrap();
         let mut other = model(5);
@@ -224,15 +239,15 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_the_weights_is_found_again() {
+    fn extra_tensors_are_saved_and_loaded() {
         let (parameters, adam) = trained();
-        let beside = BTreeMap::from([("table".to_owned(), matrix(3, 4, 2)), ("row".to_owned(), vector(4, 3))]);
-        let bytes = save_beside(&parameters, Some(&adam), &beside, &BTreeMap::new()).unwrap();
-        assert_eq!(load_beside(&bytes).unwrap(), beside);
+        let extras = BTreeMap::from([("table".to_owned(), matrix(3, 4, 2)), ("row".to_owned(), vector(4, 3))]);
+        let bytes = save_with_extras(&parameters, Some(&adam), &extras, &BTreeMap::new()).unwrap();
+        assert_eq!(load_extras(&bytes).unwrap(), extras);
         let mut alone = model(5);
         load(&bytes, &mut alone, None).unwrap();
         assert_eq!(alone, parameters);
-        assert!(load_beside(&save(&parameters, None, &BTreeMap::new()).unwrap()).unwrap().is_empty());
+        assert!(load_extras(&save(&parameters, None, &BTreeMap::new()).unwrap()).unwrap().is_empty());
     }
 
     /// Loading a file of `saved` into `model` fails with `message` and changes nothing.
@@ -244,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_another_model_is_refused() {
+    fn a_checkpoint_of_another_model_is_refused() {
         let mut larger = model(1);
         larger.add("tail", vector(1, 2)).unwrap();
         check(&model(1), larger.clone(), "the checkpoint has no tensor `tail`");
@@ -256,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_lies_beside_the_weights_in_the_same_bytes_every_time() {
+    fn metadata_is_saved_deterministically() {
         let (parameters, adam) = trained();
         let strings = [("epoch", "7"), ("best", "0.9 \"so far\"\n"), ("ключ", "{\\}"), ("", "")];
         let metadata: BTreeMap<String, String> =
@@ -274,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_optimiser_state_cannot_restore_one() {
+    fn a_checkpoint_without_optimizer_state_cannot_restore_an_optimizer() {
         let mut parameters = model(1);
         let bytes = save(&parameters, None, &BTreeMap::new()).unwrap();
         let mut adam = Adam::new(AdamConfig::default(), &parameters);
@@ -283,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_or_foreign_bytes_are_an_error() {
+    fn truncated_bytes_are_an_error() {
         let (parameters, _) = trained();
         let bytes = save(&parameters, None, &BTreeMap::new()).unwrap();
         for length in 0..bytes.len() {

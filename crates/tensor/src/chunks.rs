@@ -1,9 +1,8 @@
-//! A batch in small chunks, each run forward and backward by one thread while its values are in the cache.
+//! Data parallelism on the CPU: a batch in small chunks, each run forward and backward by one thread.
 //!
-//! A large operation after another drags every intermediate value through main memory; a chunk of a few sequences keeps
-//! them near. Each chunk has its own [`Tape`]. Gradients are summed in a fixed number of groups, each over its own chunks
-//! in order, and the groups are added in order: the result does not depend on the number of threads. A batch that is one
-//! chunk is computed by all threads together, one operation after another.
+//! A chunk of a few sequences keeps its intermediate values in the cache. Each chunk has its own [`Tape`]. Gradients are
+//! summed in a fixed number of groups, each over its own chunks in order, and the groups are added in order: the result
+//! does not depend on the number of threads. A batch of one chunk is computed by all threads, operation by operation.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,13 +10,13 @@ use rayon::prelude::*;
 
 use crate::{Error, Gradients, Parameters, Tape, Threads, Var};
 
-/// Rows of a chunk that keep its values near: about eight pairs of 64 tokens.
-pub(crate) const ROWS: usize = 512;
+/// Rows of a chunk whose values fit a core's cache: about eight pairs of 64 tokens.
+pub(crate) const CHUNK_ROWS: usize = 512;
 
-/// The number of groups: as many threads can be busy with gradients, and as many copies of the gradients are kept.
+/// The number of groups: the most threads that compute gradients at once, and the number of gradient copies.
 const N_GROUPS: usize = 16;
 
-/// The memory for summing gradients over chunks, to be kept between batches.
+/// Memory for summing gradients over chunks, reused between batches.
 #[derive(Debug)]
 pub(crate) struct Chunks {
     groups: Vec<Gradients>,
@@ -30,11 +29,11 @@ impl Chunks {
         Self { groups: (0..N_GROUPS).map(|_| Gradients::zeros(parameters)).collect() }
     }
 
-    /// Runs `forward` for every chunk, adds the gradients of its losses to `gradients`, and returns what else it
-    /// returned, in order.
+    /// Runs `forward` for every chunk, adds the gradients of its losses to `gradients`, and returns the other results of
+    /// `forward`, in order.
     ///
-    /// The total is the *sum* of the chunks' losses. Where the loss of the batch is a mean, `forward` scales its share.
-    /// A thread that is done takes the next chunk, so that chunks may differ in size; large ones are best put first.
+    /// The total loss is the *sum* over chunks. Where the loss of the batch is a mean, `forward` scales its share. Idle
+    /// threads take the next chunk, so that chunks may differ in size; large ones should come first.
     pub(crate) fn run<T: Sync, R: Send, E: From<Error> + Send>(
         &mut self,
         parameters: &Parameters,
@@ -50,7 +49,7 @@ impl Chunks {
             loop {
                 let Some((chunk, mut sum)) = lock(&queue).take(last, n_threads) else { return };
                 last = Some(chunk % used);
-                let one = |sum: &mut Gradients| -> Result<R, E> {
+                let run_chunk = |sum: &mut Gradients| -> Result<R, E> {
                     let mut tape = Tape::with_threads(parameters, threads_of(chunks));
                     let (loss, result) = forward(&mut tape, &chunks[chunk])?;
                     tape.backward(loss, sum)?;
@@ -59,8 +58,8 @@ impl Chunks {
                 if chunk < used {
                     sum.clear();
                 }
-                let result = one(&mut sum);
-                lock(&queue).give_back(chunk, sum, result);
+                let result = run_chunk(&mut sum);
+                lock(&queue).finish_chunk(chunk, sum, result);
             }
         };
         rayon::scope(|scope| {
@@ -74,44 +73,44 @@ impl Chunks {
     }
 }
 
-/// Who computes a chunk: one thread, or all of them where there is nothing else to do.
+/// The threads of a chunk: the calling one, or all of them where there is a single chunk.
 fn threads_of<T>(chunks: &[T]) -> Threads {
     if chunks.len() == 1 { Threads::Pool } else { Threads::Caller }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic of another thread is on its way to the caller already; the queue is whole between its methods.
+    // The panic of another thread reaches the caller anyway; the queue is consistent between its methods.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Which chunks are left. Chunk `i` belongs to group `i mod groups`, and a group's chunks are run one after another.
+/// The chunks that are left. Chunk `i` belongs to group `i mod groups`, whose chunks run one after another.
 struct Queue<'a, R, E> {
     groups: Vec<Group<'a>>,
     results: Vec<Option<R>>,
-    /// The first chunk that failed, and how.
+    /// The first chunk that failed, and its error.
     error: Option<(usize, E)>,
 }
 
 struct Group<'a> {
-    home: &'a mut Gradients,
+    owner: &'a mut Gradients,
     /// The next chunk of the group.
     next: usize,
-    /// Nothing while a thread has it.
+    /// `None` while a thread uses it.
     sum: Option<Gradients>,
 }
 
 impl<'a, R, E> Queue<'a, R, E> {
     fn new(groups: &'a mut [Gradients], n_chunks: usize) -> Self {
-        let group = |(next, home): (usize, &'a mut Gradients)| Group { next, sum: Some(std::mem::take(home)), home };
+        let group = |(next, owner): (usize, &'a mut Gradients)| Group { next, sum: Some(std::mem::take(owner)), owner };
         let groups = groups.iter_mut().enumerate().map(group).collect();
         Self { groups, results: (0..n_chunks).map(|_| None).collect(), error: None }
     }
 
     /// A chunk whose group is free, with the group's sum, for one of `n_threads` that has just run a chunk of `last`.
     ///
-    /// While there are groups enough for everybody the thread stays with its own, whose sum is still in its cache. Then
-    /// the group that lags behind is next, so that all end at about the same time. Nobody waits: where every group with
-    /// chunks left is busy, the threads that have them will see to those.
+    /// While there are enough groups, a thread stays with its own, whose sum is in its cache. Then the group with the most
+    /// chunks left is next, so that all end at about the same time. `None` where every group with chunks left is busy: the
+    /// threads that run them continue with those.
     fn take(&mut self, last: Option<usize>, n_threads: usize) -> Option<(usize, Gradients)> {
         if self.error.is_some() {
             return None;
@@ -125,7 +124,7 @@ impl<'a, R, E> Queue<'a, R, E> {
         group.sum.take().map(|sum| (group.next, sum))
     }
 
-    fn give_back(&mut self, chunk: usize, sum: Gradients, result: Result<R, E>) {
+    fn finish_chunk(&mut self, chunk: usize, sum: Gradients, result: Result<R, E>) {
         let n_groups = self.groups.len();
         let group = &mut self.groups[chunk % n_groups];
         group.sum = Some(sum);
@@ -139,10 +138,10 @@ impl<'a, R, E> Queue<'a, R, E> {
         }
     }
 
-    /// The results in order, or the error; the sums go back to where they came from.
+    /// The results in order, or the error; returns the sums to their owners.
     fn finish(self) -> Result<Vec<R>, E> {
         for group in self.groups {
-            *group.home = group.sum.unwrap_or_default();
+            *group.owner = group.sum.unwrap_or_default();
         }
         match self.error {
             Some((_, error)) => Err(error),
@@ -151,13 +150,13 @@ impl<'a, R, E> Queue<'a, R, E> {
     }
 }
 
-/// Runs `forward` for every chunk on a tape that keeps nothing for a way back, and returns what it returned, in order.
+/// Runs `forward` for every chunk on a no-grad tape, and returns its results in order.
 pub(crate) fn evaluate<T: Sync, R: Send, E: Send>(
     parameters: &Parameters,
     chunks: &[T],
     forward: impl Fn(&mut Tape<'_>, &T) -> Result<R, E> + Sync,
 ) -> Result<Vec<R>, E> {
-    let one = |chunk: &T| forward(&mut Tape::frozen(parameters, threads_of(chunks)), chunk);
+    let one = |chunk: &T| forward(&mut Tape::no_grad(parameters, threads_of(chunks)), chunk);
     chunks.par_iter().with_max_len(1).map(one).collect()
 }
 
@@ -187,7 +186,7 @@ mod tests {
             Ok((tape.mul(w, factor)?, number))
         };
         let mut results = Ok(Vec::new());
-        // Twice, so that a sum left over from the first would show.
+        // Twice, to notice a sum left over from the first.
         for _ in 0..2 {
             gradients.clear();
             results = chunks.run(&parameters, &numbers, &mut gradients, forward);
@@ -196,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn every_chunk_is_run_once_and_answers_in_order() {
+    fn every_chunk_runs_once_and_results_are_in_order() {
         for n_chunks in [0, 1, 3, 16, 17, 100] {
             let (results, gradient) = run(n_chunks, &[]);
             assert_eq!(results.unwrap(), (0..n_chunks).collect::<Vec<_>>());
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_stops_the_batch_and_adds_nothing() {
+    fn a_failing_chunk_stops_the_batch_and_adds_no_gradients() {
         let (results, gradient) = run(40, &[7, 30]);
         assert!(results.unwrap_err().to_string().starts_with("mul: "));
         assert_eq!(gradient, 0.0);

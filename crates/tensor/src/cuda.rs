@@ -1,32 +1,37 @@
-//! The same operations on an NVIDIA GPU. Driver, compiler and products are found at run time; nothing is linked.
+//! The CUDA backend: context, memory, streams, GEMM and kernel compilation for NVIDIA GPUs.
 //!
-//! Everything runs in the order in which it was asked for, so that a buffer may be used again as soon as its owner lets
-//! go of it; only gradients of parameters grow on a stream of their own, which the pass waits for at its end. The host
-//! waits only where it reads a value.
+//! The driver, NVRTC and cuBLASLt are loaded at run time; nothing is linked. The kernels of an operation and their launches
+//! are in the operation's folder in [`crate::op`].
+//!
+//! All work is submitted to one stream, in order, so a buffer can be reused as soon as it is dropped. Only gradients of
+//! parameters are computed on a second stream, which the backward pass joins at its end. The host waits only where it
+//! reads a value.
 
-mod cells;
 mod compile;
 mod context;
-mod cross_attention;
-mod encoder;
 mod gemm;
 mod gemm_cache;
-mod linear;
+mod kernels;
 pub(crate) mod measure;
 mod memory;
-mod narrow;
 mod params;
-mod rows;
-mod state_table;
+mod reduce;
 mod streams;
 mod tape;
 mod tune;
-mod values;
 
-pub(crate) use context::Context;
-pub(crate) use cross_attention::{Attend, Columns};
-pub(crate) use encoder::{Block, Stack, WIDEST, WIDEST_HEAD};
+pub(crate) use context::{Context, Grid, check_row_count, dim, one_warp_per_row};
+pub(crate) use gemm::Gemm;
+pub(crate) use kernels::{Arg, Call, Kernel, kernels};
 pub(crate) use memory::{Buffer, Staged};
-pub(crate) use params::{CudaAdam, Resident};
-pub(crate) use tape::Copies;
-pub(crate) use tape::Record;
+pub(crate) use params::{CudaAdam, CudaParams};
+pub(crate) use reduce::{
+    LinearGradPass, STRIP, add_column_sums, add_column_sums_elem, add_partials, add_partials_of_widths,
+};
+pub(crate) use streams::Stream;
+pub(crate) use tape::{CudaBackwardCtx, CudaTape, DeviceCopy, DeviceIndices, GemmOperand, GradTarget};
+
+/// The types of kernel parameters.
+pub(crate) mod param {
+    pub(crate) use super::kernels::{Double, Ends, Float, Int, Mask, Ptr, Strides, U64, Update};
+}

@@ -1,4 +1,4 @@
-//! The crate's one error: which operation or tensor, what was found, what is needed.
+//! The error type: which operation or tensor, what was found, what is needed.
 
 use crate::Shape;
 
@@ -41,22 +41,22 @@ pub enum Error {
         /// The number of rows there are.
         rows: usize,
     },
-    /// A row that is to be written twice at once.
-    #[error("{operation}: row {index} is named more than once")]
-    Repeated {
+    /// A row index that occurs twice where indices must be distinct.
+    #[error("{operation}: row {index} occurs more than once")]
+    DuplicateIndex {
         /// The operation.
         operation: &'static str,
         /// The row.
         index: u32,
     },
-    /// A table of one device was given to another.
-    #[error("{operation}: the bank is not on the device that computes")]
-    Elsewhere {
+    /// An operand is on another device than the tape.
+    #[error("{operation}: the operand is on another device than the tape")]
+    OtherDevice {
         /// The operation.
         operation: &'static str,
     },
-    /// Offsets of a ragged batch do not start at 0 or fall somewhere.
-    #[error("offsets of a ragged batch start at 0 and never fall, but offset {position} is {offset}")]
+    /// Offsets of a ragged batch that do not start at 0, or decrease.
+    #[error("offsets of a ragged batch start at 0 and never decrease, but offset {position} is {offset}")]
     Offsets {
         /// Which offset.
         position: usize,
@@ -69,26 +69,26 @@ pub enum Error {
         /// The rate given.
         rate: f32,
     },
-    /// Two parameters of one name.
+    /// Two parameters with the same name.
     #[error("there is already a parameter `{name}`; give each layer its own prefix")]
     DuplicateName {
         /// The name.
         name: String,
     },
     /// A checkpoint lacks a tensor.
-    #[error("the checkpoint has no tensor `{name}`; it was saved from a model of another form")]
+    #[error("the checkpoint has no tensor `{name}`; it was saved from a different model")]
     Missing {
         /// The tensor's name.
         name: String,
     },
-    /// A checkpoint holds a tensor nobody asks for.
-    #[error("the checkpoint holds `{name}`, which this model does not have; it was saved from a model of another form")]
+    /// A checkpoint holds a tensor that the model does not have.
+    #[error("the checkpoint holds `{name}`, which this model does not have; it was saved from a different model")]
     Extra {
         /// The tensor's name.
         name: String,
     },
-    /// A tensor of a checkpoint has another shape than the parameter of that name.
-    #[error("`{name}` has shape {got:?} in the checkpoint, but {needed} in the model; check the sizes of both")]
+    /// A tensor of a checkpoint has a different shape than the parameter of that name.
+    #[error("`{name}` has shape {got:?} in the checkpoint, but {needed} in the model; compare the sizes of both")]
     CheckpointShape {
         /// The tensor's name.
         name: String,
@@ -97,53 +97,53 @@ pub enum Error {
         /// Its shape in the model.
         needed: Shape,
     },
-    /// A tensor of a checkpoint is not made of the numbers expected.
+    /// A tensor of a checkpoint has the wrong element type.
     #[error("`{name}` holds {got} in the checkpoint, but {needed} is needed")]
     CheckpointKind {
         /// The tensor's name.
         name: String,
-        /// The kind of number found.
+        /// The element type found.
         got: String,
-        /// The kind of number needed.
+        /// The element type needed.
         needed: &'static str,
     },
-    /// There is no GPU that can be used.
-    #[error("no GPU can be used: {reason}; compute with --device cpu")]
+    /// There is no usable GPU.
+    #[error("no GPU can be used: {reason}")]
     NoGpu {
         /// What is missing.
         reason: String,
     },
     /// The GPU or one of its libraries failed.
-    #[error("the GPU failed to {doing}: {detail}; go on with --device cpu, or look at the card with nvidia-smi")]
+    #[error("the GPU failed to {doing}: {detail}; nvidia-smi shows its state")]
     Cuda {
-        /// What it was to do, or the kernel it was to run.
+        /// The operation or the kernel.
         doing: &'static str,
-        /// What it said.
+        /// The error of the driver or library.
         detail: String,
     },
     /// The GPU has too little memory.
     #[error(
-        "the GPU has no room for {wanted} bytes more: {free} of {total} are free; another program may be using it, \
-         or make train.batch smaller"
+        "out of GPU memory: {wanted} bytes requested, {free} of {total} free; another process may be using the GPU, \
+         and smaller batches need less"
     )]
     GpuMemory {
-        /// Bytes asked for.
+        /// Bytes requested.
         wanted: usize,
         /// Bytes free.
         free: usize,
         /// Bytes in all.
         total: usize,
     },
-    /// An operation that there is on the CPU only.
-    #[error("{operation}: there is no such thing on the GPU; compute with --device cpu")]
+    /// An operation that only the CPU supports.
+    #[error("{operation}: not supported on the GPU, only on the CPU")]
     NotOnGpu {
         /// The operation.
         operation: &'static str,
     },
-    /// Bytes that are not a safetensors file.
+    /// The bytes are not a safetensors file.
     #[error("not a readable safetensors file: {detail}")]
     Safetensors {
-        /// What the library said.
+        /// The error of the library.
         detail: String,
     },
 }
@@ -155,9 +155,9 @@ impl From<safetensors::SafeTensorError> for Error {
 }
 
 impl Error {
-    /// Whether the GPU, rather than what it was given, is the reason.
+    /// Whether the GPU is the reason, rather than the input.
     #[must_use]
-    pub fn is_of_gpu(&self) -> bool {
+    pub fn is_gpu_error(&self) -> bool {
         matches!(self, Self::NoGpu { .. } | Self::Cuda { .. } | Self::GpuMemory { .. } | Self::NotOnGpu { .. })
     }
 }

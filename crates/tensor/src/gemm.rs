@@ -1,9 +1,8 @@
-//! Matrix products: the one place that calls the GEMM library.
+//! GEMM on the CPU, on the calling thread.
 //!
-//! On processors with AVX2 and FMA the products are our own ([`wide`]), elsewhere those of `matrixmultiply`; both on one
-//! thread per product. Either keeps the order of summation of each element fixed by the inner size alone, so that a row of
-//! a product does not depend on the rows around it: that is what makes a sequence's result independent of its batch
-//! (`a_row_does_not_depend_on_the_rows_around_it`).
+//! On processors with AVX2 and FMA it is our own, elsewhere that of `matrixmultiply`. In both the order of summation of an
+//! element depends on the inner size alone, so that a row of a product does not depend on the other rows: that makes the
+//! result of a sequence independent of its batch (`a_row_does_not_depend_on_the_rows_around_it`).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -13,14 +12,14 @@ use std::sync::OnceLock;
 
 pub(crate) use weight::{Packs, Weight};
 
-/// A matrix somewhere in a slice, possibly transposed.
+/// A strided matrix in a slice, possibly transposed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     values: &'a [f32],
     rows: usize,
     cols: usize,
-    row_step: usize,
-    col_step: usize,
+    row_stride: usize,
+    col_stride: usize,
 }
 
 impl<'a> View<'a> {
@@ -29,72 +28,71 @@ impl<'a> View<'a> {
         Self::within(values, rows, cols, cols)
     }
 
-    /// Rows of `cols` values, the beginnings of which lie `row_step` apart.
-    pub(crate) fn within(values: &'a [f32], rows: usize, cols: usize, row_step: usize) -> Self {
-        assert!(fits(values.len(), rows, cols, row_step), "a view stays inside its slice");
-        Self { values, rows, cols, row_step, col_step: 1 }
+    /// Rows of `cols` values, `row_stride` values apart.
+    pub(crate) fn within(values: &'a [f32], rows: usize, cols: usize, row_stride: usize) -> Self {
+        assert!(fits(values.len(), rows, cols, row_stride), "a view stays inside its slice");
+        Self { values, rows, cols, row_stride, col_stride: 1 }
     }
 
     /// The transpose.
     pub(crate) fn t(self) -> Self {
-        let Self { values, rows, cols, row_step, col_step } = self;
-        Self { values, rows: cols, cols: rows, row_step: col_step, col_step: row_step }
+        let Self { values, rows, cols, row_stride, col_stride } = self;
+        Self { values, rows: cols, cols: rows, row_stride: col_stride, col_stride: row_stride }
     }
 }
 
-fn fits(len: usize, rows: usize, cols: usize, row_step: usize) -> bool {
-    rows == 0 || cols == 0 || (rows - 1) * row_step + cols <= len
+fn fits(len: usize, rows: usize, cols: usize, row_stride: usize) -> bool {
+    rows == 0 || cols == 0 || (rows - 1) * row_stride + cols <= len
 }
 
-/// What happens to the values that are there.
+/// What a GEMM does with the values of its output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Into {
-    /// They are replaced.
-    Replace,
-    /// The product is added to them.
-    Add,
+pub(crate) enum WriteMode {
+    Overwrite,
+    /// Adds the product to them.
+    Accumulate,
 }
 
-/// `out = scale · a · b`, or that added to `out`. The rows of `out` lie `row_step` apart.
-pub(crate) fn product(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], row_step: usize) {
-    product_with(a, (b, None), scale, into, out, row_step);
+/// `out = scale · a · b`, or `out += scale · a · b`. The rows of `out` are `row_stride` values apart.
+pub(crate) fn gemm(a: View<'_>, b: View<'_>, scale: f32, mode: WriteMode, out: &mut [f32], row_stride: usize) {
+    gemm_packed(a, (b, None), scale, mode, out, row_stride);
 }
 
-/// The same, bit for bit, with a place for the packed form of `b`: made there at its first use, read from there afterwards.
-fn product_with(
+/// [`gemm`], bit for bit, with a cell for the packed form of `b`, which its first use fills.
+fn gemm_packed(
     a: View<'_>,
     (b, packed): (View<'_>, Option<&OnceLock<Vec<f32>>>),
     scale: f32,
-    into: Into,
+    mode: WriteMode,
     out: &mut [f32],
-    row_step: usize,
+    row_stride: usize,
 ) {
     assert_eq!(a.cols, b.rows, "the inner sizes of a product agree");
     let (rows, cols) = (a.rows, b.cols);
-    assert!(cols <= row_step && fits(out.len(), rows, cols, row_step), "a product stays inside its slice");
+    assert!(cols <= row_stride && fits(out.len(), rows, cols, row_stride), "a product stays inside its slice");
     if rows == 0 || cols == 0 {
         return;
     }
     #[cfg(target_arch = "x86_64")]
-    if crate::vector::is_wide() {
+    if crate::vector::has_avx2() {
         let packed = packed.filter(|_| avx2::is_packed(a, b)).map(|packed| packed.get_or_init(|| avx2::packed(b)));
-        avx2::product(a, (b, packed.map(Vec::as_slice)), scale, into, out, row_step);
+        avx2::gemm(a, (b, packed.map(Vec::as_slice)), scale, mode, out, row_stride);
         return;
     }
-    // The library packs for itself.
+    // `matrixmultiply` packs by itself.
     let _ = packed;
-    library(a, b, scale, into, out, row_step);
+    matrixmultiply_gemm(a, b, scale, mode, out, row_stride);
 }
 
-/// The product by the library; sizes have been checked.
-fn library(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], row_step: usize) {
+/// The GEMM of `matrixmultiply`; sizes have been checked.
+fn matrixmultiply_gemm(a: View<'_>, b: View<'_>, scale: f32, mode: WriteMode, out: &mut [f32], row_stride: usize) {
     let (rows, cols) = (a.rows, b.cols);
-    let beta = if into == Into::Add { 1.0 } else { 0.0 };
+    let beta = if mode == WriteMode::Accumulate { 1.0 } else { 0.0 };
     let step = usize::cast_signed;
-    #[expect(unsafe_code, reason = "the GEMM library takes pointers; the sizes were checked just above and in `View`")]
+    #[expect(unsafe_code, reason = "the GEMM library takes pointers")]
     // SAFETY: every element (i, j) of `a` and `b` lies inside its slice (`View::within` checked the last one, and a
     // transpose only swaps the axes); those of `out` do by the assertion above, and they are distinct because
-    // `cols <= row_step`. `out` is borrowed mutably, so it overlaps neither.
+    // `cols <= row_stride`. `out` is borrowed mutably, so it overlaps neither.
     unsafe {
         matrixmultiply::sgemm(
             rows,
@@ -102,21 +100,21 @@ fn library(a: View<'_>, b: View<'_>, scale: f32, into: Into, out: &mut [f32], ro
             cols,
             scale,
             a.values.as_ptr(),
-            step(a.row_step),
-            step(a.col_step),
+            step(a.row_stride),
+            step(a.col_stride),
             b.values.as_ptr(),
-            step(b.row_step),
-            step(b.col_step),
+            step(b.row_stride),
+            step(b.col_stride),
             beta,
             out.as_mut_ptr(),
-            step(row_step),
+            step(row_stride),
             1,
         );
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::many_single_char_names, reason = "the letters of every text on products")]
+#[expect(clippy::many_single_char_names, reason = "the usual names of matrix sizes")]
 mod tests {
     use super::*;
     use crate::testkit::{matrix, noise};
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn products_of_all_orientations_agree_with_the_definition() {
+    fn all_transpositions_agree_with_the_definition() {
         let (m, k, n) = (5, 7, 3);
         let (a, b) = (noise(1, m * k), noise(2, k * n));
         let transposed = |x: &[f32], rows: usize, cols: usize| -> Vec<f32> {
@@ -143,14 +141,14 @@ mod tests {
         ];
         for (a, b) in views {
             let mut out = vec![1.0; m * n];
-            product(a, b, 1.0, Into::Replace, &mut out, n);
-            product(a, b, 1.0, Into::Add, &mut out, n);
+            gemm(a, b, 1.0, WriteMode::Overwrite, &mut out, n);
+            gemm(a, b, 1.0, WriteMode::Accumulate, &mut out, n);
             let close = |(got, expected): (&f32, &f32)| (got - 2.0 * expected).abs() < 1e-5;
             assert!(out.iter().zip(&expected).all(close));
         }
     }
 
-    /// Around those of tiles, panels and depths.
+    /// Around the sizes of tiles, panels and depth blocks.
     const SIZES: [(usize, usize, usize); 9] = [
         (1, 1, 1),
         (70, 1, 40),
@@ -164,29 +162,29 @@ mod tests {
     ];
 
     #[test]
-    fn products_are_those_of_the_library() {
+    fn results_match_matrixmultiply() {
         for (m, k, n) in SIZES {
             let (a, b) = (noise(1, m * k + 5), noise(2, k * n + 5));
             let a_views = [View::new(&a, m, k), View::new(&a, k, m).t()];
             let b_views = [View::new(&b, k, n), View::new(&b, n, k).t()];
             for (a, b) in a_views.into_iter().flat_map(|a| b_views.map(|b| (a, b))) {
-                for into in [Into::Replace, Into::Add] {
-                    let row_step = n + 3;
-                    let mut got = vec![0.5; m * row_step];
+                for mode in [WriteMode::Overwrite, WriteMode::Accumulate] {
+                    let row_stride = n + 3;
+                    let mut got = vec![0.5; m * row_stride];
                     let mut expected = got.clone();
-                    product(a, b, 0.25, into, &mut got, row_step);
-                    library(a, b, 0.25, into, &mut expected, row_step);
-                    // Up to a thousand roundings of sums of size 10, in two orders.
-                    let off = got.iter().zip(&expected).map(|(got, expected)| (got - expected).abs());
-                    let off = off.fold(0.0, f32::max);
-                    assert!(off < 5e-5, "{m} {k} {n}: {off:e}");
+                    gemm(a, b, 0.25, mode, &mut got, row_stride);
+                    matrixmultiply_gemm(a, b, 0.25, mode, &mut expected, row_stride);
+                    // Up to a thousand roundings of sums of size 10, in different orders.
+                    let difference = got.iter().zip(&expected).map(|(got, expected)| (got - expected).abs());
+                    let difference = difference.fold(0.0, f32::max);
+                    assert!(difference < 5e-5, "{m} {k} {n}: {difference:e}");
                 }
             }
         }
     }
 
     #[test]
-    fn packed_once_or_every_time_is_the_same_bit_for_bit() {
+    fn cached_packing_changes_no_bit() {
         let is_same = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
         for (m, k, n) in SIZES {
             let weight = matrix(1, n, k);
@@ -194,15 +192,15 @@ mod tests {
             let (x, dy) = (noise(2, m * k), noise(3, m * n));
             let (x, dy) = (View::new(&x, m, k), View::new(&dy, m, n));
             let packs = Packs::default();
-            // The second time reads what the first has packed.
-            for into in [Into::Replace, Into::Add] {
+            // The second use reads what the first has packed.
+            for mode in [WriteMode::Overwrite, WriteMode::Accumulate] {
                 let (mut got, mut expected) = (vec![0.5; m * n], vec![0.5; m * n]);
-                Weight::new(&weight, Some(&packs)).forward(x, into, &mut got);
-                product(x, values.t(), 1.0, into, &mut expected, n);
+                Weight::new(&weight, Some(&packs)).forward(x, mode, &mut got);
+                gemm(x, values.t(), 1.0, mode, &mut expected, n);
                 assert!(is_same(&got, &expected), "{m} {k} {n}");
                 let (mut got, mut expected) = (vec![0.5; m * k], vec![0.5; m * k]);
-                Weight::new(&weight, Some(&packs)).back(dy, into, &mut got);
-                product(dy, values, 1.0, into, &mut expected, k);
+                Weight::new(&weight, Some(&packs)).backward(dy, mode, &mut got);
+                gemm(dy, values, 1.0, mode, &mut expected, k);
                 assert!(is_same(&got, &expected), "{m} {k} {n}");
             }
         }
@@ -215,11 +213,11 @@ mod tests {
             let (m, n) = (150, 37);
             let (a, b) = (noise(3, m * k), noise(4, k * n));
             let mut whole = vec![0.0; m * n];
-            product(View::new(&a, m, k), View::new(&b, n, k).t(), 1.0, Into::Replace, &mut whole, n);
+            gemm(View::new(&a, m, k), View::new(&b, n, k).t(), 1.0, WriteMode::Overwrite, &mut whole, n);
             for (first, count) in [(0, 1), (17, 1), (60, 7), (149, 1), (64, 64)] {
                 let mut part = vec![0.0; count * n];
                 let rows = View::new(&a[first * k..], count, k);
-                product(rows, View::new(&b, n, k).t(), 1.0, Into::Replace, &mut part, n);
+                gemm(rows, View::new(&b, n, k).t(), 1.0, WriteMode::Overwrite, &mut part, n);
                 assert!(part.iter().zip(&whole[first * n..]).all(|(a, b)| a.to_bits() == b.to_bits()));
             }
         }

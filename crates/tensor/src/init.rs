@@ -1,6 +1,23 @@
-//! PyTorch's default initialisations, and a few others it has.
+//! Parameter initialisation with the rules of PyTorch.
 //!
-//! Where the numbers come from is the caller's affair: anything that draws uniformly from `[0, 1)`.
+//! The caller provides the random numbers: anything that draws uniformly from `[0, 1)`.
+//!
+//! ```
+//! use hopedgn_tensor::{Parameters, Shape, init};
+//!
+//! let mut state = 1_u64;
+//! let mut random = || {
+//!     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+//!     (state >> 11) as f64 / (1_u64 << 53) as f64
+//! };
+//! let (weight, bias) = init::linear(&mut random, 8, 4);
+//! assert_eq!((weight.shape(), bias.shape()), (Shape::Matrix(4, 8), Shape::Vector(4)));
+//!
+//! let mut parameters = Parameters::default();
+//! parameters.add("layer.weight", weight)?;
+//! parameters.add("layer.bias", bias)?;
+//! # Ok::<(), hopedgn_tensor::Error>(())
+//! ```
 
 use crate::{Shape, Tensor};
 
@@ -19,12 +36,12 @@ impl<F: FnMut() -> f64> Uniform for F {
 /// Values uniform in `[−bound, bound)`.
 #[must_use]
 pub fn uniform(random: &mut impl Uniform, shape: Shape, bound: f64) -> Tensor {
-    #[expect(clippy::cast_possible_truncation, reason = "drawn in f64, kept in f32")]
+    #[expect(clippy::cast_possible_truncation, reason = "drawn in f64, stored in f32")]
     let values: Vec<f32> = (0..shape.len()).map(|_| (bound * (2.0 * random.unit() - 1.0)) as f32).collect();
     Tensor::from_parts(shape, values)
 }
 
-/// Values of the standard normal distribution: two out of every two uniform ones, after Box and Muller.
+/// Values of the standard normal distribution, by the Box–Muller transform.
 #[must_use]
 pub fn normal(random: &mut impl Uniform, shape: Shape) -> Tensor {
     let mut values = Vec::with_capacity(shape.len() + 1);
@@ -32,42 +49,42 @@ pub fn normal(random: &mut impl Uniform, shape: Shape) -> Tensor {
         // In (0, 1], so that its logarithm is finite.
         let radius = (-2.0 * (1.0 - random.unit()).ln()).sqrt();
         let (sin, cos) = (std::f64::consts::TAU * random.unit()).sin_cos();
-        #[expect(clippy::cast_possible_truncation, reason = "drawn in f64, kept in f32")]
+        #[expect(clippy::cast_possible_truncation, reason = "drawn in f64, stored in f32")]
         values.extend([(radius * cos) as f32, (radius * sin) as f32]);
     }
     values.truncate(shape.len());
     Tensor::from_parts(shape, values)
 }
 
-/// Weight `[n_out, n_in]` and bias `[n_out]` of a linear layer, drawn in this order from ±1/√`n_in`.
+/// Weight `[n_out, n_in]` and bias `[n_out]` of a linear layer, uniform in ±1/√`n_in`; the weight is drawn first.
 #[must_use]
 pub fn linear(random: &mut impl Uniform, n_in: usize, n_out: usize) -> (Tensor, Tensor) {
     let bound = 1.0 / (n_in.max(1) as f64).sqrt();
     (uniform(random, Shape::Matrix(n_out, n_in), bound), uniform(random, Shape::Vector(n_out), bound))
 }
 
-/// A weight `[n_out, n_in]` of Xavier's uniform rule, ±√(6 / (`n_in` + `n_out`)).
+/// A weight `[n_out, n_in]` with the Xavier uniform rule, ±√(6 / (`n_in` + `n_out`)).
 #[must_use]
 pub fn xavier_uniform(random: &mut impl Uniform, n_in: usize, n_out: usize) -> Tensor {
     let bound = (6.0 / ((n_in + n_out).max(1) as f64)).sqrt();
     uniform(random, Shape::Matrix(n_out, n_in), bound)
 }
 
-/// Weight `[3D, D]` and zero bias `[3D]` of an attention's input projection: Xavier's rule over the packed matrix, as
-/// `torch.nn.MultiheadAttention` has it.
+/// Weight `[3D, D]` and zero bias `[3D]` of an attention's input projection: the Xavier rule over the packed matrix, as in
+/// `torch.nn.MultiheadAttention`.
 #[must_use]
 pub fn attention_in(random: &mut impl Uniform, width: usize) -> (Tensor, Tensor) {
     (xavier_uniform(random, width, 3 * width), Tensor::zeros(Shape::Vector(3 * width)))
 }
 
-/// Weight `[D, D]` of a linear layer and zero bias `[D]` of an attention's output projection.
+/// Weight `[D, D]` and zero bias `[D]` of an attention's output projection.
 #[must_use]
 pub fn attention_out(random: &mut impl Uniform, width: usize) -> (Tensor, Tensor) {
     let bound = 1.0 / (width.max(1) as f64).sqrt();
     (uniform(random, Shape::Matrix(width, width), bound), Tensor::zeros(Shape::Vector(width)))
 }
 
-/// Scale (ones) and shift (zeros) of a layer norm, `[D]` each.
+/// Scale (ones) and shift (zeros) of a LayerNorm, `[D]` each.
 #[must_use]
 pub fn layer_norm(width: usize) -> (Tensor, Tensor) {
     (Tensor::full(Shape::Vector(width), 1.0), Tensor::zeros(Shape::Vector(width)))
@@ -77,7 +94,7 @@ pub fn layer_norm(width: usize) -> (Tensor, Tensor) {
 mod tests {
     use super::*;
 
-    /// Multiples of the golden ratio: evenly spread over `[0, 1)`.
+    /// Multiples of the golden ratio: evenly distributed over `[0, 1)`.
     fn spread() -> impl FnMut() -> f64 {
         let mut x = 0.0_f64;
         move || {

@@ -1,8 +1,9 @@
-//! Tensors that learn: shapes, reverse-mode differentiation, kernels, Adam and checkpoints. Knows nothing of graphs.
+//! Tensors, reverse-mode automatic differentiation, Adam and checkpoints, on the CPU and on NVIDIA GPUs.
 //!
 //! # How it fits together
-//! A model registers its weights in [`Parameters`] under dotted names. A forward pass writes operations onto a [`Tape`];
-//! [`Tape::backward`] walks it from the end and adds to [`Gradients`], which [`Adam`] turns into the next weights.
+//! A model registers its weights in [`Parameters`] under dotted names. A forward pass calls the operations of a [`Tape`];
+//! [`Tape::backward`] runs them in reverse and adds to [`Gradients`], from which [`Adam`] updates the weights.
+//! [`TrainState`] does all of that on a [`Device`], with the same forward code on the CPU and on a GPU.
 //!
 //! ```
 //! use hopedgn_tensor::{Adam, AdamConfig, Gradients, Parameters, Shape, Tape, Tensor};
@@ -27,14 +28,13 @@
 //!
 //! # Rules
 //! - Sequences of any lengths are packed as rows with offsets ([`Ragged`]); there is no padding.
-//! - Results are bit-identical for any number of threads, and a row's result does not depend on the rows beside it.
-//! - Dropout is a value handed to an operation ([`Dropout`], [`Mode`]), not a state of the model.
-//! - Where values live is this crate's affair ([`Device`]): [`TrainState`] and [`Weights`] own them, callers see them through
-//!   methods only.
+//! - Results on the CPU are bit-identical for any number of threads, and a row's result does not depend on other rows.
+//! - Dropout is a value passed to an operation ([`Dropout`], [`Mode`]), not a state of the model.
+//! - Where values live is private ([`Device`]): [`TrainState`] and [`Weights`] own them.
+
+#![warn(clippy::undocumented_unsafe_blocks)]
 
 mod adam;
-#[cfg(test)]
-mod block;
 mod checkpoint;
 mod chunks;
 mod cuda;
@@ -50,30 +50,31 @@ mod parallel;
 mod parameters;
 mod ragged;
 mod scratch;
-mod state_table;
 mod tape;
 mod tensor;
 #[cfg(test)]
 mod testkit;
 mod train_state;
+#[cfg(test)]
+mod transformer_tests;
 mod vector;
 
 pub use adam::{Adam, AdamConfig};
-pub use checkpoint::{load, load_beside, save, save_beside};
+pub use checkpoint::{load, load_extras, save, save_with_extras};
 pub use device::{CudaOptions, Device, Precision};
 pub use error::{Error, Result};
 pub use indices::Indices;
 pub use op::activation::Activation;
-pub use op::attention::Heads;
-pub use op::cross_attention::AttentionForm;
+pub use op::cross_attention::AttentionConfig;
 pub use op::dropout::{Dropout, Mode};
-pub use op::encoder::{BlockVars, EncoderForm};
+pub use op::encoder::{BlockVars, EncoderConfig};
 pub use op::pad_ragged::PadRagged;
+pub use op::self_attention::Heads;
+pub use op::state_table::StateTable;
 pub use parallel::Threads;
 pub use parameters::{ParameterId, Parameters};
 pub use ragged::Ragged;
-pub use state_table::StateTable;
 pub use tape::{Gradients, Tape, Var};
 pub use tensor::{Shape, Tensor};
-pub use train_state::{Step, TrainState, Weights};
+pub use train_state::{StepResult, TrainState, Weights};
 pub use vector::ln_1p;

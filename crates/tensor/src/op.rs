@@ -1,20 +1,24 @@
-//! The operations a tape can record, each with its forward and its backward in the file of its subject.
+//! The operations of a tape, one folder each: shape rule and tape method, CPU, CUDA with its kernels, tests.
+//!
+//! `<operation>.rs` has the method of [`Tape`](crate::Tape), which checks shapes and dispatches; `cpu.rs` and `cuda.rs`
+//! compute the value and store the backward function.
 
 pub(crate) mod activation;
-pub(crate) mod attention;
-mod cells;
 pub(crate) mod cross_attention;
 pub(crate) mod dropout;
-mod elementwise;
+pub(crate) mod elementwise;
 pub(crate) mod encoder;
-mod layout;
-mod linear;
-mod loss;
-mod norm;
+pub(crate) mod layer_norm;
+pub(crate) mod layout;
+pub(crate) mod linear;
+pub(crate) mod loss;
 pub(crate) mod pad_ragged;
+pub(crate) mod recurrent;
 pub(crate) mod rows;
-mod segment;
+pub(crate) mod segment;
+pub(crate) mod self_attention;
 pub(crate) mod softmax;
+pub(crate) mod state_table;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
-//! Work split over threads so that the result does not depend on their number.
+//! Deterministic data parallelism: results do not depend on the number of threads.
 //!
-//! The rule: what is computed together is fixed by the shapes alone. Rows that do not depend on each other are handed
-//! out in chunks; sums over rows are taken in groups of fixed size whose partial sums are added in order.
+//! The order of every sum is fixed by shapes alone. Independent rows are split into chunks; sums over rows are taken in
+//! groups of fixed size whose partial sums are added in order.
 
 use rayon::prelude::*;
 
@@ -11,13 +11,13 @@ use crate::{Ragged, scratch};
 /// Rows of a chunk and of a group of partial sums.
 const CHUNK: usize = 64;
 
-/// Who computes an operation. The result is the same, bit for bit.
+/// The threads that compute an operation. The result is the same, bit for bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Threads {
-    /// The threads of the current `rayon` pool, for large operations one after another.
+    /// The threads of the current `rayon` pool.
     #[default]
     Pool,
-    /// The calling thread alone, where the caller is itself one of many (chunks).
+    /// The calling thread alone, for callers that are parallel themselves.
     Caller,
 }
 
@@ -38,7 +38,7 @@ impl Threads {
         }
     }
 
-    /// The same for two outputs with the same number of rows.
+    /// [`rows`](Self::rows) for two outputs with the same number of rows.
     pub(crate) fn rows_of_two(
         self,
         (a, a_cols): (&mut [f32], usize),
@@ -56,8 +56,8 @@ impl Threads {
         }
     }
 
-    /// Calls `work(first_row, rows)` for as many pieces of `out` as there are threads: for work that each piece has to
-    /// begin anew, and whose result is the same however `out` is cut.
+    /// Calls `work(first_row, rows)` for as many pieces of `out` as there are threads: for work with a cost for each piece,
+    /// whose result does not depend on how `out` is split.
     pub(crate) fn pieces(self, out: &mut [f32], cols: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
         if out.is_empty() {
             return;
@@ -95,7 +95,7 @@ impl Threads {
         }
     }
 
-    /// Adds to `sums` what `add(row, sums)` adds for each of `rows`, group by group and the groups in order.
+    /// Adds up `add(row, sums)` over `rows`, group by group, and adds the groups to `sums` in order.
     pub(crate) fn sum_rows(self, rows: usize, sums: &mut [f32], add: impl Fn(usize, &mut [f32]) + Sync) {
         let n_groups = rows.div_ceil(CHUNK);
         let fill = |group: usize, partial: &mut [f32]| {
@@ -119,7 +119,7 @@ impl Threads {
     }
 }
 
-/// `values` cut into consecutive parts of the given lengths.
+/// Splits `values` into consecutive parts of the given lengths.
 pub(crate) fn split(
     mut values: &mut [f32],
     lengths: impl IntoIterator<Item = usize>,
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_over_rows_do_not_depend_on_who_adds() {
+    fn sums_over_rows_do_not_depend_on_threads() {
         let term = |row: usize| (row as f32).sin() * 1e3;
         let sum = |threads: Threads| {
             let mut sums = [0.5, 0.25];
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_visited_once_and_knows_its_number() {
+    fn every_row_is_visited_once_with_its_index() {
         for threads in [Threads::Pool, Threads::Caller] {
             let mut out = vec![0.0; 3 * 150];
             threads.rows(&mut out, 3, |first, rows| {

@@ -1,14 +1,28 @@
-//! Sequences of any lengths, packed one after another without padding.
+//! Ragged batches: sequences of any lengths, packed without padding.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::cuda::Staged;
+use crate::cuda::{Staged, dim};
 use crate::{Error, Result};
 
-/// Where each sequence of a packed batch begins and ends.
+/// The offsets of a ragged batch: sequence `i` is the rows `offsets[i]..offsets[i + 1]` of a matrix. A clone shares them.
 ///
-/// Sequence `i` is made of the rows `offsets[i]..offsets[i + 1]` of a matrix. A clone shares the offsets.
+/// ```
+/// use hopedgn_tensor::{Parameters, Ragged, Tape, Tensor};
+///
+/// let batch = Ragged::from_lengths([2, 0, 1]);
+/// assert_eq!((batch.len(), batch.total()), (3, 3));
+/// assert_eq!(batch.range(2), 2..3);
+/// assert_eq!(batch, Ragged::new(vec![0, 2, 2, 3])?);
+///
+/// let parameters = Parameters::default();
+/// let mut tape = Tape::new(&parameters);
+/// let x = tape.input(Tensor::matrix(3, 1, vec![1.0, 3.0, 5.0])?);
+/// let means = tape.segment_mean(x, &batch)?; // `[3, 1]`
+/// assert_eq!(tape.read(means)?, [2.0, 0.0, 5.0]);
+/// # Ok::<(), hopedgn_tensor::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Ragged(Arc<Inner>);
 
@@ -16,7 +30,7 @@ pub struct Ragged(Arc<Inner>);
 struct Inner {
     offsets: Vec<usize>,
     longest: usize,
-    /// The same numbers on their way to a card.
+    /// The offsets in pinned memory.
     staged: OnceLock<Staged>,
 }
 
@@ -30,6 +44,9 @@ impl Eq for Ragged {}
 
 impl Ragged {
     /// A batch of `offsets.len() - 1` sequences.
+    ///
+    /// # Errors
+    /// If the offsets do not start at 0, or decrease.
     pub fn new(offsets: Vec<usize>) -> Result<Self> {
         if offsets.first() != Some(&0) {
             return Err(Error::Offsets { position: 0, offset: offsets.first().copied().unwrap_or_default() });
@@ -65,7 +82,7 @@ impl Ragged {
         self.offsets().len() - 1
     }
 
-    /// Whether there is no sequence.
+    /// Whether there are no sequences.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -86,6 +103,11 @@ impl Ragged {
         &self.0.offsets
     }
 
+    /// The offsets as kernels read them.
+    pub(crate) fn offsets_u32(&self) -> Vec<u32> {
+        self.offsets().iter().map(|&at| dim(at)).collect()
+    }
+
     pub(crate) fn staged(&self) -> Option<&Staged> {
         self.0.staged.get()
     }
@@ -94,7 +116,7 @@ impl Ragged {
         let _ = self.0.staged.set(staged);
     }
 
-    /// Whether they are clones of one another; those that are not may still be equal.
+    /// Whether they share one allocation.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -108,7 +130,7 @@ impl Ragged {
         self.offsets()[index]..self.offsets()[index + 1]
     }
 
-    /// The rows of each sequence in turn.
+    /// The rows of each sequence, in order.
     #[must_use]
     pub fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + '_ {
         (0..self.len()).map(|index| self.range(index))
@@ -120,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_must_start_at_zero_and_never_fall() {
+    fn offsets_that_do_not_start_at_zero_or_decrease_are_refused() {
         assert!(Ragged::new(vec![]).is_err());
         assert!(Ragged::new(vec![1, 2]).is_err());
         let error = Ragged::new(vec![0, 3, 2]).unwrap_err();
@@ -128,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_and_offsets_say_the_same() {
+    fn lengths_and_offsets_give_the_same_batch() {
         let batch = Ragged::from_lengths([2, 0, 3]);
         assert_eq!(batch, Ragged::new(vec![0, 2, 2, 5]).unwrap());
         assert_eq!((batch.len(), batch.total(), batch.longest()), (3, 5, 3));

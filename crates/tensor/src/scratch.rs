@@ -1,6 +1,6 @@
-//! Memory that is used again: each thread keeps the buffers it is done with.
+//! A thread-local pool of `f32` buffers.
 //!
-//! A training step takes the same buffers over and over. Fresh ones would cost a page fault every 4 kB, which is a third
+//! A training step needs the same buffers again and again. Fresh allocations would cost a page fault every 4 kB, a third
 //! of the time of a step.
 
 use std::cell::RefCell;
@@ -8,9 +8,9 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-/// How many buffers and values a thread keeps: more than a chunk ever holds at once. Beyond that the oldest are freed.
-const MOST_BUFFERS: usize = 128;
-const MOST_VALUES: usize = 1 << 24;
+/// The most free buffers and values of a thread: more than a chunk uses at once. Beyond that the oldest are freed.
+const MAX_BUFFERS: usize = 128;
+const MAX_VALUES: usize = 1 << 24;
 
 #[derive(Default)]
 struct Free {
@@ -28,10 +28,10 @@ impl Free {
         Some(buffer)
     }
 
-    fn keep(&mut self, buffer: Vec<f32>) {
+    fn put(&mut self, buffer: Vec<f32>) {
         self.n_values += buffer.len();
         self.buffers.push_back(buffer);
-        while self.buffers.len() > MOST_BUFFERS || self.n_values > MOST_VALUES {
+        while self.buffers.len() > MAX_BUFFERS || self.n_values > MAX_VALUES {
             self.n_values -= self.buffers.pop_front().map_or(0, |oldest| oldest.len());
         }
     }
@@ -41,27 +41,27 @@ thread_local! {
     static FREE: RefCell<Free> = RefCell::default();
 }
 
-/// A buffer that goes back to the thread that drops it.
+/// A buffer that returns to the pool of the thread that drops it.
 #[derive(Default)]
 pub(crate) struct Scratch {
     values: Vec<f32>,
     len: usize,
 }
 
-/// A buffer of `len` values, whatever they are.
+/// A buffer of `len` arbitrary values.
 pub(crate) fn take(len: usize) -> Scratch {
     if len == 0 {
         return Scratch::default();
     }
     let mut values = FREE.with_borrow_mut(|free| free.take(len)).unwrap_or_else(|| vec![0.0; len]);
     if cfg!(debug_assertions) {
-        // Whoever reads what it has not written shall notice.
+        // Makes reads of unwritten values visible.
         values[..len].fill(f32::NAN);
     }
     Scratch { values, len }
 }
 
-/// A buffer of `len` times `value`.
+/// A buffer of `len` values, all `value`.
 pub(crate) fn take_full(len: usize, value: f32) -> Scratch {
     let mut scratch = take(len);
     scratch.fill(value);
@@ -122,8 +122,8 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         let values = std::mem::take(&mut self.values);
         if !values.is_empty() {
-            // A thread that is ending has no list any more: the buffer is freed.
-            let _ = FREE.try_with(|free| free.borrow_mut().keep(values));
+            // A thread that is ending has no pool any more: the buffer is freed.
+            let _ = FREE.try_with(|free| free.borrow_mut().put(values));
         }
     }
 }
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_used_again_by_the_next_that_fits() {
+    fn a_dropped_buffer_is_reused_where_it_fits() {
         let (large, small) = (take(100_000), take(10));
         let (at_large, at_small) = (large.as_ptr(), small.as_ptr());
         drop((large, small));
@@ -144,12 +144,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded_and_what_is_taken_not_much_too_large() {
+    fn the_pool_is_bounded_and_buffers_are_not_much_too_large() {
         let mut free = Free::default();
         for size in 1..1000 {
-            free.keep(vec![0.0; size * 1000]);
+            free.put(vec![0.0; size * 1000]);
         }
-        assert!(free.buffers.len() <= MOST_BUFFERS && free.n_values <= MOST_VALUES);
+        assert!(free.buffers.len() <= MAX_BUFFERS && free.n_values <= MAX_VALUES);
         assert_eq!(free.n_values, free.buffers.iter().map(Vec::len).sum::<usize>());
         assert_eq!(free.take(998_500).map(|buffer| buffer.len()), Some(999_000));
         assert_eq!(free.take(1000), None);

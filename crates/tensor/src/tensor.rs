@@ -1,23 +1,22 @@
-//! Dense `f32` arrays of one or two axes, row-major.
+//! Dense row-major `f32` tensors of one or two axes.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use crate::cuda::{Copies, Staged};
+use crate::cuda::{DeviceCopy, Staged};
 use crate::scratch::{self, Scratch};
 use crate::{Error, Result};
 
-/// The sizes of a tensor's axes.
+/// The shape of a tensor: one or two axes.
 ///
-/// One and two axes are all the models need: a batch of sequences is packed as rows with offsets ([`Ragged`]), never
-/// padded to a third axis.
+/// There is no third axis: a batch of sequences is packed as rows with offsets ([`Ragged`]), not padded.
 ///
 /// [`Ragged`]: crate::Ragged
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// One axis. Where rows are asked for, it counts as one row.
+    /// One axis. It counts as one row.
     Vector(usize),
-    /// Rows and columns.
+    /// Rows and columns, `[rows, cols]`.
     Matrix(usize, usize),
 }
 
@@ -31,7 +30,7 @@ impl Shape {
         }
     }
 
-    /// The number of columns; a vector's length.
+    /// The number of columns; the length of a vector.
     #[must_use]
     pub fn cols(self) -> usize {
         match self {
@@ -51,9 +50,9 @@ impl Shape {
         self.len() == 0
     }
 
-    /// The sizes as a list, as files store them.
+    /// The sizes of the axes, as files store them.
     #[must_use]
-    pub fn sizes(self) -> Vec<usize> {
+    pub fn dims(self) -> Vec<usize> {
         match self {
             Self::Vector(cols) => vec![cols],
             Self::Matrix(rows, cols) => vec![rows, cols],
@@ -70,30 +69,43 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A dense array of `f32`.
+/// A dense row-major `f32` tensor of one or two axes, in host memory.
+///
+/// ```
+/// use hopedgn_tensor::{Shape, Tensor};
+///
+/// let x = Tensor::matrix(2, 3, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])?;
+/// assert_eq!(x.shape(), Shape::Matrix(2, 3));
+/// assert_eq!(x.row(1), [4.0, 5.0, 6.0]);
+/// assert!(Tensor::matrix(2, 3, vec![0.0; 5]).is_err());
+/// # Ok::<(), hopedgn_tensor::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     shape: Shape,
     values: Scratch,
-    placed: Placed,
+    on_gpu: OnGpu,
 }
 
-/// A copy of the values on a card; equal tensors are equal with and without.
+/// Copies of the values for a GPU. They do not count when tensors are compared.
 #[derive(Debug, Clone, Default)]
-struct Placed {
-    copies: OnceLock<Arc<Copies>>,
-    /// On the way there.
+struct OnGpu {
+    copy: OnceLock<Arc<DeviceCopy>>,
+    /// In pinned memory.
     staged: OnceLock<Arc<Staged>>,
 }
 
-impl PartialEq for Placed {
+impl PartialEq for OnGpu {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
 impl Tensor {
-    /// A tensor of `values`, row after row.
+    /// A tensor of `values`, row-major.
+    ///
+    /// # Errors
+    /// If the number of values is not that of the shape.
     pub fn new(shape: Shape, values: Vec<f32>) -> Result<Self> {
         if shape.len() != values.len() {
             return Err(Error::Count { shape, count: values.len() });
@@ -101,7 +113,10 @@ impl Tensor {
         Ok(Self::from_parts(shape, values))
     }
 
-    /// A matrix of `values`, row after row.
+    /// A matrix of `values`, row-major.
+    ///
+    /// # Errors
+    /// If the number of values is not `rows · cols`.
     pub fn matrix(rows: usize, cols: usize, values: Vec<f32>) -> Result<Self> {
         Self::new(Shape::Matrix(rows, cols), values)
     }
@@ -118,20 +133,20 @@ impl Tensor {
         Self::full(shape, 0.0)
     }
 
-    /// A tensor whose values are all `value`.
+    /// A tensor filled with `value`.
     #[must_use]
     pub fn full(shape: Shape, value: f32) -> Self {
         Self::from_parts(shape, scratch::take_full(shape.len(), value))
     }
 
-    /// For kernels that have just made `values` of the right length.
+    /// A tensor of `values` whose length is known to be right.
     pub(crate) fn from_parts(shape: Shape, values: impl Into<Scratch>) -> Self {
         let values = values.into();
         debug_assert_eq!(shape.len(), values.len());
-        Self { shape, values, placed: Placed::default() }
+        Self { shape, values, on_gpu: OnGpu::default() }
     }
 
-    /// The sizes of the axes.
+    /// The shape.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
@@ -143,21 +158,21 @@ impl Tensor {
         self.shape.rows()
     }
 
-    /// The number of columns; a vector's length.
+    /// The number of columns; the length of a vector.
     #[must_use]
     pub fn cols(&self) -> usize {
         self.shape.cols()
     }
 
-    /// The values, row after row.
+    /// The values, row-major.
     #[must_use]
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// The values, row after row, to be changed.
+    /// The values, row-major, mutably.
     pub fn values_mut(&mut self) -> &mut [f32] {
-        self.placed = Placed::default();
+        self.on_gpu = OnGpu::default();
         &mut self.values
     }
 
@@ -177,21 +192,21 @@ impl Tensor {
         self.values.iter().all(|value| value.is_finite())
     }
 
-    pub(crate) fn placed(&self) -> Option<&Copies> {
-        self.placed.copies.get().map(Arc::as_ref)
+    pub(crate) fn device_copy(&self) -> Option<&DeviceCopy> {
+        self.on_gpu.copy.get().map(Arc::as_ref)
     }
 
-    /// Where it is on a card from now on; one that is there already stays.
-    pub(crate) fn set_placed(&self, copies: Copies) {
-        let _ = self.placed.copies.set(Arc::new(copies));
+    /// Remembers a copy on a GPU; an earlier one stays.
+    pub(crate) fn set_device_copy(&self, copy: DeviceCopy) {
+        let _ = self.on_gpu.copy.set(Arc::new(copy));
     }
 
     pub(crate) fn staged(&self) -> Option<&Staged> {
-        self.placed.staged.get().map(Arc::as_ref)
+        self.on_gpu.staged.get().map(Arc::as_ref)
     }
 
     pub(crate) fn set_staged(&self, staged: Staged) {
-        let _ = self.placed.staged.set(Arc::new(staged));
+        let _ = self.on_gpu.staged.set(Arc::new(staged));
     }
 
     pub(crate) fn into_values(self) -> Scratch {
@@ -204,16 +219,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tensor_holds_exactly_its_shape() {
+    fn a_wrong_number_of_values_is_refused() {
         let error = Tensor::matrix(2, 3, vec![0.0; 5]).unwrap_err();
         assert_eq!(error.to_string(), "a tensor of shape [2, 3] holds 6 values, but 5 were given");
     }
 
     #[test]
-    fn a_vector_counts_as_one_row() {
+    fn a_vector_has_one_row() {
         let vector = Tensor::vector(vec![1.0, 2.0, 3.0]);
         assert_eq!((vector.rows(), vector.cols()), (1, 3));
-        assert_eq!(vector.shape().sizes(), [3]);
+        assert_eq!(vector.shape().dims(), [3]);
         assert_eq!(vector.row(0), [1.0, 2.0, 3.0]);
     }
 }

@@ -90,13 +90,13 @@ fn run(
 ) -> (Tensor, Vec<Tensor>) {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
-    let vars: Vec<Var> = inputs.iter().map(|input| tape.watched(input.clone())).collect();
+    let vars: Vec<Var> = inputs.iter().map(|input| tape.leaf(input.clone())).collect();
     let output = function(&mut tape, &vars).unwrap();
     let value = tape.value(output).clone();
     let Some(seed) = seed else { return (value, Vec::new()) };
     let mut gradients = Gradients::zeros(&parameters);
     tape.backward_from(output, seed.clone(), &mut gradients).unwrap();
-    let of = |(var, input): (&Var, &Tensor)| gradients.of(*var).cloned().unwrap_or(Tensor::zeros(input.shape()));
+    let of = |(var, input): (&Var, &Tensor)| gradients.leaf(*var).cloned().unwrap_or(Tensor::zeros(input.shape()));
     (value, vars.iter().zip(inputs).map(of).collect())
 }
 

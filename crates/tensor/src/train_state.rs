@@ -1,191 +1,214 @@
-//! Weights on a device, and what teaches them there.
+//! Parameters on a device, their optimizer state, and training steps.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::chunks::{self, Chunks};
-use crate::cuda::{self, Resident};
+use crate::cuda::{CudaAdam, CudaParams};
 use crate::{Adam, AdamConfig, Device, Error, Gradients, Parameters, Result, Tape, Tensor, Var};
 
-/// Weights on a device, to compute with.
+/// Parameters on a device, for forward passes.
 #[derive(Debug)]
 pub struct Weights {
     device: Device,
-    /// The weights themselves on the CPU; elsewhere their names and shapes.
+    /// The parameters on the CPU; for a GPU their names and shapes.
     parameters: Parameters,
-    resident: Option<Resident>,
+    on_gpu: Option<Arc<CudaParams>>,
 }
 
 impl Weights {
-    /// Brings `parameters` to `device`.
+    /// Copies `parameters` to `device`.
     pub fn new(device: &Device, parameters: Parameters) -> Result<Self> {
-        let resident = device.context().map(|cuda| Resident::new(cuda, &parameters)).transpose()?;
-        Ok(Self { device: device.clone(), parameters, resident })
+        let on_gpu = device.context().map(|cuda| CudaParams::new(cuda, &parameters)).transpose()?.map(Arc::new);
+        Ok(Self { device: device.clone(), parameters, on_gpu })
     }
 
-    /// Where they are.
+    /// The device.
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.device
     }
 
-    /// The values as they are now.
+    /// The current values; a copy if they are on a GPU.
     pub fn parameters(&self) -> Result<Cow<'_, Parameters>> {
-        match &self.resident {
+        match &self.on_gpu {
             None => Ok(Cow::Borrowed(&self.parameters)),
-            Some(resident) => Ok(Cow::Owned(resident.download(&self.parameters)?)),
+            Some(params) => Ok(Cow::Owned(params.download(&self.parameters)?)),
         }
     }
 
-    /// Runs `forward` for every chunk on a tape that keeps nothing for a way back, and returns what it returned, in
-    /// order.
+    /// Runs `forward` for every chunk on a tape without gradients, and returns its results in order.
     pub fn evaluate<T: Sync, R: Send, E: From<Error> + Send>(
         &self,
         chunks: &[T],
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<R, E> + Sync,
     ) -> Result<Vec<R>, E> {
-        let Some(resident) = &self.resident else { return chunks::evaluate(&self.parameters, chunks, forward) };
-        let one = |chunk: &T| -> Result<R, E> {
-            resident.begin()?;
-            forward(&mut Tape::on_card(&self.parameters, resident, true), chunk)
+        let Some(params) = &self.on_gpu else { return chunks::evaluate(&self.parameters, chunks, forward) };
+        let evaluate_chunk = |chunk: &T| -> Result<R, E> {
+            params.enter()?;
+            forward(&mut Tape::on_gpu(&self.parameters, params, true), chunk)
         };
-        chunks.iter().map(one).collect()
+        chunks.iter().map(evaluate_chunk).collect()
     }
 
-    /// Leaves a copy of `tensor` where the weights are, so that [`Tape::input`] need not bring it there.
-    pub fn place(&self, tensor: &Tensor) -> Result<()> {
-        self.resident.as_ref().map_or(Ok(()), |resident| resident.place(tensor))
+    /// Copies `tensor` to the device of the weights, so that [`Tape::input`] need not. Does nothing on the CPU.
+    pub fn upload(&self, tensor: &Tensor) -> Result<()> {
+        self.on_gpu.as_ref().map_or(Ok(()), |params| params.upload_tensor(tensor))
     }
 }
 
-/// How a step went.
+/// The result of a training step.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// The sum of the chunks' losses.
+pub struct StepResult {
+    /// The sum of the losses of all chunks.
     pub loss: f64,
-    /// Whether the loss and all gradients are finite. Where they are not, the weights were left alone, and a card takes
-    /// no further step.
+    /// Whether the loss and all gradients are finite. If not, the weights were not changed, and a GPU takes no further
+    /// step.
     pub is_finite: bool,
 }
 
-/// Weights with the optimiser that moves them.
+/// Parameters and optimizer state on a device.
+///
+/// ```
+/// use hopedgn_tensor::{AdamConfig, Device, Error, Parameters, Shape, Tape, Tensor, TrainState};
+///
+/// let mut parameters = Parameters::default();
+/// let weight = parameters.add("weight", Tensor::zeros(Shape::Matrix(1, 1)))?;
+/// let adam = AdamConfig { lr: 0.1, ..AdamConfig::default() };
+/// let mut state = TrainState::new(&Device::cpu(), parameters, adam)?;
+///
+/// // Chunks are anything; here a row of features and its label.
+/// let batch = [(2.0, 1.0), (-1.0, 0.0)];
+/// for _ in 0..20 {
+///     state.step(&batch, |tape: &mut Tape<'_>, &(x, label)| -> Result<_, Error> {
+///         let x = tape.input(Tensor::matrix(1, 1, vec![x])?);
+///         let weight = tape.parameter(weight);
+///         let logit = tape.linear(x, weight, None, None)?; // `[1, 1]`
+///         tape.bce_with_logits(logit, &[label], batch.len())
+///     })?;
+/// }
+/// let steps = state.step_results(0)?;
+/// assert!(steps[19].loss < steps[0].loss);
+/// assert!(state.weights().parameters()?.get(weight).values()[0] > 0.0);
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TrainState {
     weights: Weights,
-    /// The state itself on the CPU; elsewhere the settings.
+    /// The optimizer state on the CPU; for a GPU its configuration and number of steps.
     adam: Adam,
-    home: Home,
+    backend: Backend,
 }
 
 #[derive(Debug)]
-enum Home {
-    Cpu { gradients: Box<Gradients>, chunks: Chunks, results: Vec<Step> },
-    Cuda(cuda::CudaAdam),
+enum Backend {
+    Cpu { gradients: Box<Gradients>, chunks: Chunks, results: Vec<StepResult> },
+    Cuda(CudaAdam),
 }
 
 impl TrainState {
-    /// No step taken yet.
+    /// The state before the first step.
     pub fn new(device: &Device, parameters: Parameters, adam: AdamConfig) -> Result<Self> {
         let adam = Adam::new(adam, &parameters);
-        let home = match device.context() {
-            None => Home::Cpu {
+        let backend = match device.context() {
+            None => Backend::Cpu {
                 gradients: Box::new(Gradients::zeros(&parameters)),
                 chunks: Chunks::new(&parameters),
                 results: Vec::new(),
             },
-            Some(cuda) => Home::Cuda(cuda::CudaAdam::new(Arc::clone(cuda), &parameters)?),
+            Some(cuda) => Backend::Cuda(CudaAdam::new(Arc::clone(cuda), &parameters)?),
         };
-        Ok(Self { weights: Weights::new(device, parameters)?, adam, home })
+        Ok(Self { weights: Weights::new(device, parameters)?, adam, backend })
     }
 
-    /// The weights as they are now, to compute with.
+    /// The current weights, for forward passes.
     #[must_use]
     pub fn weights(&self) -> &Weights {
         &self.weights
     }
 
-    /// Host copies of the weights and the optimiser's state, the same for every device.
+    /// Host copies of the parameters and the optimizer state, the same for every device.
     pub fn snapshot(&self) -> Result<(Parameters, Adam)> {
         let parameters = self.weights.parameters()?.into_owned();
         let mut adam = self.adam.clone();
-        if let Home::Cuda(teacher) = &self.home {
-            teacher.download(&mut adam)?;
+        if let Backend::Cuda(cuda_adam) = &self.backend {
+            cuda_adam.download(&mut adam)?;
         }
         Ok((parameters, adam))
     }
 
-    /// Goes on from what [`snapshot`](Self::snapshot) gave, wherever it was taken.
+    /// Continues from a [`snapshot`](Self::snapshot) of any device.
     ///
     /// # Panics
-    /// If they are of another model.
-    pub fn replace(&mut self, parameters: Parameters, adam: Adam) -> Result<()> {
-        assert_eq!(parameters.len(), self.weights.parameters.len(), "weights of the same model");
+    /// If it is of another model.
+    pub fn restore(&mut self, parameters: Parameters, adam: Adam) -> Result<()> {
+        assert_eq!(parameters.len(), self.weights.parameters.len(), "a snapshot of the same model");
         let weights = Weights::new(&self.weights.device, parameters)?;
-        match &mut self.home {
-            Home::Cpu { results, .. } => results.clear(),
-            Home::Cuda(teacher) => teacher.upload(&adam)?,
+        match &mut self.backend {
+            Backend::Cpu { results, .. } => results.clear(),
+            Backend::Cuda(cuda_adam) => cuda_adam.upload(&adam)?,
         }
         self.weights = weights;
         self.adam = adam;
         Ok(())
     }
 
-    /// Asks for one step of Adam against the gradients of the sum of the chunks' losses, which `forward` returns. A card
-    /// may still be busy with it afterwards; how it went is told by [`results`](Self::results).
+    /// Submits one Adam step on the gradients of the sum of the chunks' losses, which `forward` returns. A GPU may still be
+    /// computing when this returns; [`step_results`](Self::step_results) waits for the loss.
     pub fn step<T: Sync, E: From<Error> + Send>(
         &mut self,
         chunks: &[T],
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E> + Sync,
     ) -> Result<(), E> {
-        match &mut self.home {
-            Home::Cpu { gradients, chunks: groups, results } => {
+        match &mut self.backend {
+            Backend::Cpu { gradients, chunks: groups, results } => {
                 let loss = cpu_losses(&self.weights.parameters, groups, gradients, chunks, forward)?;
                 let is_finite = loss.is_finite() && gradients.is_finite();
                 if is_finite {
                     self.adam.step(&mut self.weights.parameters, gradients);
                 }
-                results.push(Step { loss, is_finite });
+                results.push(StepResult { loss, is_finite });
             }
-            Home::Cuda(teacher) => {
-                let Some(resident) = &mut self.weights.resident else { unreachable!("weights are where they learn") };
-                let losses = teacher.losses(&self.weights.parameters, resident, chunks, forward)?;
-                teacher.step(resident, &mut self.adam, &losses)?;
+            Backend::Cuda(cuda_adam) => {
+                let Some(params) = &self.weights.on_gpu else { unreachable!("weights are on the optimizer's device") };
+                let losses = cuda_adam.losses(&self.weights.parameters, params, chunks, forward)?;
+                cuda_adam.step(params, &mut self.adam, &losses)?;
             }
         }
         Ok(())
     }
 
-    /// How the steps went that were asked for since the last call, oldest first. Waits for all but the newest `behind`,
-    /// which a card may go on with.
-    pub fn results(&mut self, behind: usize) -> Result<Vec<Step>> {
-        match &mut self.home {
-            Home::Cpu { results, .. } => Ok(std::mem::take(results)),
-            Home::Cuda(teacher) => teacher.results(behind),
+    /// The results of the steps since the last call, oldest first. Waits for all but the newest `max_pending`, which a GPU
+    /// may still be computing.
+    pub fn step_results(&mut self, max_pending: usize) -> Result<Vec<StepResult>> {
+        match &mut self.backend {
+            Backend::Cpu { results, .. } => Ok(std::mem::take(results)),
+            Backend::Cuda(cuda_adam) => cuda_adam.results(max_pending),
         }
     }
 
     /// The sum of the chunks' losses and its gradients, without a step.
-    pub fn differentiate<T: Sync, E: From<Error> + Send>(
+    pub fn loss_and_gradients<T: Sync, E: From<Error> + Send>(
         &mut self,
         chunks: &[T],
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E> + Sync,
     ) -> Result<(f64, Gradients), E> {
-        match &mut self.home {
-            Home::Cpu { gradients, chunks: groups, .. } => {
+        match &mut self.backend {
+            Backend::Cpu { gradients, chunks: groups, .. } => {
                 let loss = cpu_losses(&self.weights.parameters, groups, gradients, chunks, forward)?;
                 Ok((loss, Gradients::clone(gradients)))
             }
-            Home::Cuda(teacher) => {
-                let Some(resident) = &mut self.weights.resident else { unreachable!("weights are where they learn") };
-                let losses = teacher.losses(&self.weights.parameters, resident, chunks, forward)?;
-                let gradients = teacher.gradients(&self.weights.parameters)?;
-                Ok((teacher.read(&losses)?, gradients))
+            Backend::Cuda(cuda_adam) => {
+                let Some(params) = &self.weights.on_gpu else { unreachable!("weights are on the optimizer's device") };
+                let losses = cuda_adam.losses(&self.weights.parameters, params, chunks, forward)?;
+                let gradients = cuda_adam.gradients(&self.weights.parameters)?;
+                Ok((cuda_adam.sum_losses(&losses)?, gradients))
             }
         }
     }
 }
 
-/// The sum of the losses; `gradients` become its gradients.
+/// The sum of the losses; overwrites `gradients` with its gradients.
 fn cpu_losses<T: Sync, E: From<Error> + Send>(
     parameters: &Parameters,
     groups: &mut Chunks,
@@ -196,7 +219,7 @@ fn cpu_losses<T: Sync, E: From<Error> + Send>(
     gradients.clear();
     let forward = |tape: &mut Tape<'_>, chunk: &T| -> Result<(Var, f64), E> {
         let loss = forward(tape, chunk)?;
-        let value = tape.value(loss).values().first().copied().unwrap_or_default();
+        let value = tape.read(loss)?.first().copied().unwrap_or_default();
         Ok((loss, f64::from(value)))
     };
     Ok(groups.run(parameters, chunks, gradients, forward)?.iter().sum())

@@ -1,10 +1,10 @@
-//! Loops over values, compiled twice from one source: for any processor, and for one with AVX2 and FMA.
+//! Vectorised loops, compiled twice from one source: for any processor, and for AVX2 and FMA.
 //!
-//! Which of the two runs is found out at run time. A function inside must be a plain loop over slices; what it calls for
-//! each value must be `#[inline(always)]`, or that call keeps the narrow registers.
+//! The choice is made at run time. A function must be a plain loop over slices, and what it calls for each value must be
+//! `#[inline(always)]`, or the call is compiled for 128-bit registers.
 
-/// Whether this processor has the wide registers.
-pub(crate) fn is_wide() -> bool {
+/// Whether this processor has AVX2 and FMA.
+pub(crate) fn has_avx2() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
         std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma")
@@ -26,16 +26,16 @@ macro_rules! vectorised {
 
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,fma")]
-            fn wide($($arg: $kind),*) {
+            fn avx2($($arg: $kind),*) {
                 any($($arg),*);
             }
 
             #[cfg(target_arch = "x86_64")]
-            if $crate::vector::is_wide() {
-                #[expect(unsafe_code, reason = "the features were found just above")]
-                // SAFETY: `wide` needs AVX2 and FMA, which this processor has.
+            if $crate::vector::has_avx2() {
+                #[expect(unsafe_code, reason = "the features were detected just above")]
+                // SAFETY: `avx2` needs AVX2 and FMA, which this processor has.
                 unsafe {
-                    wide($($arg),*);
+                    avx2($($arg),*);
                 }
                 return;
             }
@@ -47,35 +47,42 @@ macro_rules! vectorised {
 pub(crate) use vectorised;
 
 vectorised! {
-    /// `sum += term`, value by value.
+    /// `sum += term`.
     pub(crate) fn add_to(sum: &mut [f32], term: &[f32]) {
         for (sum, term) in sum.iter_mut().zip(term) {
             *sum += term;
         }
     }
 
-    /// `values *= factors`, value by value.
+    /// `values *= factors`.
     pub(crate) fn multiply(values: &mut [f32], factors: &[f32]) {
         for (value, factor) in values.iter_mut().zip(factors) {
             *value *= factor;
         }
     }
 
-    /// `ln(1 + x)` of each of `values`; those that are negative or no number stay as they are.
+    /// Replaces each of `values` by ln(1 + x); negative values and NaN stay as they are.
     pub fn ln_1p(values: &mut [f32]) {
         for value in values {
             *value = crate::math::ln_1p(*value);
         }
     }
 
-    /// `sum += term · factor`, value by value.
+    /// `sums += a · b`, elementwise.
+    pub(crate) fn add_products(sums: &mut [f32], a: &[f32], b: &[f32]) {
+        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
+            *sum += a * b;
+        }
+    }
+
+    /// `sum += term · factor`.
     pub(crate) fn add_scaled(sum: &mut [f32], term: &[f32], factor: f32) {
         for (sum, term) in sum.iter_mut().zip(term) {
             *sum += term * factor;
         }
     }
 
-    /// `row` to each row of `rows`.
+    /// Adds `row` to each row of `rows`.
     pub(crate) fn add_row(rows: &mut [f32], row: &[f32]) {
         for each in rows.chunks_exact_mut(row.len().max(1)) {
             for (value, term) in each.iter_mut().zip(row) {

@@ -1,9 +1,9 @@
-//! The compact binary form, `.ctdg`: columns as they lie in memory, loaded by memory map.
+//! The binary format `.ctdg`: columns in memory layout, loaded by memory map.
 //!
 //! A header of 128 bytes (magic, version, counts), then the columns one after the other, each starting at a multiple of
 //! 64 bytes, little-endian: time `f64`, src `u32`, dst `u32`, label `f32`, edge features `f32`, node features `f32`,
-//! node names (nothing if counted, `u64` each if integers, ends as `u64` and then the bytes if text). Where each column
-//! lies follows from the counts, and the file is exactly as long as they say.
+//! node names (nothing if consecutive, `u64` each if integers, end offsets as `u64` and then the bytes if text). The counts
+//! determine the offset of each column and the length of the file.
 
 use std::io::Write;
 use std::ops::Range;
@@ -31,9 +31,9 @@ struct Counts {
     node_width: u64,
     /// One more than the number of sources if bipartite, otherwise 0.
     n_sources_plus_one: u64,
-    /// 0 counted, 1 integers, 2 text.
+    /// 0 consecutive, 1 integers, 2 text.
     names_kind: u64,
-    /// First name if counted.
+    /// First name if consecutive.
     names_first: u64,
     /// Bytes of all names if text.
     names_bytes: u64,
@@ -43,7 +43,7 @@ impl Counts {
     fn of(stream: &EventStream) -> Self {
         let names = stream.names();
         let (names_kind, names_first, names_bytes) = match &names.kind {
-            Names::Counted { first, .. } => (0, *first, 0),
+            Names::Consecutive { first, .. } => (0, *first, 0),
             Names::Integers(_) => (1, 0, 0),
             Names::Text(table) => (2, 0, table.bytes.len() as u64),
         };
@@ -72,7 +72,7 @@ impl Counts {
         Self { n_events, n_nodes, edge_width, node_width, n_sources_plus_one, names_kind, names_first, names_bytes }
     }
 
-    /// Where each section lies and how long the file is, or `None` if the numbers are absurd.
+    /// Byte range of each section and length of the file, or `None` on overflow.
     fn sections(&self) -> Option<([Range<usize>; 8], usize)> {
         let of = |count: u64, size: u64| count.checked_mul(size);
         let (n, nodes) = (self.n_events, self.n_nodes);
@@ -112,7 +112,7 @@ pub(crate) fn write(out: &mut dyn Write, stream: &EventStream) -> std::io::Resul
     let edges = stream.edge_features().map_or(&[][..], Features::values);
     let nodes = stream.node_features().map_or(&[][..], Features::values);
     let (integers, bytes): (&[u64], &[u8]) = match &stream.names().kind {
-        Names::Counted { .. } => (&[], &[]),
+        Names::Consecutive { .. } => (&[], &[]),
         Names::Integers(names) => (names, &[]),
         Names::Text(table) => (&table.ends, &table.bytes),
     };
@@ -135,7 +135,7 @@ pub(crate) fn write(out: &mut dyn Write, stream: &EventStream) -> std::io::Resul
     Ok(())
 }
 
-/// Maps `path`. The columns stay in the file; names are copied out.
+/// Maps `path`. The columns stay in the file; names are copied.
 pub(crate) fn read(path: &Path) -> Result<EventStream> {
     let corrupt =
         |detail: &str| Error::at(Place::file(path), Problem::Corrupt { format: "ctdg", detail: detail.into() });
@@ -191,7 +191,7 @@ fn read_names(counts: &Counts, integers: &[u8], bytes: &[u8]) -> Option<NodeName
     let kind = match counts.names_kind {
         0 => {
             counts.names_first.checked_add(u64::from(len))?;
-            Names::Counted { first: counts.names_first, len }
+            Names::Consecutive { first: counts.names_first, len }
         }
         1 => Names::Integers(integers),
         2 => {

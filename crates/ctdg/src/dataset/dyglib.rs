@@ -1,8 +1,8 @@
-//! DyGLib's processed trio: `ml_NAME.csv`, `ml_NAME.npy` (edge features), `ml_NAME_node.npy` (node features).
+//! DyGLib's processed files: `ml_NAME.csv`, `ml_NAME.npy` (edge features), `ml_NAME_node.npy` (node features).
 //!
-//! Ids in the trio start at 1 and row 0 of both matrices is padding; neither survives here. The column `idx` says which
-//! row of the edge features belongs to an event. DyGLib writes matrices of zeros where a set has no features, so a
-//! matrix of zeros is read as no features.
+//! Ids start at 1 and row 0 of both matrices is padding; the padding rows are dropped. The column `idx` is the row of the
+//! edge features that belongs to an event. DyGLib writes zeros where a data set has no features, so a matrix of zeros is
+//! read as no features.
 
 use std::path::Path;
 
@@ -19,17 +19,17 @@ pub(crate) fn read(path: &Path, options: &ReadOptions, progress: OnProgress<'_>)
         dst: column(&options.dst, "i"),
         time: column(&options.time, "ts"),
         label: column(&options.label, "label"),
-        // Not a feature, but a number for each event that must survive sorting.
+        // Carried as a feature so that it stays with its event when sorted.
         features: FeatureColumns::Chosen(vec![ColumnRef::Name("idx".into())]),
         header: Some(true),
         ..options.clone()
     };
     let mut rows = text::read_rows(Source::open(path, progress)?, Format::Text, &options)?;
-    let places = rows.builder.take_features();
+    let feature_rows = rows.builder.take_features();
     let edges = match sidecar::find(path, ".npy") {
         Some(file) => {
-            let matrix = read_padded(&file, places.len() + 1, "events and the padding row")?;
-            features_at(matrix, &file, places.iter().map(|&place| place_of(place)))?
+            let matrix = read_padded(&file, feature_rows.len() + 1, "events and the padding row")?;
+            features_at(matrix, &file, feature_rows.iter().map(|&row| row_index(row)))?
         }
         None => None,
     };
@@ -47,11 +47,11 @@ pub(crate) fn read(path: &Path, options: &ReadOptions, progress: OnProgress<'_>)
     EventStream::new(columns)
 }
 
-/// A place in a matrix from a number of the table; whole numbers are exact up to 2^24, beyond any published set.
-fn place_of(number: f32) -> Option<usize> {
+/// A row number read as `f32`; integers are exact up to 2^24, more than any published set has.
+fn row_index(number: f32) -> Option<usize> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative, below 2^24")]
-    let place = number as usize;
-    (number >= 0.0 && number.fract() == 0.0 && number <= 16_777_216.0).then_some(place)
+    let row = number as usize;
+    (number >= 0.0 && number.fract() == 0.0 && number <= 16_777_216.0).then_some(row)
 }
 
 fn read_padded(file: &Path, expected: usize, of: &'static str) -> Result<Matrix> {
@@ -63,24 +63,24 @@ fn read_padded(file: &Path, expected: usize, of: &'static str) -> Result<Matrix>
     Ok(matrix)
 }
 
-/// Whether features say nothing: the published files have columns of zeros where a set has no features.
+/// Whether all features are zero, as in published files of sets without features.
 pub(crate) fn all_zero(values: &[f32]) -> bool {
     values.iter().all(|&value| value == 0.0)
 }
 
-/// The given rows of `matrix`, or nothing if it holds only zeros.
-fn features_at(matrix: Matrix, file: &Path, places: impl Iterator<Item = Option<usize>>) -> Result<Option<Features>> {
+/// The given rows of `matrix`, or `None` if it is all zeros.
+fn features_at(matrix: Matrix, file: &Path, indices: impl Iterator<Item = Option<usize>>) -> Result<Option<Features>> {
     let Matrix { rows, width, values } = matrix;
     if width == 0 || all_zero(&values) {
         return Ok(None);
     }
     let mut kept = Vec::with_capacity(values.len() - width);
-    for place in places {
-        let Some(place) = place.filter(|&place| place < rows) else {
+    for index in indices {
+        let Some(index) = index.filter(|&index| index < rows) else {
             let detail = format!("an event or node that refers to no row of 0 to {}", rows - 1);
             return Err(Error::at(Place::file(file), Problem::Corrupt { format: "DyGLib", detail }));
         };
-        kept.extend_from_slice(&values[place * width..][..width]);
+        kept.extend_from_slice(&values[index * width..][..width]);
     }
     Features::new(width, kept).map(Some)
 }

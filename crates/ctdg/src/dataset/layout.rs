@@ -1,10 +1,10 @@
-//! Which column of a table plays which role.
+//! Assigns roles (source, destination, time, label, features) to columns.
 
 use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions};
 use crate::error::Problem;
 use crate::event::Role;
 
-/// Names taken for a role without being told, most telling first.
+/// Column names recognised for each role, most specific first.
 const SOURCE: &[&str] = &["src", "source", "u", "user_id", "user", "from", "sender", "src_id", "source_id"];
 const DESTINATION: &[&str] =
     &["dst", "destination", "target", "dest", "i", "v", "item_id", "item", "to", "receiver", "dst_id", "target_id"];
@@ -40,7 +40,7 @@ impl Layout {
     ) -> Result<Self, Problem> {
         let n_columns = header.map_or(first_row.len(), |header| header.len().max(first_row.len()));
         let find = Finder { header, n_columns };
-        // Positions where the format fixes them, or where there is nothing to go by.
+        // Positions where the format defines them, or where there is no header.
         let fixed = match format {
             Format::Jodie => Some([0, 1, 2]),
             Format::Tgb => Some([1, 2, 0]),
@@ -81,7 +81,7 @@ impl Layout {
         Ok(Self { src, dst, time, label, features })
     }
 
-    /// The fields a row must have at least.
+    /// Fewest fields that a row must have.
     pub(crate) fn n_needed(&self) -> usize {
         let feature = match &self.features {
             FeatureSpan::At(at) => at.iter().max().copied(),
@@ -141,7 +141,7 @@ impl Finder<'_> {
         Ok(None)
     }
 
-    /// The column called `name`, which must be one.
+    /// The column called `name`; an error if there are two.
     fn named(&self, name: &str) -> Result<Option<usize>, Problem> {
         let header = self.header.unwrap_or_default();
         let mut places = (0..header.len()).filter(|&at| header[at].eq_ignore_ascii_case(name));
@@ -152,7 +152,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Columns called `feat…`, in order of place.
+    /// Columns named `feat…`, in order.
     fn features(&self) -> Result<FeatureSpan, Problem> {
         let header = self.header.unwrap_or_default();
         let is_feature = |name: &str| name.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("feat"));
@@ -180,21 +180,21 @@ impl Finder<'_> {
 }
 
 fn quoted_list(names: &[impl AsRef<str>]) -> String {
-    const MOST: usize = 12;
-    let mut list: Vec<_> = names.iter().take(MOST).map(|name| format!("{:?}", name.as_ref())).collect();
-    if names.len() > MOST {
+    const MAX_LISTED: usize = 12;
+    let mut list: Vec<_> = names.iter().take(MAX_LISTED).map(|name| format!("{:?}", name.as_ref())).collect();
+    if names.len() > MAX_LISTED {
         list.push(format!("… ({} in all)", names.len()));
     }
     list.join(", ")
 }
 
-/// Whether names of columns stand in `row`, going by the names taken for roles.
+/// Whether `row` contains a recognised column name.
 pub(crate) fn looks_like_header(row: &[String]) -> bool {
     let known = [SOURCE, DESTINATION, TIME].concat();
     row.iter().any(|field| known.iter().any(|name| field.eq_ignore_ascii_case(name)))
 }
 
-/// The format a header of `names` belongs to.
+/// The format that has the header `names`.
 pub(crate) fn format_of_header(names: &[String]) -> Format {
     let is = |at: usize, known: &[&str]| {
         names.get(at).is_some_and(|name| known.iter().any(|known| name.eq_ignore_ascii_case(known)))

@@ -1,6 +1,6 @@
 //! NumPy's `.npy` matrices of floats or integers, as `f32` rows.
 //!
-//! Written here rather than taken from a crate because a damaged header must not decide how much memory is asked for.
+//! Own code rather than a crate, because a damaged header must not decide how much memory is allocated.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -9,8 +9,8 @@ use crate::dataset::source::{OnProgress, Source};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::Features;
 
-/// Headers of a matrix are about a hundred bytes; NumPy itself warns beyond this.
-const LONGEST_HEADER: usize = 10_000;
+/// Usual headers have about a hundred bytes; NumPy itself warns beyond this.
+const MAX_HEADER_BYTES: usize = 10_000;
 
 /// A matrix read from a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ pub(crate) fn read_from(mut source: Source<'_>) -> Result<Matrix> {
     let mut length = [0; 4];
     source.read_exact(&mut length[..if major == 1 { 2 } else { 4 }]).map_err(explain)?;
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
-    if length > LONGEST_HEADER {
+    if length > MAX_HEADER_BYTES {
         return Err(corrupt("its header is too long"));
     }
     let mut header = vec![0; length];
@@ -77,7 +77,7 @@ pub(crate) fn read_from(mut source: Source<'_>) -> Result<Matrix> {
     };
     let n = rows.checked_mul(width).ok_or_else(|| corrupt("its shape overflows"))?;
 
-    // Memory grows with what is really there, never with what the header promises.
+    // Memory grows with the data read, never with the size stated in the header.
     let mut values = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     let size = decode.size;
@@ -146,7 +146,7 @@ struct Header {
 }
 
 impl Header {
-    /// Reads the three entries of the dictionary, in whatever order.
+    /// Reads the three entries of the dictionary, in any order.
     fn parse(text: &str) -> Option<Self> {
         let value_of = |key: &str| {
             let (_, rest) = text.split_once(&format!("'{key}'"))?;
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_matrix_is_read_back() {
         let features = Features::new(3, vec![1.0, -2.5, 3.0, 0.0, 5.5, -6.0]).unwrap();
         let mut bytes = Vec::new();
         write(&mut bytes, &features).unwrap();
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_promises_too_much_asks_for_no_memory() {
+    fn oversized_shape_in_header_allocates_no_memory() {
         let mut bytes = b"\x93NUMPY\x01\x00\x50\x00".to_vec();
         let header = "{'descr': '<f8', 'fortran_order': False, 'shape': (9999999999, 99999999), }";
         bytes.extend(format!("{header:<79}\n").bytes());

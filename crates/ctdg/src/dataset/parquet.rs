@@ -1,4 +1,4 @@
-//! Parquet: one row per event, flat columns, no Arrow in between.
+//! Parquet: one row per event, flat columns, read without Arrow.
 
 mod guard;
 mod write;
@@ -21,19 +21,19 @@ use crate::dataset::{Format, ReadOptions, sidecar};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventStream, IdKind, RejectedRow, StreamBuilder};
 
-/// Key of the file's metadata under which we note that sources and destinations have names of their own.
+/// Metadata key that marks a bipartite stream.
 const BIPARTITE: &str = "ctdg.bipartite";
 /// Rows decoded at a time.
-const BLOCK: usize = 1 << 16;
+const BLOCK_ROWS: usize = 1 << 16;
 
 pub(crate) fn read(path: &Path, options: &ReadOptions, progress: OnProgress<'_>) -> Result<EventStream> {
     let stream = read_bytes(Bytes::from_owner(Source::map(path)?), options, progress)?;
     sidecar::with_node_features(path, stream)
 }
 
-/// Reads a Parquet file that lies in memory.
+/// Reads a Parquet file in memory.
 pub(crate) fn read_bytes(bytes: Bytes, options: &ReadOptions, progress: OnProgress<'_>) -> Result<EventStream> {
-    // The decoder has been seen to panic on damaged files; to its callers that is one more kind of damage.
+    // The decoder can panic on damaged files; report that as damage.
     catch_quietly(|| read_groups(bytes, options, progress)).unwrap_or_else(|| Err(corrupt("the decoder gave up")))
 }
 
@@ -48,14 +48,14 @@ fn read_groups(bytes: Bytes, options: &ReadOptions, progress: OnProgress<'_>) ->
         FeatureSpan::At(at) => at.clone(),
         FeatureSpan::From(from) => (*from..names.len()).collect(),
     };
-    let noted = metadata.key_value_metadata().into_iter().flatten().any(|entry| entry.key == BIPARTITE);
-    // The type of a column says what its ids are; the first row would only be a guess.
+    let marked_bipartite = metadata.key_value_metadata().into_iter().flatten().any(|entry| entry.key == BIPARTITE);
+    // The column type determines the kind of ids; no need to guess from the first row.
     let is_text = |at: usize| schema.column(at).physical_type() == Physical::BYTE_ARRAY;
     let ids = match options.ids {
         IdKind::Auto if is_text(layout.src) || is_text(layout.dst) => IdKind::Text,
-        told => told,
+        kind => kind,
     };
-    let mut builder = StreamBuilder::new(ids, options.bipartite.unwrap_or(noted), options.sort);
+    let mut builder = StreamBuilder::new(ids, options.bipartite.unwrap_or(marked_bipartite), options.sort);
     let n_rows = u64::try_from(metadata.num_rows()).unwrap_or(0);
     for group in 0..file.num_row_groups() {
         let group = file.get_row_group(group).map_err(damaged)?;
@@ -137,22 +137,22 @@ struct Cells {
     /// Rows before this block.
     first_row: u64,
     n_block: usize,
-    meaning: Meaning,
+    integer_type: IntegerType,
 }
 
-/// What the integers of a column stand for.
+/// Logical type of an integer column.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Meaning {
+enum IntegerType {
     Signed,
     Unsigned,
-    /// A moment, in so many parts of a second.
-    Moment {
+    /// A timestamp with this resolution.
+    Timestamp {
         per_second: f64,
     },
     Days,
 }
 
-const SECONDS_A_DAY: f64 = 86_400.0;
+const SECONDS_PER_DAY: f64 = 86_400.0;
 
 enum Values {
     Int32(Vec<i32>),
@@ -196,8 +196,8 @@ impl Cells {
             }
         };
         let reader = group.get_column_reader(at).map_err(damaged)?;
-        let meaning = Meaning::of(&column).map_err(|problem| Error::at(place(), problem))?;
-        Ok(Self { reader, values, at, name: names[at].clone(), first_row, n_block: 0, meaning })
+        let integer_type = IntegerType::of(&column).map_err(|problem| Error::at(place(), problem))?;
+        Ok(Self { reader, values, at, name: names[at].clone(), first_row, n_block: 0, integer_type })
     }
 
     /// Decodes the next block; 0 at the end.
@@ -224,7 +224,7 @@ impl Cells {
     }
 
     fn id(&self, row: usize) -> Result<Id<'_>> {
-        let unsigned = self.meaning == Meaning::Unsigned;
+        let unsigned = self.integer_type == IntegerType::Unsigned;
         let integer = match &self.values {
             Values::Int32(values) if unsigned => return Ok(Id::Integer(u64::from(values[row].cast_unsigned()))),
             Values::Int64(values) if unsigned => return Ok(Id::Integer(values[row].cast_unsigned())),
@@ -242,12 +242,12 @@ impl Cells {
 
     #[expect(clippy::cast_precision_loss, reason = "numbers are f64; beyond 2^53 they lose their last bits")]
     fn number(&self, row: usize) -> Result<f64> {
-        Ok(match (&self.values, self.meaning) {
-            (Values::Int32(values), Meaning::Unsigned) => f64::from(values[row].cast_unsigned()),
-            (Values::Int32(values), Meaning::Days) => f64::from(values[row]) * SECONDS_A_DAY,
+        Ok(match (&self.values, self.integer_type) {
+            (Values::Int32(values), IntegerType::Unsigned) => f64::from(values[row].cast_unsigned()),
+            (Values::Int32(values), IntegerType::Days) => f64::from(values[row]) * SECONDS_PER_DAY,
             (Values::Int32(values), _) => f64::from(values[row]),
-            (Values::Int64(values), Meaning::Unsigned) => values[row].cast_unsigned() as f64,
-            (Values::Int64(values), Meaning::Moment { per_second }) => values[row] as f64 / per_second,
+            (Values::Int64(values), IntegerType::Unsigned) => values[row].cast_unsigned() as f64,
+            (Values::Int64(values), IntegerType::Timestamp { per_second }) => values[row] as f64 / per_second,
             (Values::Int64(values), _) => values[row] as f64,
             (Values::Float(values), _) => f64::from(values[row]),
             (Values::Double(values), _) => values[row],
@@ -271,10 +271,10 @@ fn fill<T: DataType>(
     values.clear();
     let mut levels = Vec::new();
     let mut block = Block { n_rows: 0, first_null: None };
-    // A call stops at a page's end; blocks of all columns must be equally long.
-    while block.n_rows < BLOCK {
+    // A call stops at the end of a page, but blocks of all columns must have equal length.
+    while block.n_rows < BLOCK_ROWS {
         levels.clear();
-        let (rows, present, _) = reader.read_records(BLOCK - block.n_rows, Some(&mut levels), None, values)?;
+        let (rows, present, _) = reader.read_records(BLOCK_ROWS - block.n_rows, Some(&mut levels), None, values)?;
         if rows == 0 {
             break;
         }
@@ -288,8 +288,8 @@ fn fill<T: DataType>(
     Ok(block)
 }
 
-impl Meaning {
-    /// What the schema says; both its older and its newer way of saying it.
+impl IntegerType {
+    /// From the schema's logical type, or from the older converted type.
     fn of(column: &ColumnDescriptor) -> Result<Self, Problem> {
         match column.logical_type_ref() {
             Some(LogicalType::Timestamp(timestamp)) => {
@@ -298,14 +298,14 @@ impl Meaning {
                     TimeUnit::MICROS => 1e6,
                     TimeUnit::NANOS => 1e9,
                 };
-                return Ok(Self::Moment { per_second });
+                return Ok(Self::Timestamp { per_second });
             }
             Some(LogicalType::Date) => return Ok(Self::Days),
             _ => {}
         }
         Ok(match column.converted_type() {
-            ConvertedType::TIMESTAMP_MILLIS => Self::Moment { per_second: 1e3 },
-            ConvertedType::TIMESTAMP_MICROS => Self::Moment { per_second: 1e6 },
+            ConvertedType::TIMESTAMP_MILLIS => Self::Timestamp { per_second: 1e3 },
+            ConvertedType::TIMESTAMP_MICROS => Self::Timestamp { per_second: 1e6 },
             ConvertedType::DATE => Self::Days,
             ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64 => {
                 Self::Unsigned

@@ -1,4 +1,4 @@
-//! Opens a file as plain bytes: gzip and zstd are recognised by their first bytes and undone on the way.
+//! Opens a file for reading; gzip and zstd are recognised by their first bytes and decompressed.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -12,14 +12,14 @@ use crate::error::{Error, Place, Problem, Result};
 /// Called with what has been read so far and the total: bytes of a text file, rows of a Parquet file.
 pub(crate) type OnProgress<'a> = Option<&'a dyn Fn(u64, u64)>;
 
-/// A file as plain bytes.
+/// The decompressed bytes of a file.
 pub(crate) struct Source<'a> {
     path: PathBuf,
     compression: Compression,
     reader: Box<dyn Read + 'a>,
 }
 
-/// How a file's bytes are packed.
+/// Compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
     None,
@@ -28,7 +28,7 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// What the first bytes of a file say.
+    /// By the first bytes of a file.
     fn sniff(head: &[u8]) -> Self {
         match head {
             [0x1f, 0x8b, ..] => Self::Gzip,
@@ -37,7 +37,7 @@ impl Compression {
         }
     }
 
-    /// What the end of a file's name asks for, and the name without it.
+    /// By the extension, and the name without it.
     pub(crate) fn of_name(name: &str) -> (Self, &str) {
         for (ending, compression) in [(".gz", Self::Gzip), (".zst", Self::Zstd), (".zstd", Self::Zstd)] {
             if let Some(stem) = name.strip_suffix(ending) {
@@ -66,7 +66,7 @@ impl<'a> Source<'a> {
         Self::new(path, Counted { inner: file, done: 0, total: metadata.len(), progress })
     }
 
-    /// Bytes that are called `path` in messages.
+    /// Bytes from elsewhere; messages call them `path`.
     pub(crate) fn new(path: &Path, bytes: impl Read + 'a) -> Result<Self> {
         let mut buffered = BufReader::with_capacity(1 << 16, bytes);
         let head = buffered.fill_buf().map_err(|source| Error::io(path, "read", source))?;
@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
         Ok(Self { path: path.to_path_buf(), compression, reader })
     }
 
-    /// Turns what a failed read says into what is wrong with the file.
+    /// Turns a failed read into a problem of the file.
     pub(crate) fn explain(path: &Path, compression: Compression, error: io::Error) -> Error {
         let format = compression.name();
         let problem = match (compression, error.kind()) {
@@ -92,7 +92,7 @@ impl<'a> Source<'a> {
         Error::at(Place::file(path), problem)
     }
 
-    /// The first `n` bytes, or all if there are fewer. A damaged start is for the reader to complain about.
+    /// The first `n` bytes, or all if there are fewer. Damage is left for the reader to report.
     pub(crate) fn head(self, n: usize) -> Result<Vec<u8>> {
         let mut head = Vec::new();
         match self.reader.take(n as u64).read_to_end(&mut head) {
@@ -101,7 +101,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The whole file in memory without a copy: mapped, by way of a temporary file if it is packed.
+    /// Memory-maps the file; a compressed one is decompressed into a temporary file first.
     pub(crate) fn map(path: &Path) -> Result<Mmap> {
         let mut source = Self::open(path, None)?;
         let file = if source.compression == Compression::None {
@@ -112,7 +112,7 @@ impl<'a> Source<'a> {
             plain
         };
         #[expect(unsafe_code, reason = "mapping a file is unsafe because another process may change it underneath")]
-        // SAFETY: the file is only read, and our own writer replaces files whole instead of changing them in place.
+        // SAFETY: the map is read-only, and `PendingFile` replaces files by renaming instead of modifying them in place.
         let map = unsafe { Mmap::map(&file) };
         map.map_err(|source| Error::io(path, "map", source))
     }

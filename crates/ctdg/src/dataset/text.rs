@@ -1,4 +1,4 @@
-//! Delimited text: CSV, TSV and their kin, read in one pass.
+//! Delimited text (CSV, TSV, blanks), read in one pass.
 
 use std::cell::Cell;
 use std::io::{self, Cursor, Read};
@@ -14,10 +14,10 @@ use crate::dataset::{ColumnRef, Format, ReadOptions, npy, sidecar};
 use crate::error::{Error, Place, Problem, Result, quoted};
 use crate::event::{Columns, EventStream, RejectedRow, Role, StreamBuilder};
 
-/// No honest row is longer; a file that claims so is damaged, and must not take the memory down with it.
-const LONGEST_ROW: usize = 16 << 20;
-/// What is looked at before reading, for the delimiter and comments.
-const HEAD: u64 = 1 << 16;
+/// Longer rows are refused as damage, so that memory stays bounded.
+const MAX_ROW_BYTES: usize = 16 << 20;
+/// Bytes inspected for delimiter and comments.
+const HEAD_BYTES: u64 = 1 << 16;
 
 pub(crate) fn read(
     path: &Path,
@@ -29,7 +29,7 @@ pub(crate) fn read(
     sidecar::with_node_features(path, stream)
 }
 
-/// The rows of a table, and what is known of it besides.
+/// The rows of a table, with its detected format.
 pub(crate) struct Rows {
     pub(crate) builder: StreamBuilder,
     format: Format,
@@ -50,7 +50,7 @@ pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOption
     Ok(Rows { builder, format: table.format, has_features })
 }
 
-/// Reads `source` as delimited text; features beside the file are taken where the rows bring none.
+/// Reads `source` as delimited text; the edge features of a sidecar are used if the rows have none.
 fn read_from(
     source: Source<'_>,
     format: Format,
@@ -62,8 +62,8 @@ fn read_from(
     let beside = if has_features { None } else { sidecar::find(&path, sidecar::EDGE_FEATURES) };
     let Some(beside) = beside else {
         let stream = builder.finish(None).map_err(|error| error.in_file(&path))?;
-        let silent = stream.edge_features().is_some_and(|features| all_zero(features.values()));
-        return if format == Format::Jodie && silent { without_edge_features(stream) } else { Ok(stream) };
+        let all_zero_features = stream.edge_features().is_some_and(|features| all_zero(features.values()));
+        return if format == Format::Jodie && all_zero_features { without_edge_features(stream) } else { Ok(stream) };
     };
     let matrix = npy::read(&beside, progress)?;
     if matrix.rows != builder.len() {
@@ -85,7 +85,7 @@ struct Table<'a> {
     reader: csv::Reader<Box<dyn Read + 'a>>,
     header: Option<Vec<String>>,
     layout: Layout,
-    /// Fields of every row; more only where the layout has features to the end.
+    /// Fields per row; rows may have more only if features extend to the end of the row.
     n_fields: usize,
     first: ByteRecord,
     /// Bytes read since the last row was complete.
@@ -97,7 +97,7 @@ impl<'a> Table<'a> {
         let path = source.path().to_path_buf();
         let compression = source.compression();
         let mut head = Vec::new();
-        let read = (&mut source).take(HEAD).read_to_end(&mut head);
+        let read = (&mut source).take(HEAD_BYTES).read_to_end(&mut head);
         read.map_err(|error| Source::explain(&path, compression, error))?;
         if head.starts_with(b"\xef\xbb\xbf") {
             head.drain(..3);
@@ -153,7 +153,7 @@ impl<'a> Table<'a> {
             return Err(Error::at(Place::file(&self.path), Problem::Empty));
         }
         self.n_fields = match (&self.header, &self.layout.features) {
-            // The header of such a file is shorter than its rows.
+            // JODIE: the header is shorter than the rows.
             (_, FeatureSpan::From(_)) => self.layout.n_needed(),
             (Some(header), _) => header.len(),
             (None, _) => fields.len(),
@@ -173,13 +173,13 @@ impl<'a> Table<'a> {
                     Some(ColumnRef::Name(_)) => return true,
                     None => 2,
                 };
-                // Names of the usual kind, or no number where the time of a nameless table stands.
+                // Known column names, or no number in the time column of a file without header.
                 looks_like_header(row) || !row.get(time).is_some_and(is_number)
             }
         })
     }
 
-    /// Reads the next row; an empty row means the end.
+    /// Reads the next row; empty at the end.
     fn next(&mut self, row: &mut ByteRecord) -> Result<()> {
         self.unfinished.set(0);
         match self.reader.read_byte_record(row) {
@@ -206,8 +206,8 @@ impl<'a> Table<'a> {
     /// Adds one row to the stream.
     fn push(&self, row: &ByteRecord, builder: &mut StreamBuilder) -> Result<()> {
         let layout = &self.layout;
-        let surplus = row.iter().skip(self.n_fields).any(|field| !field.trim_ascii().is_empty());
-        if row.len() < self.n_fields || (surplus && !matches!(layout.features, FeatureSpan::From(_))) {
+        let has_extra_fields = row.iter().skip(self.n_fields).any(|field| !field.trim_ascii().is_empty());
+        if row.len() < self.n_fields || (has_extra_fields && !matches!(layout.features, FeatureSpan::From(_))) {
             let problem = Problem::RowLength { found: row.len() as u64, expected: self.n_fields as u64 };
             return Err(Error::at(Place::file(&self.path).line(line_of(row)), problem));
         }
@@ -222,7 +222,7 @@ impl<'a> Table<'a> {
         let label = layout.label.map_or(Ok(0.0), number)? as f32;
         let pushed = builder.push(field(layout.src), field(layout.dst), time, label);
         pushed.map_err(|RejectedRow { role, problem }| {
-            self.problem(row, layout.position(role), spoken(role, *problem, field(layout.time)))
+            self.problem(row, layout.position(role), with_original_time(role, *problem, field(layout.time)))
         })?;
         match &layout.features {
             FeatureSpan::At(at) if at.is_empty() => Ok(()),
@@ -238,16 +238,16 @@ impl<'a> Table<'a> {
         builder: &mut StreamBuilder,
     ) -> Result<()> {
         let mut values = Vec::new();
-        for place in at {
-            let text = row.get(place).unwrap_or_default().trim_ascii();
-            let text = std::str::from_utf8(text).map_err(|_| self.problem(row, place, Problem::NotUtf8))?;
+        for column in at {
+            let text = row.get(column).unwrap_or_default().trim_ascii();
+            let text = std::str::from_utf8(text).map_err(|_| self.problem(row, column, Problem::NotUtf8))?;
             // TGB puts a list of numbers into one quoted field.
             for part in text.split(',') {
                 let value: f32 =
-                    part.trim().parse().map_err(|_| self.problem(row, place, not_a_number(part.as_bytes())))?;
+                    part.trim().parse().map_err(|_| self.problem(row, column, not_a_number(part.as_bytes())))?;
                 if !value.is_finite() {
                     let found = part.trim().to_owned();
-                    return Err(self.problem(row, place, Problem::NonFiniteValue { found }));
+                    return Err(self.problem(row, column, Problem::NonFiniteValue { found }));
                 }
                 values.push(value);
             }
@@ -273,8 +273,8 @@ fn not_a_number(text: &[u8]) -> Problem {
     }
 }
 
-/// The same problem with the time as it stands in the file.
-fn spoken(role: Role, problem: Problem, time: &[u8]) -> Problem {
+/// The problem with the time as it is written in the file.
+fn with_original_time(role: Role, problem: Problem, time: &[u8]) -> Problem {
     match (role, problem) {
         (Role::Time, Problem::NonFiniteTime { .. }) => Problem::NonFiniteTime { found: quoted(time) },
         (_, problem) => problem,
@@ -300,13 +300,13 @@ struct RowTooLong;
 
 impl std::fmt::Display for RowTooLong {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "a row of more than {} MiB", LONGEST_ROW >> 20)
+        write!(f, "a row of more than {} MiB", MAX_ROW_BYTES >> 20)
     }
 }
 
 impl std::error::Error for RowTooLong {}
 
-/// Stops at a row that never ends, be it one line or many in one open quote, so that memory stays bounded.
+/// Limits the length of a row, which an unclosed quote could make endless.
 struct RowGuard<R> {
     inner: R,
     unfinished: Rc<Cell<usize>>,
@@ -317,7 +317,7 @@ impl<R: Read> Read for RowGuard<R> {
         let n = self.inner.read(buffer)?;
         let unfinished = self.unfinished.get() + n;
         self.unfinished.set(unfinished);
-        if unfinished > LONGEST_ROW {
+        if unfinished > MAX_ROW_BYTES {
             return Err(io::Error::other(RowTooLong));
         }
         Ok(n)

@@ -1,4 +1,4 @@
-//! Writes a stream to a file that appears whole or not at all.
+//! Writes a stream to a file, atomically.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use crate::dataset::{binary, npy, parquet, sidecar};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventId, EventStream, Features, NodeId};
 
-/// What to write.
+/// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteFormat {
-    /// Delimited text with a header; the delimiter is given.
+    /// Text with a header and this delimiter.
     Text(u8),
-    /// Parquet, zstd inside.
+    /// Parquet with zstd compression.
     Parquet,
-    /// The compact binary form, loaded by memory map.
+    /// `.ctdg`, loaded by memory map.
     Binary,
 }
 
 impl WriteFormat {
-    /// What the end of a file's name asks for: `.csv`, `.tsv`, `.parquet` or `.ctdg`; text may be followed by `.gz` or
+    /// By the extension: `.csv`, `.tsv`, `.parquet` or `.ctdg`; text may be followed by `.gz` or
     /// `.zst`.
     pub fn of_path(path: &Path) -> Result<Self> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -40,17 +40,17 @@ impl WriteFormat {
     }
 }
 
-/// Writes `stream` to `path`. Text and Parquet keep node features in `STEM_node_features.npy` beside the file.
+/// Writes `stream` to `path`. Text and Parquet keep node features in the sidecar `STEM_node_features.npy`.
 ///
-/// Text has no place for two kinds of names: destinations of a bipartite stream are numbered on behind its sources, and
-/// a bipartite stream with text names is refused if the two sides share one.
+/// Text has one namespace for nodes: integer names of destinations of a bipartite stream are shifted behind its sources,
+/// and a bipartite stream with text names is refused if the two sides share one.
 pub fn write(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<()> {
     write_with(stream, path, format, &[])
 }
 
-/// As [`write()`], together with small text files: all appear, or none does.
+/// [`write()`] together with small text files: all files are written completely before the first one appears.
 pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts: &[(PathBuf, String)]) -> Result<()> {
-    refuse_false_companions(stream, path, format)?;
+    refuse_stray_sidecars(stream, path, format)?;
     let names = match format {
         WriteFormat::Text(_) => TextNames::of(stream).map_err(|error| error.in_file(path))?,
         WriteFormat::Parquet | WriteFormat::Binary => TextNames { shift: 0 },
@@ -61,7 +61,7 @@ pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts:
         WriteFormat::Binary => binary::write(out, stream),
     })?];
     if let Some(features) = stream.node_features().filter(|_| format != WriteFormat::Binary) {
-        let path = sidecar::beside(path, sidecar::NODE_FEATURES);
+        let path = sidecar::sidecar_path(path, sidecar::NODE_FEATURES);
         pending.push(PendingFile::write(&path, |out| npy::write(out, features))?);
     }
     for (path, text) in texts {
@@ -70,8 +70,8 @@ pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts:
     pending.into_iter().try_for_each(PendingFile::commit)
 }
 
-/// A feature file that lies beside `path` would be read as belonging to what is written there.
-fn refuse_false_companions(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<()> {
+/// Refuses a stale sidecar, which would be read as features of the new file.
+fn refuse_stray_sidecars(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<()> {
     let edges = matches!(format, WriteFormat::Text(_)) && stream.edge_features().is_none();
     let nodes = format != WriteFormat::Binary && stream.node_features().is_none();
     for (taken, ending) in [(edges, sidecar::EDGE_FEATURES), (nodes, sidecar::NODE_FEATURES)] {
@@ -82,12 +82,12 @@ fn refuse_false_companions(stream: &EventStream, path: &Path, format: WriteForma
     Ok(())
 }
 
-/// Writes a small file that appears whole or not at all.
+/// Writes a small file atomically.
 pub fn write_file(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
     PendingFile::write(path, |out| out.write_all(bytes.as_ref()))?.commit()
 }
 
-/// How names are written where there is only one kind of them.
+/// Names in a format with one namespace.
 struct TextNames {
     /// Added to the names of destinations.
     shift: u64,
@@ -104,10 +104,10 @@ impl TextNames {
         else {
             let lookup = names.lookup()?;
             let mut destinations = (n_sources..=last.0).map(NodeId);
-            let apart = destinations.all(|node| lookup.source(&names.name(node)).is_none());
-            return if apart { Ok(Self { shift: 0 }) } else { Err(Problem::SharedNames.into()) };
+            let disjoint = destinations.all(|node| lookup.source(&names.name(node)).is_none());
+            return if disjoint { Ok(Self { shift: 0 }) } else { Err(Problem::SharedNames.into()) };
         };
-        // Names of each side are sorted: sources that all come first stay as they are.
+        // Names of each side are sorted, so no shift is needed if all sources come first.
         if largest_source < smallest {
             return Ok(Self { shift: 0 });
         }

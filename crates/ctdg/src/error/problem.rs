@@ -1,8 +1,8 @@
-//! What can be wrong. A uniform list, in the order in which a data set meets these: file, table, values, use, network.
+//! The kinds of failure, ordered by stage: file, table, values, use, network.
 
 use crate::error::{Error, Remedy};
 
-/// The kinds of failure, each with its facts. [`Problem::remedy`] names the way out.
+/// What went wrong, with the facts: what was found and what was expected. [`Problem::remedy`] says what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -11,18 +11,18 @@ pub enum Problem {
     Io {
         /// What was attempted, e.g. `open`.
         action: &'static str,
-        /// The system's answer.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A file without a single event.
     #[error("found no events, expected at least one")]
     Empty,
-    /// No column plays a role that must be filled.
+    /// No column for a required role.
     #[error("found no {role} column among {have}, expected one of {expected}")]
     MissingColumn {
         /// `source`, `destination` or `time`.
         role: &'static str,
-        /// The names that would have been taken.
+        /// Accepted names.
         expected: String,
         /// The columns of the file.
         have: String,
@@ -41,7 +41,7 @@ pub enum Problem {
         /// Fields of the header, or of the first row.
         expected: u64,
     },
-    /// Text where a number must stand.
+    /// Text where a number is expected.
     #[error("found {found}, expected {expected}")]
     NotANumber {
         /// The text, quoted and shortened.
@@ -89,21 +89,21 @@ pub enum Problem {
         /// The limit.
         max: u64,
     },
-    /// A feature file that would be taken for that of a file about to be written.
-    #[error("found this file beside the one to write, expected none, because it would be read as its features")]
+    /// A feature file that would be read together with the file about to be written.
+    #[error("found this file next to the one to write, expected none, because it would be read as its features")]
     StraySidecar,
-    /// A bipartite stream whose two kinds of text names collide in a format that has one kind.
+    /// A bipartite stream whose sources and destinations share names, for a format with one namespace.
     #[error("found names that sources and destinations share, expected different ones in a text file")]
     SharedNames,
-    /// A null where a value must stand (Parquet).
+    /// A null where a value is expected (Parquet).
     #[error("found no value, expected one in every row")]
     Null,
-    /// A column of a type that cannot play its role (Parquet, npy).
+    /// A column whose type does not fit its role (Parquet, npy).
     #[error("found values of type {found}, expected {expected}")]
     WrongType {
         /// The type in the file.
         found: String,
-        /// What would do.
+        /// Accepted types.
         expected: &'static str,
     },
     /// Feature rows and events (or nodes) do not agree in number.
@@ -130,7 +130,7 @@ pub enum Problem {
         /// `gzip`, `zstd`, …
         format: &'static str,
     },
-    /// Bytes that are not what their format promises.
+    /// Bytes that violate their format.
     #[error("found damaged {format} data ({detail}), expected a sound file")]
     Corrupt {
         /// `gzip`, `zstd`, `Parquet`, …
@@ -138,7 +138,7 @@ pub enum Problem {
         /// What the decoder says.
         detail: String,
     },
-    /// A file of another version of our own format.
+    /// A `.ctdg` file of another version.
     #[error("found version {found} of the format, expected {expected}")]
     Version {
         /// The file's.
@@ -149,9 +149,9 @@ pub enum Problem {
     /// A file of another format than asked for.
     #[error("found {found}, expected {expected}")]
     WrongFormat {
-        /// What it looks like.
+        /// The format it seems to have.
         found: String,
-        /// What was asked for.
+        /// The format asked for.
         expected: String,
     },
     /// Bytes that are not UTF-8 text.
@@ -181,13 +181,13 @@ pub enum Problem {
         /// The data set.
         name: String,
     },
-    /// A set of pairs out of which nothing is left to draw.
+    /// No pair left to draw a negative from.
     #[error("found no pair to draw a negative from, expected a source and destination that the batch does not hold")]
     NoNegative,
     /// A score that is not a number.
     #[error("found a score that is not a number (NaN), expected a number")]
     NanScore,
-    /// Scores of one class only, of which neither precision nor a ROC curve is defined.
+    /// Scores of one class only, for which neither average precision nor ROC AUC is defined.
     #[error("found {positives} positives and {negatives} negatives, expected at least one of each")]
     OneClass {
         /// Scores labelled as positives.
@@ -209,13 +209,13 @@ pub enum Problem {
         /// `batch` or `rank`.
         what: &'static str,
     },
-    /// A node that the stream does not have.
+    /// No node of that name.
     #[error("found no node called {name}, expected a node of the stream")]
     UnknownNode {
         /// The name asked for.
         name: String,
     },
-    /// A k-DWL run that would not fit in memory.
+    /// A k-DWL run beyond the memory limit.
     #[error("found k = {k} with {tuples} tuples, which takes about {needed}, expected at most {allowed}; {largest}")]
     WlBudget {
         /// The dimension asked for.
@@ -226,10 +226,10 @@ pub enum Problem {
         needed: String,
         /// Memory allowed.
         allowed: String,
-        /// The largest dimension within it, in words.
+        /// The largest dimension within the limit, in words.
         largest: String,
     },
-    /// A search for an isomorphism that grew too long.
+    /// An isomorphism search beyond the step limit.
     #[error("found neither an isomorphism nor a proof that there is none in {steps} steps, expected one of them")]
     WlSearch {
         /// Steps taken.
@@ -243,43 +243,43 @@ pub enum Problem {
         /// The names that have one.
         known: String,
     },
-    /// A list of addresses that does not parse or makes no sense.
+    /// An invalid list of addresses.
     #[error("found {found} in the list of addresses, expected {expected}")]
     Addresses {
         /// The offending value, or what the parser says.
         found: String,
-        /// What should stand there.
+        /// What is expected there.
         expected: &'static str,
     },
-    /// Nobody answered at an address.
+    /// No response from an address.
     #[error("could not reach {url}: {detail}")]
     Unreachable {
         /// The address.
         url: String,
-        /// What the network says.
+        /// The network error.
         detail: String,
     },
-    /// A server answered, but not with the file.
+    /// A response without the file.
     #[error("found status {status} at {url}, expected 200")]
     Http {
         /// The address.
         url: String,
-        /// The answer.
+        /// HTTP status.
         status: u16,
     },
-    /// A transfer ended before the file did.
+    /// A transfer that ended early.
     #[error("found {found} bytes of {url} before the transfer stopped ({cause}), expected {expected}")]
     CutOff {
         /// The address.
         url: String,
-        /// Bytes that are here.
+        /// Bytes received.
         found: u64,
-        /// Bytes of the whole file, as far as the server told.
+        /// Bytes of the whole file, if the server stated it.
         expected: String,
-        /// What the network says.
+        /// The network error.
         cause: String,
     },
-    /// A file of other content than its publisher states.
+    /// A file whose checksum is not the published one.
     #[error("found the checksum {found} for {url}, expected {expected}")]
     Checksum {
         /// The address.
@@ -289,12 +289,12 @@ pub enum Problem {
         /// What the publisher states.
         expected: String,
     },
-    /// A download or an archive beyond its bound.
+    /// A download or archive beyond its size limit.
     #[error("found more than {limit} bytes in {what}, expected at most that many")]
     TooLarge {
         /// The address or the archive's member.
         what: String,
-        /// The bound.
+        /// The limit.
         limit: u64,
     },
     /// An archive that would write outside its folder.
@@ -303,7 +303,7 @@ pub enum Problem {
         /// The name, quoted.
         member: String,
     },
-    /// An archive without a file that should be in it.
+    /// An archive that lacks a file.
     #[error("found no file {member} in the archive, expected one")]
     MissingMember {
         /// The name.
@@ -321,18 +321,18 @@ pub enum Problem {
         /// Events published.
         expected_events: u64,
     },
-    /// Two fetches of one data set into one folder.
-    #[error("found another fetch of {name} into this folder at work, expected to be the only one")]
+    /// A concurrent fetch of the same data set into the same folder.
+    #[error("found another fetch of {name} into this folder running, expected to be the only one")]
     Busy {
         /// The data set.
         name: String,
     },
-    /// Every home of a data set failed.
-    #[error("found no home of {name} that works: {}", listed(.failures))]
-    NoHome {
+    /// Every mirror of a data set failed.
+    #[error("found no working mirror of {name}: {}", listed(.failures))]
+    NoMirror {
         /// The data set.
         name: String,
-        /// One failure per home, in the order they were tried.
+        /// One failure per mirror, in the order they were tried.
         failures: Vec<Error>,
     },
 }

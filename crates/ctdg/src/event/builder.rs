@@ -1,4 +1,4 @@
-//! Builds a stream row by row: names become dense ids, order is checked or made.
+//! Builds a stream row by row: maps names to dense ids, checks the order or sorts.
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub enum IdKind {
     Text,
 }
 
-/// The part of a row that a problem is about; readers turn it into a column.
+/// Role of a field in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The source id.
@@ -32,17 +32,17 @@ pub enum Role {
     Label,
 }
 
-/// A row that was not taken: what is wrong with which part of it.
+/// A rejected row: which field, and why.
 #[derive(Debug)]
 pub struct RejectedRow {
-    /// The part.
+    /// The field.
     pub role: Role,
-    /// What is wrong; boxed because rows that are taken should not pay for it.
+    /// What is wrong; boxed to keep the result of accepted rows small.
     pub problem: Box<Problem>,
 }
 
 impl Role {
-    /// Rejects a row for `problem` in this part of it.
+    /// Rejects a row because of `problem` in this field.
     fn rejects(self, problem: Problem) -> RejectedRow {
         RejectedRow { role: self, problem: Box::new(problem) }
     }
@@ -52,12 +52,25 @@ type RowResult<T> = std::result::Result<T, RejectedRow>;
 
 /// Collects rows into an [`EventStream`]. Memory beyond the columns is one table of names and, when sorting is
 /// needed, four bytes per event.
+///
+/// ```
+/// use ctdg::event::{IdKind, StreamBuilder};
+///
+/// let mut builder = StreamBuilder::new(IdKind::Text, false, true);
+/// for (src, dst, time) in [("ann", "bob", 2.0), ("bob", "eve", 1.0)] {
+///     builder.push(src.as_bytes(), dst.as_bytes(), time, 0.0).map_err(|rejected| *rejected.problem)?;
+/// }
+/// let stream = builder.finish(None)?;
+/// assert_eq!(stream.times(), [1.0, 2.0], "sorted");
+/// assert_eq!(stream.names().name(stream.src()[0]), "bob");
+/// # Ok::<(), ctdg::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct StreamBuilder {
     ids: IdKind,
     sort: bool,
     sources: Interner,
-    /// Only when destinations have names of their own.
+    /// Only for a bipartite stream.
     destinations: Option<Interner>,
     src: Vec<NodeId>,
     dst: Vec<NodeId>,
@@ -69,8 +82,8 @@ pub struct StreamBuilder {
 }
 
 impl StreamBuilder {
-    /// An empty builder. `bipartite`: sources and destinations have names of their own, so that source `1` and
-    /// destination `1` are two nodes. `sort`: times may go backwards and are put in order.
+    /// An empty builder. `bipartite`: sources and destinations have separate namespaces, so that source `1` and
+    /// destination `1` are two nodes. `sort`: rows may come in any order of time and are sorted.
     #[must_use]
     pub fn new(ids: IdKind, bipartite: bool, sort: bool) -> Self {
         Self {
@@ -165,13 +178,13 @@ impl StreamBuilder {
         Ok(())
     }
 
-    /// Takes the features pushed so far out of the builder, row after row.
+    /// Removes the features pushed so far and returns them, row after row.
     pub(crate) fn take_features(&mut self) -> Vec<f32> {
         self.feature_width = None;
         std::mem::take(&mut self.features)
     }
 
-    /// The stream, with `edge_features` if the rows brought none. Dense ids follow the sorted order of names.
+    /// The stream, with `edge_features` unless features were pushed. Dense ids follow the sorted order of names.
     pub fn finish(mut self, edge_features: Option<Features>) -> Result<EventStream> {
         if self.time.is_empty() {
             return Err(Problem::Empty.into());
@@ -325,7 +338,7 @@ fn parse_id(text: &[u8]) -> Result<u64, Problem> {
     id.ok_or_else(|| Problem::IdOverflow { found: found() })
 }
 
-/// Places of the input in order of `(time, place)`.
+/// Input positions sorted by `(time, position)`.
 fn chronological(time: &[f64]) -> Vec<u32> {
     let n = u32::try_from(time.len()).expect("checked when pushed");
     let mut order: Vec<u32> = (0..n).collect();
@@ -333,13 +346,13 @@ fn chronological(time: &[f64]) -> Vec<u32> {
     order
 }
 
-/// Puts `values[order[i]]` at `i` for all `i`, without a second copy.
+/// Moves `values[order[i]]` to `i` for all `i`, in place.
 fn permute<T: Copy>(order: &[u32], values: &mut [T]) {
-    let mut held = None;
+    let mut saved = None;
     follow_cycles(order, |step| match step {
-        Step::Lift(from) => held = Some(values[from]),
+        Step::Save(from) => saved = Some(values[from]),
         Step::Move { from, to } => values[to] = values[from],
-        Step::Lower(to) => values[to] = held.expect("lifted before"),
+        Step::Restore(to) => values[to] = saved.expect("saved before"),
     });
 }
 
@@ -347,41 +360,41 @@ fn permute<T: Copy>(order: &[u32], values: &mut [T]) {
 fn permuted_rows(order: &[u32], features: Features) -> Result<Features> {
     let width = features.width();
     let mut values = features.into_values();
-    let mut held = Vec::with_capacity(width);
+    let mut saved = Vec::with_capacity(width);
     follow_cycles(order, |step| match step {
-        Step::Lift(from) => held.splice(.., values[from * width..][..width].iter().copied()).for_each(drop),
+        Step::Save(from) => saved.splice(.., values[from * width..][..width].iter().copied()).for_each(drop),
         Step::Move { from, to } => values.copy_within(from * width..(from + 1) * width, to * width),
-        Step::Lower(to) => values[to * width..][..width].copy_from_slice(&held),
+        Step::Restore(to) => values[to * width..][..width].copy_from_slice(&saved),
     });
     Features::new(width, values)
 }
 
-/// One step of carrying a permutation out in place.
+/// One step of an in-place permutation.
 enum Step {
-    /// Keep the value at this place aside.
-    Lift(usize),
+    /// Save the value at this index.
+    Save(usize),
     Move {
         from: usize,
         to: usize,
     },
-    /// Put what was kept here.
-    Lower(usize),
+    /// Write the saved value to this index.
+    Restore(usize),
 }
 
-/// Tells `apply` the steps that put `order[i]` at `i`, cycle by cycle.
+/// Calls `apply` with the steps that move `order[i]` to `i`, cycle by cycle.
 fn follow_cycles(order: &[u32], mut apply: impl FnMut(Step)) {
     let mut done = vec![false; order.len()];
     for start in 0..order.len() {
         if done[start] {
             continue;
         }
-        apply(Step::Lift(start));
+        apply(Step::Save(start));
         let mut to = start;
         loop {
             done[to] = true;
             let from = order[to] as usize;
             if from == start {
-                apply(Step::Lower(to));
+                apply(Step::Restore(to));
                 break;
             }
             apply(Step::Move { from, to });
@@ -418,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn bipartite_sides_have_names_of_their_own() {
+    fn bipartite_sides_have_separate_namespaces() {
         let stream = build(&[("1", "1", 0.0), ("0", "5", 1.0)], true, false);
         assert_eq!(stream.src(), [NodeId(1), NodeId(0)]);
         assert_eq!(stream.dst(), [NodeId(2), NodeId(3)]);

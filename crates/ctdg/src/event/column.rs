@@ -7,19 +7,19 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use memmap2::Mmap;
 
-/// A read-only slice of `T` that owns its storage, whichever kind that is. Clones share it.
+/// A read-only slice of `T` in memory or in a mapped file. Clones share the storage.
 #[derive(Clone)]
 pub struct Column<T>(Storage<T>);
 
 #[derive(Clone)]
 enum Storage<T> {
     Owned(Arc<Vec<T>>),
-    /// Byte range of a mapped file; checked for size and alignment when made.
+    /// Byte range of a mapped file; size and alignment are checked on construction.
     Mapped(Arc<Mmap>, Range<usize>),
 }
 
 impl<T: Pod> Column<T> {
-    /// The values, taken over where nobody shares them and copied otherwise.
+    /// The values; copied only if they are shared or mapped.
     pub(crate) fn into_vec(self) -> Vec<T> {
         match self.0 {
             Storage::Owned(values) => Arc::unwrap_or_clone(values),

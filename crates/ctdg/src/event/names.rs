@@ -1,23 +1,23 @@
-//! What the nodes were called in the input, and the dense ids they got.
+//! Node names of the input and their mapping to dense ids.
 
 use rustc_hash::FxHashMap;
 
 use crate::error::{Problem, Result};
 use crate::event::NodeId;
 
-/// The input's name of every node. Dense ids follow the sorted order of the names: numeric for integers, bytewise
+/// Names of all nodes in the input. Dense ids follow the sorted order of the names: numeric for integers, bytewise
 /// for text; in a bipartite stream all sources come before all destinations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeNames {
     pub(crate) kind: Names,
-    /// Number of source nodes when sources and destinations have names of their own.
+    /// Number of source nodes of a bipartite stream.
     pub(crate) n_sources: Option<u32>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// Node `i` is called `first + i`: no table is kept.
-    Counted {
+    /// Node `i` is named `first + i`: no table is stored.
+    Consecutive {
         first: u64,
         len: u32,
     },
@@ -46,13 +46,13 @@ impl TextTable {
 }
 
 impl NodeNames {
-    /// Nodes called `first`, `first + 1`, … .
+    /// Nodes named `first`, `first + 1`, … .
     #[must_use]
     pub fn counted(first: u64, len: u32) -> Self {
-        Self { kind: Names::Counted { first, len }, n_sources: None }
+        Self { kind: Names::Consecutive { first, len }, n_sources: None }
     }
 
-    /// Sources called `0`, `1`, … and destinations called `0`, `1`, … in their own right.
+    /// Sources named `0`, `1`, … and, in a namespace of their own, destinations named `0`, `1`, … .
     #[must_use]
     pub fn bipartite(n_sources: u32, n_destinations: u32) -> Self {
         let names = (0..n_sources).chain(0..n_destinations).map(u64::from).collect();
@@ -61,9 +61,9 @@ impl NodeNames {
 
     /// Integer names in order of dense id.
     pub(crate) fn integers(names: Vec<u64>, n_sources: Option<u32>) -> Self {
-        let counted = names.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        let consecutive = names.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
         let kind = match u32::try_from(names.len()) {
-            Ok(len) if counted => Names::Counted { first: names.first().copied().unwrap_or(0), len },
+            Ok(len) if consecutive => Names::Consecutive { first: names.first().copied().unwrap_or(0), len },
             _ => Names::Integers(names),
         };
         Self { kind, n_sources }
@@ -77,7 +77,7 @@ impl NodeNames {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.kind {
-            Names::Counted { len, .. } => *len as usize,
+            Names::Consecutive { len, .. } => *len as usize,
             Names::Integers(names) => names.len(),
             Names::Text(names) => names.ends.len(),
         }
@@ -89,8 +89,7 @@ impl NodeNames {
         self.len() == 0
     }
 
-    /// Number of source nodes, when sources and destinations have names of their own: those are the nodes
-    /// `0..n_sources`, the rest are destinations.
+    /// Number of source nodes of a bipartite stream: nodes `0..n_sources` are sources, the rest destinations.
     #[must_use]
     pub fn n_sources(&self) -> Option<u32> {
         self.n_sources
@@ -122,7 +121,7 @@ impl NodeNames {
     #[must_use]
     pub fn integer(&self, node: NodeId) -> Option<u64> {
         match &self.kind {
-            Names::Counted { first, len } => {
+            Names::Consecutive { first, len } => {
                 assert!(node.0 < *len, "node {} of {len}", node.0);
                 Some(first + u64::from(node.0))
             }
@@ -148,7 +147,7 @@ impl NodeNames {
 #[derive(Debug)]
 pub struct NameLookup {
     sources: FxHashMap<String, NodeId>,
-    /// Only when destinations have names of their own.
+    /// Only for a bipartite stream.
     destinations: Option<FxHashMap<String, NodeId>>,
 }
 

@@ -1,4 +1,4 @@
-//! Checksums: those a publisher states and those of what came.
+//! Published and computed checksums.
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -9,14 +9,14 @@ use serde::Deserialize;
 use sha2::Digest;
 
 use super::http::Client;
-use super::source::Home;
+use super::source::Mirror;
 use super::{Progress, Report};
 use crate::error::{Error, Problem, Result};
 
 /// How a checksum is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
-    /// MD5, which Zenodo states. Good against damage, not against an attacker.
+    /// MD5, as Zenodo states it. Detects damage, not tampering.
     Md5,
     /// SHA-256.
     Sha256,
@@ -65,35 +65,35 @@ impl fmt::Display for Checksum {
     }
 }
 
-/// The checksum that `home`'s file must have, if its publisher states one.
+/// The checksum that `mirror`'s file must have, if its publisher states one.
 ///
-/// A record that cannot be had is a remark and not an error: the file itself may still come, and its counts are
-/// checked in any case.
-pub(super) fn published(client: &Client, home: &Home, report: Report<'_>) -> Option<Checksum> {
-    if home.checksum.is_some() {
-        return home.checksum.clone();
+/// An unavailable record is a warning, not an error: the file itself may be available, and its counts are verified in any
+/// case.
+pub(super) fn published(client: &Client, mirror: &Mirror, report: Report<'_>) -> Option<Checksum> {
+    if mirror.checksum.is_some() {
+        return mirror.checksum.clone();
     }
-    let url = home.checksum_url.as_deref()?;
+    let url = mirror.checksum_url.as_deref()?;
     report(Progress::Connecting { url, attempt: 1 });
-    let stated = client.text(url, LARGEST_RECORD).map(|record| stated_for(&record, home.file_name()));
+    let stated = client.text(url, MAX_RECORD_BYTES).map(|record| stated_for(&record, mirror.file_name()));
     match stated {
         Ok(Some(checksum)) => Some(checksum),
         Ok(None) => {
-            report(Progress::Remark(&format!(
-                "{url} states no checksum of {}; going on without one",
-                home.file_name()
+            report(Progress::Warning(&format!(
+                "{url} states no checksum of {}; continuing without one",
+                mirror.file_name()
             )));
             None
         }
         Err(error) => {
-            report(Progress::Remark(&format!("no checksum to compare with: {error}")));
+            report(Progress::Warning(&format!("no checksum to verify: {error}")));
             None
         }
     }
 }
 
-/// Room for a record of some thousand files.
-const LARGEST_RECORD: u64 = 4 << 20;
+/// Enough for a record of some thousand files.
+const MAX_RECORD_BYTES: u64 = 4 << 20;
 
 /// Fails unless `path`, which came from `url`, has the checksum `expected`.
 pub(super) fn compare(path: &Path, url: &str, expected: &Checksum, report: Report<'_>) -> Result<()> {
@@ -136,7 +136,7 @@ fn digest<D: Digest>(path: &Path, report: Report<'_>) -> Result<String> {
     Ok(hex)
 }
 
-/// The parts of a Zenodo record that matter here.
+/// The fields of a Zenodo record that are used here.
 #[derive(Deserialize)]
 struct Record {
     files: Vec<RecordFile>,
@@ -162,7 +162,7 @@ mod tests {
     const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     #[test]
-    fn the_checksums_of_nothing_are_the_known_ones() {
+    fn empty_file_has_the_known_checksums() {
         let file = tempfile::NamedTempFile::new().unwrap();
         for (algorithm, known) in [(Algorithm::Md5, EMPTY_MD5), (Algorithm::Sha256, EMPTY_SHA256)] {
             let found = of_file(file.path(), algorithm, &mut |_| ()).unwrap();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_states_the_checksum_of_its_file_and_of_no_other() {
+    fn record_states_the_checksum_of_the_named_file_only() {
         let record = format!(r#"{{"id": 1, "files": [{{"key": "a.zip", "size": 0, "checksum": "md5:{EMPTY_MD5}"}}]}}"#);
         assert_eq!(stated_for(&record, "a.zip").unwrap().to_string(), format!("md5:{EMPTY_MD5}"));
         assert_eq!(stated_for(&record, "b.zip"), None);

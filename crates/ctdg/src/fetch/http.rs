@@ -1,4 +1,4 @@
-//! The little HTTP that fetching needs: one GET, whole or from an offset.
+//! HTTP GET of a whole file or of a byte range.
 
 use std::io::Read;
 use std::time::Duration;
@@ -16,15 +16,15 @@ pub(super) struct Client {
     agent: Agent,
 }
 
-/// Asks for what is missing of a file of which the first `from` bytes are here.
+/// The bytes of a file from offset `from` on.
 #[derive(Debug, Clone)]
 pub(super) struct Range {
     pub(super) from: u64,
-    /// The mark of the version those bytes belong to (`If-Range`): of another version, the server sends the whole.
+    /// The version those bytes belong to (`If-Range`): if it has changed, the server sends the whole file.
     pub(super) version: Option<String>,
 }
 
-/// An answer of any status; the body is still to be read.
+/// A response of any status, its body not yet read.
 pub(super) struct Reply {
     pub(super) status: u16,
     /// Length of this body.
@@ -32,7 +32,7 @@ pub(super) struct Reply {
     pub(super) content_range: Option<ContentRange>,
     pub(super) etag: Option<String>,
     pub(super) last_modified: Option<String>,
-    /// How long a busy server asks to be left alone.
+    /// The wait that a busy server asks for.
     pub(super) retry_after: Option<Duration>,
     pub(super) body: Box<dyn Read>,
 }
@@ -40,7 +40,7 @@ pub(super) struct Reply {
 /// `Content-Range`: where a partial body belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ContentRange {
-    /// First and last byte; none in the answer to a range that does not exist.
+    /// First and last byte; `None` if the requested range does not exist.
     pub(super) bytes: Option<(u64, u64)>,
     /// Length of the whole file.
     pub(super) total: Option<u64>,
@@ -51,7 +51,7 @@ impl Client {
         let mut config = Config::builder()
             .http_status_as_error(false)
             .user_agent(concat!("hopedgn/", env!("CARGO_PKG_VERSION")))
-            // Offsets count the bytes of the file itself.
+            // Offsets refer to the uncompressed file.
             .accept_encoding("identity")
             .timeout_connect(Some(options.connect_timeout))
             .timeout_recv_response(Some(options.idle_timeout))
@@ -83,7 +83,7 @@ impl Client {
         })
     }
 
-    /// The whole body of a successful answer, if it is text of at most `limit` bytes.
+    /// The body of a successful response, cut at `limit` bytes.
     pub(super) fn text(&self, url: &str, limit: u64) -> Result<String> {
         let reply = self.get(url, None)?;
         if reply.status != 200 {
@@ -122,13 +122,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_ranges_are_read_and_nonsense_is_not() {
+    fn valid_content_ranges_are_parsed_and_invalid_ones_refused() {
         let read = |text| ContentRange::parse(text).map(|range| (range.bytes, range.total));
         assert_eq!(read("bytes 5-9/10"), Some((Some((5, 9)), Some(10))));
         assert_eq!(read("bytes 5-9/*"), Some((Some((5, 9)), None)));
         assert_eq!(read("bytes */10"), Some((None, Some(10))));
-        for nonsense in ["", "5-9/10", "bytes 5/10", "bytes -9/10", "bytes 5-9/x", "bytes 5-9"] {
-            assert_eq!(read(nonsense), None, "{nonsense}");
+        for invalid in ["", "5-9/10", "bytes 5/10", "bytes -9/10", "bytes 5-9/x", "bytes 5-9"] {
+            assert_eq!(read(invalid), None, "{invalid}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The list of data sets that have an address.
+//! Known data sets and their download addresses.
 
 use std::path::{Component, Path};
 use std::sync::OnceLock;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use super::checksum::{Algorithm, Checksum};
 use crate::error::{Error, Problem, Result};
 
-/// A data set that can be fetched: what it is called, how large it is, where it lives.
+/// A data set that can be fetched: its name, its size and its mirrors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// Its name, also that of the file it ends up in.
+    /// Its name, and the stem of its file.
     pub name: String,
-    /// What it must hold.
+    /// The counts it must have.
     pub counts: Counts,
-    /// Where it lives, the first choice first. Never empty.
-    pub homes: Vec<Home>,
+    /// Where to fetch it from, in order of preference. Never empty.
+    pub mirrors: Vec<Mirror>,
 }
 
-/// How large a data set is.
+/// Size of a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Nodes with at least one event.
@@ -28,30 +28,30 @@ pub struct Counts {
     pub events: u64,
 }
 
-/// One place a data set can be fetched from.
+/// One download address of a data set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Home {
+pub struct Mirror {
     /// The address of the file.
     pub url: String,
     /// How the file is packed.
     pub archive: Archive,
-    /// What to take out of the archive, in this order; empty for [`Archive::None`].
+    /// Members to extract, in this order; empty for [`Archive::None`].
     pub members: Vec<String>,
-    /// What the file, or what is in it, looks like.
+    /// Format of the file, or of the archive's members.
     pub format: Format,
-    /// The checksum of the file, where it is known for good.
+    /// The checksum of the file, if its publisher states one that does not change.
     pub checksum: Option<Checksum>,
     /// A Zenodo record that states the checksum.
     pub checksum_url: Option<String>,
-    /// Bound on the bytes of the download, and on those unpacked from it.
-    pub at_most: u64,
+    /// Most bytes of the download, and of what is extracted from it.
+    pub max_bytes: u64,
 }
 
 /// How a downloaded file is packed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Archive {
-    /// Not at all.
+    /// Not packed.
     #[default]
     None,
     /// A zip archive.
@@ -60,11 +60,11 @@ pub enum Archive {
     TarBz2,
 }
 
-/// What the fetched files look like.
+/// Format of the fetched files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
-    /// JODIE's raw CSV: one file; users and items are numbered apart, each from 0.
+    /// JODIE's raw CSV: one file; users and items are numbered separately, each from 0.
     Jodie,
     /// DyGLib's three files: events as CSV, edge features and node features as npy, in this order.
     Dyglib,
@@ -73,22 +73,22 @@ pub enum Format {
 }
 
 impl Source {
-    /// The data sets this crate knows the addresses of.
+    /// The built-in list.
     ///
     /// # Panics
-    /// Never in practice: the list is part of the program and a test reads it.
+    /// Never in practice: the list is compiled in and covered by a test.
     #[must_use]
     pub fn all() -> &'static [Self] {
         static KNOWN: OnceLock<Vec<Source>> = OnceLock::new();
         KNOWN.get_or_init(|| Self::parse(include_str!("sources.toml")).expect("the built-in list is sound"))
     }
 
-    /// The known data set called `name`, in small or capital letters.
+    /// The built-in data set called `name`, ignoring case.
     pub fn named(name: &str) -> Result<&'static Self> {
         Self::named_in(None, name)
     }
 
-    /// The data set called `name` in `list`, or among the known ones if there is no list.
+    /// The data set called `name` in `list`, or in the built-in list without one.
     pub fn named_in<'a>(list: Option<&'a [Self]>, name: &str) -> Result<&'a Self> {
         let list = list.unwrap_or(Self::all());
         list.iter().find(|source| source.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
@@ -114,36 +114,36 @@ impl Source {
 
     fn checked(raw: RawSource) -> Result<Self> {
         require(is_plain_name(&raw.name), &raw.name, "a name of letters, digits, - and _")?;
-        require(!raw.home.is_empty(), &raw.name, "at least one home for each data set")?;
-        let homes = raw.home.into_iter().map(Home::checked).collect::<Result<_>>()?;
-        Ok(Self { name: raw.name, counts: Counts { nodes: raw.nodes, events: raw.events }, homes })
+        require(!raw.mirror.is_empty(), &raw.name, "at least one mirror for each data set")?;
+        let mirrors = raw.mirror.into_iter().map(Mirror::checked).collect::<Result<_>>()?;
+        Ok(Self { name: raw.name, counts: Counts { nodes: raw.nodes, events: raw.events }, mirrors })
     }
 }
 
-impl Home {
+impl Mirror {
     /// The last part of the address, without a query: the file's name.
     #[must_use]
     pub fn file_name(&self) -> &str {
         file_name(&self.url)
     }
 
-    fn checked(raw: RawHome) -> Result<Self> {
-        let RawHome { url, archive, members, format, md5, sha256, checksum_url, at_most_mib } = raw;
+    fn checked(raw: RawMirror) -> Result<Self> {
+        let RawMirror { url, archive, members, format, md5, sha256, checksum_url, at_most_mib } = raw;
         let is_http = url.starts_with("http://") || url.starts_with("https://");
         require(is_http && !file_name(&url).is_empty(), &url, "an http(s) address that ends in a file name")?;
         require((archive == Archive::None) == members.is_empty(), &url, "members exactly where there is an archive")?;
         for member in &members {
             require(stays_inside(member), member, "a member's name that stays inside the archive's folder")?;
         }
-        let mut last_names: Vec<_> = members.iter().map(|member| last_name(member)).collect();
-        last_names.sort_unstable();
-        require(last_names.windows(2).all(|pair| pair[0] != pair[1]), &url, "members with different last names")?;
+        let mut base_names: Vec<_> = members.iter().map(|member| base_name(member)).collect();
+        base_names.sort_unstable();
+        require(base_names.windows(2).all(|pair| pair[0] != pair[1]), &url, "members with different base names")?;
         let checksum = match (md5, sha256) {
             (_, Some(digest)) => Some(Checksum::new(Algorithm::Sha256, &digest)?),
             (Some(digest), None) => Some(Checksum::new(Algorithm::Md5, &digest)?),
             (None, None) => None,
         };
-        Ok(Self { url, archive, members, format, checksum, checksum_url, at_most: u64::from(at_most_mib) << 20 })
+        Ok(Self { url, archive, members, format, checksum, checksum_url, max_bytes: u64::from(at_most_mib) << 20 })
     }
 }
 
@@ -159,8 +159,8 @@ fn file_name(url: &str) -> &str {
     path.rsplit_once('/').map_or("", |(_, name)| name)
 }
 
-/// The last part of a member's name, under which it is unpacked.
-pub(super) fn last_name(member: &str) -> &str {
+/// The base name of a member, under which it is extracted.
+pub(super) fn base_name(member: &str) -> &str {
     member.rsplit_once('/').map_or(member, |(_, name)| name)
 }
 
@@ -184,12 +184,13 @@ struct RawSource {
     name: String,
     nodes: u64,
     events: u64,
-    home: Vec<RawHome>,
+    #[serde(alias = "home")]
+    mirror: Vec<RawMirror>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct RawHome {
+struct RawMirror {
     url: String,
     #[serde(default)]
     archive: Archive,
@@ -207,25 +208,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_seven_sets_of_the_paper_have_homes() {
+    fn the_seven_data_sets_of_the_paper_have_mirrors() {
         let mut names: Vec<_> = Source::all().iter().map(|source| source.name.as_str()).collect();
         names.sort_unstable();
         assert_eq!(names, ["canparl", "enron", "lastfm", "mooc", "reddit", "uci", "wikipedia"]);
         assert_eq!(Source::named("CanParl").unwrap().counts, Counts { nodes: 734, events: 74_478 });
-        assert_eq!(Source::named("wikipedia").unwrap().homes[1].file_name(), "wikipedia.zip");
+        assert_eq!(Source::named("wikipedia").unwrap().mirrors[1].file_name(), "wikipedia.zip");
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_known_ones() {
+    fn unknown_name_lists_the_known_ones() {
         let message = Source::named("facebook").unwrap_err().to_string();
         assert!(message.contains("facebook") && message.contains("wikipedia"), "{message}");
     }
 
     #[test]
-    fn a_misspelt_key_or_a_wrong_value_in_the_list_is_refused() {
-        let good = "[[source]]\nname = \"a\"\nnodes = 1\nevents = 1\n[[source.home]]\n\
+    fn misspelt_keys_and_wrong_values_are_refused() {
+        let good = "[[source]]\nname = \"a\"\nnodes = 1\nevents = 1\n[[source.mirror]]\n\
                     url = \"http://h/a.csv\"\nformat = \"jodie\"\nat-most-mib = 1\n";
-        assert_eq!(Source::parse(good).unwrap()[0].homes[0].at_most, 1 << 20);
+        assert_eq!(Source::parse(good).unwrap()[0].mirrors[0].max_bytes, 1 << 20);
         for (from, to) in [
             ("at-most-mib", "at-most"),
             ("\"jodie\"", "\"csv\""),
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_climb_out_of_a_folder_are_told_from_those_that_do_not() {
+    fn member_names_that_leave_the_folder_are_detected() {
         for inside in ["a", "a/b.csv", "a/..b"] {
             assert!(stays_inside(inside), "{inside}");
         }

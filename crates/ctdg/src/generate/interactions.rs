@@ -1,9 +1,9 @@
 //! Bipartite streams with the published sizes of Reddit, MOOC and `LastFM`.
 //!
-//! Numbers of users, items, events, distinct pairs, distinct times and positive labels are met *exactly*, so the rate at
-//! which pairs repeat is the real one; the span of time and the width of the features are the real ones too. The rest is
-//! only alike in kind: activity and popularity are skewed, users come back to items, times come in bursts, and nodes are
-//! numbered in order of first appearance. Feature values mean nothing beyond rows of one item being close to each other.
+//! Numbers of users, items, events, distinct pairs, distinct times and positive labels are *exact*, and with them the rate
+//! of repeated pairs; so are the time span and the feature width. The rest is only similar: activity and popularity are
+//! skewed, users return to items, times come in bursts, and nodes are numbered in order of first appearance. Features of
+//! one item are close to each other and otherwise random.
 
 mod process;
 mod times;
@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use crate::error::{Problem, Result};
 use crate::event::{Columns, EventStream, Features, NodeId, NodeNames};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// The counts of a bipartite stream of users who interact with items.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,17 +31,17 @@ pub struct InteractionSpec {
     pub span: u32,
     /// Times are multiples of one second divided by this.
     pub ticks_per_second: u32,
-    /// Events labelled 1: each is the last event of a different user, as a ban or a drop-out is.
+    /// Events labelled 1: each is the last event of a different user, like a ban or a drop-out.
     pub n_positives: u32,
     /// Width of the edge features, 0 for none.
     pub d_edge: usize,
-    /// How strongly repeats favour the recent past: 1 draws evenly from all past events, each further step looks evenly
-    /// at what is more recent than the draw before.
+    /// How strongly repeats favour recent events: 1 samples uniformly from all past events; each further step samples
+    /// uniformly from the events after the previous draw.
     pub recency: u32,
 }
 
 impl InteractionSpec {
-    /// Names that [`InteractionSpec::named`] knows.
+    /// Names for [`InteractionSpec::named`].
     pub const NAMES: [&str; 3] = ["like-reddit", "like-mooc", "like-lastfm"];
 
     /// The specification called `name`, if there is one.
@@ -55,7 +55,7 @@ impl InteractionSpec {
         }
     }
 
-    // Where the numbers come from:
+    // Sources of the numbers:
     // - users, items, events: Kumar, Zhang and Leskovec, "Predicting Dynamic Embedding Trajectory in Temporal Interaction
     //   Networks" (KDD 2019), with the nodes that later tables count in the files: 10984 for Reddit and 1980 for LastFM,
     //   where the paper speaks of 1000 communities and 1000 listeners; for MOOC with its 4066 positives also the SNAP page
@@ -118,9 +118,8 @@ impl InteractionSpec {
         }
     }
 
-    /// About what is left when only the share `factor` of the users is kept: users, events, pairs, times and positives
-    /// shrink alike, the span stays. Items stay as far as the pairs can still reach each of them twice. A factor above 1
-    /// adds users.
+    /// Scales the number of users, events, pairs, times and positives by `factor`; the span stays. The number of items stays
+    /// unless there would be fewer than two pairs per item. A factor above 1 adds users.
     pub fn scaled(&self, factor: f64) -> Result<Self> {
         if !(factor.is_finite() && factor > 0.0) {
             let expected = "a finite number above 0".into();
@@ -130,16 +129,16 @@ impl InteractionSpec {
         let n_pairs = times(self.n_pairs).max(1);
         let n_items = self.n_items.min(n_pairs.div_ceil(2));
         // At most half of all possible pairs, unless the original is denser than that.
-        let roomy = n_pairs.saturating_mul(2).div_ceil(n_items);
-        let n_users = times(self.n_users).max(roomy.min(self.n_users)).clamp(1, n_pairs);
+        let min_users = n_pairs.saturating_mul(2).div_ceil(n_items);
+        let n_users = times(self.n_users).max(min_users.min(self.n_users)).clamp(1, n_pairs);
         let n_events = times(self.n_events).max(n_pairs);
-        let most_times = u32::try_from(self.ticks() + 1).unwrap_or(u32::MAX).min(n_events);
+        let max_times = u32::try_from(self.ticks() + 1).unwrap_or(u32::MAX).min(n_events);
         let spec = Self {
             n_users,
             n_items,
             n_events,
             n_pairs: n_pairs.min(n_users.saturating_mul(n_items)),
-            n_times: times(self.n_times).clamp(1, most_times),
+            n_times: times(self.n_times).clamp(1, max_times),
             n_positives: times(self.n_positives).min(n_users),
             ..self.clone()
         };
@@ -147,15 +146,17 @@ impl InteractionSpec {
         Ok(spec)
     }
 
-    /// Draws a stream. Time and memory are linear in the number of events and feature values.
+    /// Generates a stream. Time and memory are linear in the number of events and feature values.
     pub fn generate(&self, seed: u64) -> Result<EventStream> {
         self.check()?;
-        let pairs = process::pairs(self, &mut Stream::named(seed, "interactions/pairs"));
-        let time = times::times(self, &mut Stream::named(seed, "interactions/times"));
-        let label = self.labels(&pairs, &mut Stream::named(seed, "interactions/labels"));
+        let pairs = process::pairs(self, &mut RandomStream::named(seed, "interactions/pairs"));
+        let time = times::times(self, &mut RandomStream::named(seed, "interactions/times"));
+        let label = self.labels(&pairs, &mut RandomStream::named(seed, "interactions/labels"));
         let edge_features = match self.d_edge {
             0 => None,
-            width => Some(Features::new(width, self.features(&pairs, &Stream::named(seed, "interactions/features")))?),
+            width => {
+                Some(Features::new(width, self.features(&pairs, &RandomStream::named(seed, "interactions/features")))?)
+            }
         };
         EventStream::new(Columns {
             src: pairs.iter().map(|pair| NodeId(pair.user)).collect::<Vec<_>>().into(),
@@ -168,7 +169,7 @@ impl InteractionSpec {
         })
     }
 
-    fn labels(&self, pairs: &[process::Pair], random: &mut Stream) -> Vec<f32> {
+    fn labels(&self, pairs: &[process::Pair], random: &mut RandomStream) -> Vec<f32> {
         let mut last_event = vec![0; self.n_users as usize];
         for (event, pair) in pairs.iter().enumerate() {
             last_event[pair.user as usize] = event;
@@ -181,8 +182,8 @@ impl InteractionSpec {
         labels
     }
 
-    /// One row per event: the item's own row, plus noise. Each row has its own random stream, so threads do not matter.
-    fn features(&self, pairs: &[process::Pair], random: &Stream) -> Vec<f32> {
+    /// One row per event: the item's profile plus noise. Each row has its own random stream, so threads do not matter.
+    fn features(&self, pairs: &[process::Pair], random: &RandomStream) -> Vec<f32> {
         let (items, noise) = (random.fork(0), random.fork(1));
         let mut profiles = vec![0.0; self.n_items as usize * self.d_edge];
         for (item, profile) in (0_u64..).zip(profiles.chunks_exact_mut(self.d_edge)) {
@@ -202,12 +203,12 @@ impl InteractionSpec {
     }
 
     fn check(&self) -> Result<()> {
-        let most_pairs = u64::from(self.n_users) * u64::from(self.n_items);
+        let max_pairs = u64::from(self.n_users) * u64::from(self.n_items);
         let range = |low: u64, high: u64| (low, high);
         let checks = [
             ("n_users", self.n_users, range(1, u64::from(self.n_pairs))),
             ("n_items", self.n_items, range(1, u64::from(self.n_pairs))),
-            ("n_pairs", self.n_pairs, range(1, most_pairs.min(u64::from(self.n_events)))),
+            ("n_pairs", self.n_pairs, range(1, max_pairs.min(u64::from(self.n_events)))),
             ("n_times", self.n_times, range(1, u64::from(self.n_events).min(self.ticks() + 1))),
             ("ticks_per_second", self.ticks_per_second, range(1, u64::from(u32::MAX))),
             ("n_positives", self.n_positives, range(0, u64::from(self.n_users))),
@@ -223,8 +224,8 @@ impl InteractionSpec {
     }
 }
 
-/// Adds numbers spread evenly over [−½, ½) to `row`, four from each draw.
-fn add_noise(row: &mut [f32], random: &mut Stream) {
+/// Adds uniform noise in [−½, ½) to `row`, four values per draw.
+fn add_noise(row: &mut [f32], random: &mut RandomStream) {
     for four in row.chunks_mut(4) {
         let bytes = random.next_u64().to_le_bytes();
         for (value, bits) in four.iter_mut().zip(bytes.chunks_exact(2)) {

@@ -1,65 +1,65 @@
-//! Streams in which common neighbours say nothing and what lies behind them everything: people buy what people of the same
-//! taste buy, each thing once.
+//! Bipartite streams that need two-hop neighbors: users interact with the items of their group, each item once.
 //!
-//! People and things are divided into groups. Every pair of a person and a thing of one group meets exactly once, in random
-//! order, and nobody meets anything of another group. A person and a thing never have a common neighbour, since people meet
-//! things only, so that the neighbours of the two tell nothing of each other; but a thing of one's own group was bought by people
-//! who bought the same things before: a path of three meetings.
+//! Users and items are divided into groups. Every pair of a user and an item of one group interacts exactly once, in random
+//! order; there are no interactions across groups. A user and an item never have a common neighbor, since the graph is
+//! bipartite, so one-hop neighborhoods carry no signal; but an item of the user's group was used by users who share
+//! earlier items: a path of three interactions.
 //!
 //! ```text
-//! u ── i ── w ── j          will u buy j? Whoever looks two steps far knows.
+//! u ── i ── w ── j          u and j are in one group, which shows within two hops
 //! ```
 //!
-//! Random negatives are things of other groups (at the defaults two in three), or things that the person has or will have.
+//! Random negatives are items of other groups (at the defaults two in three), or items of the user's earlier or later
+//! interactions.
 
 use crate::error::{Problem, Result};
 use crate::event::EventStream;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
-/// What the stream looks like. Times have no unit; the mean between two events is 1.
+/// Sizes of the stream. Times have no unit; the mean gap between two events is 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TasteSpec {
-    /// Groups of one taste.
+    /// Number of groups.
     pub n_groups: u32,
-    /// People in each of them.
-    pub n_people: u32,
-    /// Things in each of them.
-    pub n_things: u32,
+    /// Users per group.
+    pub n_users: u32,
+    /// Items per group.
+    pub n_items: u32,
 }
 
 impl Default for TasteSpec {
     fn default() -> Self {
-        Self { n_groups: 3, n_people: 10, n_things: 10 }
+        Self { n_groups: 3, n_users: 10, n_items: 10 }
     }
 }
 
 impl TasteSpec {
-    /// Draws a stream of `n_groups · n_people · n_things` events. People come before things in the order of ids; within either,
-    /// ids say nothing of groups.
+    /// Generates a stream of `n_groups · n_users · n_items` events. Users have the lower ids; ids within users or items are
+    /// independent of the groups.
     pub fn generate(&self, seed: u64) -> Result<EventStream> {
-        let Self { n_groups, n_people, n_things } = *self;
-        for (name, n) in [("n_groups", n_groups), ("n_people", n_people), ("n_things", n_things)] {
+        let Self { n_groups, n_users, n_items } = *self;
+        for (name, n) in [("n_groups", n_groups), ("n_users", n_users), ("n_items", n_items)] {
             if n == 0 {
                 return Err(Problem::Setting { name, found: "0".into(), expected: "at least 1".into() }.into());
             }
         }
         let too_many = || Problem::TooMany { what: "events", max: u64::from(u32::MAX) };
-        let product = n_groups.checked_mul(n_people).and_then(|n| n.checked_mul(n_things));
+        let product = n_groups.checked_mul(n_users).and_then(|n| n.checked_mul(n_items));
         let n_events = product.ok_or_else(too_many)?;
-        let mut random = Stream::named(seed, "tastes");
-        let mut people: Vec<u32> = (0..n_groups * n_people).collect();
-        let mut things: Vec<u32> = (0..n_groups * n_things).map(|thing| thing + n_groups * n_people).collect();
-        random.shuffle(&mut people);
-        random.shuffle(&mut things);
+        let mut random = RandomStream::named(seed, "tastes");
+        let mut users: Vec<u32> = (0..n_groups * n_users).collect();
+        let mut items: Vec<u32> = (0..n_groups * n_items).map(|item| item + n_groups * n_users).collect();
+        random.shuffle(&mut users);
+        random.shuffle(&mut items);
         let mut pairs = Vec::with_capacity(n_events as usize);
-        for (people, things) in people.chunks_exact(n_people as usize).zip(things.chunks_exact(n_things as usize)) {
-            pairs.extend(people.iter().flat_map(|&person| things.iter().map(move |&thing| (person, thing))));
+        for (users, items) in users.chunks_exact(n_users as usize).zip(items.chunks_exact(n_items as usize)) {
+            pairs.extend(users.iter().flat_map(|&user| items.iter().map(move |&item| (user, item))));
         }
         random.shuffle(&mut pairs);
         let mut time = 0.0;
-        EventStream::from_events(pairs.into_iter().map(|(person, thing)| {
+        EventStream::from_events(pairs.into_iter().map(|(user, item)| {
             time += random.exponential(1.0);
-            (person, thing, time)
+            (user, item, time)
         }))
     }
 }

@@ -1,27 +1,27 @@
-//! Streams in which only a view of node *pairs* helps: the situation of the paper's Figure 1, many times over.
+//! Streams that only a *pair* representation can predict: many copies of the situation in the paper's Figure 1.
 //!
-//! Every episode has six fresh nodes, two mirror images of one triple:
+//! Every episode has six new nodes, two mirror images of one triple:
 //!
 //! ```text
 //!   A ──t1── B ──t2── C          then, at t4, either   A─C  and A'─C'   ("straight")
 //!   A'──t1── B'──t2── C'                        or     A─C' and A'─C    ("crossed")
 //! ```
 //!
-//! Mirrored events have equal times, so `C` and `C'` have equal histories of their own, to any depth, and so do `A` and
-//! `A'`: whatever represents nodes one by one scores `(A, C)` and `(A, C')` alike. The common neighbour tells them apart. It
-//! is not enough, though: `straight` has the probability `p_short` when the gap `t2 − t1` is short and `p_long` when it is long,
-//! and at the defaults (0.9 and 0.1) a common neighbour by itself says nothing. A model must relate the pair's times.
+//! Mirrored events have equal times, so `C` and `C'` have equal histories, to any depth, and so do `A` and `A'`: node-wise
+//! representations score `(A, C)` and `(A, C')` alike. The common neighbor distinguishes them. It is not enough, though:
+//! `straight` has the probability `p_short` when the gap `t2 − t1` is short and `p_long` when it is long, so at the defaults
+//! (0.9 and 0.1) a common neighbor alone carries no signal. A model must relate the pair's times.
 //!
-//! An outcome depends on the gap of its own episode and on nothing else, so the probability of each queried pair given
-//! *all* that happened before is exactly `P(straight)` or `1 − P(straight)`, and no order of the queries has a higher AUC in
-//! expectation. Node ids are a random permutation and mirrored events come in random order, so neither tells the outcome.
+//! An outcome depends only on the gap of its own episode, so the probability of each queried pair given *all* earlier
+//! events is exactly `P(straight)` or `1 − P(straight)`, and no ranking of the queries has a higher expected AUC. Node ids
+//! are a random permutation and mirrored events come in random order, so neither reveals the outcome.
 
 use crate::error::{Problem, Result};
 use crate::event::{EventStream, NodeId};
 use crate::metric::{roc_auc, shuffled_average_precision};
-use crate::random::Stream;
+use crate::random::RandomStream;
 
-/// What [`Triadic`] streams look like. Times have no unit.
+/// Parameters of a [`Triadic`] stream. Times have no unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TriadicSpec {
     /// Number of episodes: 6 nodes, 6 events and 4 queries each.
@@ -36,7 +36,7 @@ pub struct TriadicSpec {
     pub short_gap: (f64, f64),
     /// Bounds of a long gap; entirely above the short ones.
     pub long_gap: (f64, f64),
-    /// Bounds of the wait between t2 and t4, the same after both kinds of gap.
+    /// Bounds of the time between t2 and t4, the same for both kinds of gap.
     pub wait: (f64, f64),
 }
 
@@ -54,33 +54,33 @@ impl Default for TriadicSpec {
     }
 }
 
-/// A pair that may or may not meet at a time.
+/// A queried pair with its label and its true probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Query {
-    /// Where the event would point from.
+    /// Source node.
     pub src: NodeId,
-    /// Where it would point to.
+    /// Destination node.
     pub dst: NodeId,
-    /// When; only events strictly before may be looked at.
+    /// Query time; only earlier events may be used.
     pub time: f64,
-    /// Whether it happened.
+    /// Whether the event happened.
     pub label: bool,
     /// Its probability given all events before `time`.
     pub optimal: f64,
 }
 
-/// A stream of episodes and the four constructed pairs of each.
+/// A stream of episodes with the four queried pairs of each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Triadic {
-    /// All events, wedges and outcomes.
+    /// All events: wedges and outcomes.
     pub stream: EventStream,
-    /// All four pairs of every episode at its t4, two of which happened, in order of time.
+    /// The four pairs of every episode at its t4, two of which happened, sorted by time.
     pub queries: Vec<Query>,
 }
 
 impl Triadic {
-    /// What a model that knows every query's probability reaches on these very queries. Another can pass it by luck only,
-    /// the less the more episodes there are.
+    /// Metrics of the true probabilities on these queries. A model can exceed them only by chance, the less the more
+    /// episodes there are.
     ///
     /// # Panics
     /// Never on what [`TriadicSpec::generate`] returned: of each episode's queries two happened and two did not.
@@ -88,20 +88,19 @@ impl Triadic {
     pub fn optimal(&self) -> OptimalScores {
         let (scores, labels): (Vec<f64>, Vec<bool>) =
             self.queries.iter().map(|query| (query.optimal, query.label)).unzip();
-        let promise = "every episode has positives and negatives, and probabilities are numbers";
+        let reason = "every episode has positives and negatives, and probabilities are numbers";
         OptimalScores {
-            ap: shuffled_average_precision(&scores, &labels).expect(promise),
-            auc: roc_auc(&scores, &labels).expect(promise),
+            ap: shuffled_average_precision(&scores, &labels).expect(reason),
+            auc: roc_auc(&scores, &labels).expect(reason),
         }
     }
 }
 
-/// The highest metrics that can be expected of any model.
+/// The highest metrics that any model can expect.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OptimalScores {
-    /// Average precision when equally likely pairs are ordered at random. This is more than
-    /// [`average_precision`](crate::metric::average_precision) says of the probabilities themselves, which groups ties, and
-    /// it is what a model with real-valued scores can come to.
+    /// Average precision with ties broken at random, which a model with real-valued scores can reach. It is higher than
+    /// the [`average_precision`](crate::metric::average_precision) of the probabilities, which groups ties.
     pub ap: f64,
     /// Area under the ROC curve.
     pub auc: f64,
@@ -115,14 +114,15 @@ struct Roles {
 }
 
 impl TriadicSpec {
-    /// Draws a stream. Time O(n log n) in the number of episodes.
+    /// Generates a stream. Time O(n log n) in the number of episodes.
     pub fn generate(&self, seed: u64) -> Result<Triadic> {
         self.check()?;
         let n_nodes =
             self.n_episodes.checked_mul(6).ok_or(Problem::TooMany { what: "nodes", max: u64::from(u32::MAX) })?;
         let mut ids: Vec<u32> = (0..n_nodes).collect();
-        Stream::named(seed, "triadic/ids").shuffle(&mut ids);
-        let (mut starts, episodes) = (Stream::named(seed, "triadic/starts"), Stream::named(seed, "triadic/episodes"));
+        RandomStream::named(seed, "triadic/ids").shuffle(&mut ids);
+        let (mut starts, episodes) =
+            (RandomStream::named(seed, "triadic/starts"), RandomStream::named(seed, "triadic/episodes"));
 
         let mut events = Vec::with_capacity(ids.len());
         let mut queries = Vec::with_capacity(4 * ids.len() / 6);
@@ -133,7 +133,7 @@ impl TriadicSpec {
             let roles = Roles { a: pair(0), b: pair(2), c: pair(4) };
             self.episode(&roles, start, &mut episodes.fork(index), &mut events, &mut queries);
         }
-        // Stable sorts keep the drawn order of equal times.
+        // Stable sorts keep the random order of equal times.
         events.sort_by(|x, y| x.2.total_cmp(&y.2));
         queries.sort_by(|x: &Query, y| x.time.total_cmp(&y.time));
         Ok(Triadic { stream: EventStream::from_events(events)?, queries })
@@ -143,42 +143,42 @@ impl TriadicSpec {
         &self,
         Roles { a, b, c }: &Roles,
         t1: f64,
-        random: &mut Stream,
+        random: &mut RandomStream,
         events: &mut Vec<(u32, u32, f64)>,
         queries: &mut Vec<Query>,
     ) {
         let is_short = random.chance(0.5);
         let (gap, p_straight) = if is_short { (self.short_gap, self.p_short) } else { (self.long_gap, self.p_long) };
         let is_straight = random.chance(p_straight);
-        let t2 = t1 + within(gap, random);
-        let t4 = t2 + within(self.wait, random);
+        let t2 = t1 + uniform_in(gap, random);
+        let t4 = t2 + uniform_in(self.wait, random);
         let closing = if is_straight { *c } else { [c[1], c[0]] };
         for (from, to, time) in [(a, b, t1), (c, b, t2), (a, &closing, t4)] {
             let mut mirrored = [(from[0].0, to[0].0, time), (from[1].0, to[1].0, time)];
             random.shuffle(&mut mirrored);
             events.extend(mirrored);
         }
-        let mut constructed = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(from, to)| Query {
+        let mut queried = [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(from, to)| Query {
             src: a[from],
             dst: c[to],
             time: t4,
             label: (from == to) == is_straight,
             optimal: if from == to { p_straight } else { complement(p_straight) },
         });
-        random.shuffle(&mut constructed);
-        queries.extend(constructed);
+        random.shuffle(&mut queried);
+        queries.extend(queried);
     }
 
-    /// What [`Triadic::optimal`] tends to as the number of episodes grows.
+    /// The limit of [`Triadic::optimal`] for many episodes.
     #[must_use]
     pub fn limit(&self) -> OptimalScores {
-        // Four kinds of query, equally frequent; of a kind with optimal score p, the share p happens.
+        // Four equally frequent kinds of query; the share p of a kind with probability p is positive.
         let mut kinds = [self.p_short, complement(self.p_short), self.p_long, complement(self.p_long)];
         kinds.sort_by(|x, y| y.total_cmp(x));
         let (mut happened, mut asked, mut ap, mut auc) = (0.0, 0.0, 0.0, 0.0);
         for tied in kinds.chunk_by(|x, y| x.total_cmp(y).is_eq()) {
             let (n, positives) = (tied.len() as f64, tied.iter().sum::<f64>());
-            // Positives above win against these negatives, positives beside them half the time.
+            // These negatives lose against positives above, and half the time against positives of the group.
             auc += (n - positives) * (happened + 0.5 * positives);
             // In random order, precision after the part x of the group is (happened + p·x) / (asked + x); recall rises
             // by p·dx.
@@ -221,12 +221,11 @@ impl TriadicSpec {
     }
 }
 
-fn within((low, high): (f64, f64), random: &mut Stream) -> f64 {
+fn uniform_in((low, high): (f64, f64), random: &mut RandomStream) -> f64 {
     low + (high - low) * random.unit()
 }
 
-/// `1 − p`, rounded so that the complement of 0.9 is the same number as 0.1: kinds of query that are equally likely must
-/// have equal scores, or they would not be tied.
+/// `1 − p`, rounded so that the complement of 0.9 is exactly 0.1: equally likely queries must be tied.
 fn complement(p: f64) -> f64 {
     const PARTS: f64 = 1e9;
     let (parts, whole) = (p * PARTS, (p * PARTS).round());
@@ -234,12 +233,12 @@ fn complement(p: f64) -> f64 {
 }
 
 #[cfg(test)]
-#[expect(clippy::float_cmp, reason = "equal to the last bit is what is claimed")]
+#[expect(clippy::float_cmp, reason = "exact equality is claimed")]
 mod tests {
     use super::*;
 
     #[test]
-    fn complements_of_decimals_are_the_decimals() {
+    fn complements_of_decimals_are_exact() {
         for parts in 0..=1000_u32 {
             let (p, rest) = (f64::from(parts) / 1000.0, f64::from(1000 - parts) / 1000.0);
             assert_eq!(complement(p), rest, "1 - {p}");
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_at_the_defaults_is_known_by_hand() {
+    fn limit_at_the_defaults_equals_the_hand_calculation() {
         // Nine in ten positives score 0.9, nine in ten negatives 0.1: AUC = 0.81 + ½·0.18. Recall reaches
         // 0.9 at a precision of 0.9; then precision falls as (0.9 + 0.1x)/(1 + x) for x from 0 to 1.
         let limit = TriadicSpec::default().limit();
@@ -262,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_settings_are_named() {
+    fn invalid_settings_are_named() {
         let check = |spec: TriadicSpec, message: &str| {
             assert_eq!(spec.generate(0).unwrap_err().to_string(), message);
         };

@@ -1,4 +1,4 @@
-//! Remembers which pairs met.
+//! EdgeBank: predicts that past edges repeat.
 
 use std::collections::VecDeque;
 
@@ -10,17 +10,17 @@ use crate::event::{Cut, Event, EventId, EventStream, NodeId};
 use crate::mite::PairQuery;
 use crate::split::quantile;
 
-/// Which of the pairs that met are remembered.
+/// Which past pairs are in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeBankMode {
-    /// All of them.
+    /// All.
     Unlimited,
-    /// Those that met since the 0.85 quantile of all past times.
+    /// Those with an event since the 0.85 quantile of all past times.
     WindowProportional,
-    /// Those that met within one average repeat gap before the latest time. The average is the sum of the mean gaps of
-    /// pairs that met more than once, divided by the number of *all* pairs.
+    /// Those with an event within one average repeat gap before the latest time. The average is the sum of the mean gaps
+    /// of pairs with more than one event, divided by the number of *all* pairs.
     WindowInterval,
-    /// Those that met at least as often as the mean pair.
+    /// Those with at least as many events as the mean pair.
     Repeat,
 }
 
@@ -28,7 +28,7 @@ impl EdgeBankMode {
     /// The four modes.
     pub const ALL: [Self; 4] = [Self::Unlimited, Self::WindowProportional, Self::WindowInterval, Self::Repeat];
 
-    /// What the mode is called.
+    /// Name of the mode.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,37 +40,37 @@ impl EdgeBankMode {
     }
 }
 
-/// Where the proportional window begins among the past times: it is as long as the test part.
+/// Quantile of the past times at which the proportional window starts: it is as long as the test split.
 const WINDOW_START: f64 = 0.85;
 
 /// Scores a directed pair 1 if it is in memory, else 0 (Poursafaei et al., "Towards Better Evaluation for Dynamic Link
 /// Prediction", 2022; modes as in DyGLib).
 ///
-/// The past is the base events and the batches already scored, as far as they lie strictly before the first event of
-/// the batch at hand. That is the one difference from DyGLib, which takes in earlier batches whole: there an event
-/// knows of another at its own time if a batch happens to end between them.
+/// The history is the base events and the batches already scored, strictly before the first event of the current batch.
+/// That is the one difference from DyGLib, which uses earlier batches entirely: there an event sees another one of the
+/// same time if a batch happens to end between them.
 ///
-/// A batch takes time for its queries and for the events that have become visible, not for the whole past.
+/// Time per batch is linear in its queries and in the events that have become visible.
 #[derive(Debug, Clone)]
 pub struct EdgeBank<'s> {
     stream: &'s EventStream,
     mode: EdgeBankMode,
-    past: Past,
-    /// What is in `past` lies before this.
+    memory: EdgeMemory,
+    /// Events in `memory` are before this.
     seen: Cut,
-    /// Events given but not in `past` yet, ascending.
-    waiting: VecDeque<EventId>,
-    /// The latest event given.
+    /// Known events not yet in `memory`, ascending.
+    pending: VecDeque<EventId>,
+    /// The latest known event.
     latest: Option<EventId>,
 }
 
 impl<'s> EdgeBank<'s> {
-    /// Knows `base`, ascending events of `stream`.
+    /// With the history `base`, ascending events of `stream`.
     pub fn new(stream: &'s EventStream, base: &[EventId], mode: EdgeBankMode) -> Result<Self> {
-        let (past, seen, waiting, latest) = (Past::default(), Cut::START, VecDeque::new(), None);
-        let mut bank = Self { stream, mode, past, seen, waiting, latest };
+        let (memory, seen, pending, latest) = (EdgeMemory::default(), Cut::START, VecDeque::new(), None);
+        let mut bank = Self { stream, mode, memory, seen, pending, latest };
         bank.check(base, "base")?;
-        bank.wait_for(base);
+        bank.enqueue(base);
         Ok(bank)
     }
 
@@ -84,8 +84,8 @@ impl<'s> EdgeBank<'s> {
         Err(Problem::Setting { name, found: "another order".into(), expected }.into())
     }
 
-    fn wait_for(&mut self, events: &[EventId]) {
-        self.waiting.extend(events);
+    fn enqueue(&mut self, events: &[EventId]) {
+        self.pending.extend(events);
         self.latest = events.last().copied().or(self.latest);
     }
 }
@@ -95,8 +95,7 @@ impl Heuristic for EdgeBank<'_> {
         format!("edgebank-{}", self.mode.name())
     }
 
-    /// Does not look at the times of `queries`, except that none may be before what an earlier answer or `batch` made
-    /// visible.
+    /// The times of `queries` do not matter, except that none may be before the events that are visible already.
     fn score(&mut self, batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
         self.check(batch, "batch")?;
         let cut = batch.first().map_or(self.seen, |first| self.stream.cut(self.stream.times()[first.index()]));
@@ -106,45 +105,45 @@ impl Heuristic for EdgeBank<'_> {
             return Err(Problem::Setting { name: "queries", found: earliest.to_string(), expected }.into());
         }
         self.seen = cut;
-        while let Some(id) = self.waiting.pop_front_if(|id| cut.sees(*id)) {
-            self.past.push(self.stream.event(id));
+        while let Some(id) = self.pending.pop_front_if(|id| cut.sees(*id)) {
+            self.memory.push(self.stream.event(id));
         }
-        let rule = self.past.rule(self.mode);
-        let score = |query: &PairQuery| f32::from(u8::from(self.past.keeps((query.src, query.dst), &rule)));
+        let rule = self.memory.rule(self.mode);
+        let score = |query: &PairQuery| f32::from(u8::from(self.memory.keeps((query.src, query.dst), &rule)));
         let scores = queries.iter().map(score).collect();
-        self.wait_for(batch);
+        self.enqueue(batch);
         Ok(scores)
     }
 }
 
-/// What decides whether a pair that met is in memory.
+/// Criterion for a past pair to be in memory.
 enum Rule {
     Always,
-    /// It met at this time or later.
+    /// Its last event is at this time or later.
     Since(f64),
-    /// It met so many times.
+    /// It has at least this many events.
     AtLeast(f64),
 }
 
-/// All that the modes ask of the events so far.
+/// Statistics of the events so far, as the modes need them.
 #[derive(Debug, Clone, Default)]
-struct Past {
-    pairs: FxHashMap<(NodeId, NodeId), Meetings>,
-    /// Of every event, in order.
+struct EdgeMemory {
+    pairs: FxHashMap<(NodeId, NodeId), PairStats>,
+    /// Times of all events, in order.
     times: Vec<f64>,
-    /// Of the pairs' mean gaps.
-    sum: WideSum,
+    /// Sum of the pairs' mean gaps.
+    gap_sum: CompensatedSum,
 }
 
-impl Past {
+impl EdgeMemory {
     fn push(&mut self, event: Event) {
-        let first = Meetings { n: 0, first: event.time, last: event.time };
-        let meetings = self.pairs.entry((event.src, event.dst)).or_insert(first);
-        let before = meetings.mean_gap();
-        meetings.n += 1;
-        meetings.last = event.time;
-        for part in meetings.mean_gap().into_iter().chain(before.map(|part| -part)) {
-            self.sum.add(part);
+        let first = PairStats { n: 0, first: event.time, last: event.time };
+        let stats = self.pairs.entry((event.src, event.dst)).or_insert(first);
+        let before = stats.mean_gap();
+        stats.n += 1;
+        stats.last = event.time;
+        for part in stats.mean_gap().into_iter().chain(before.map(|part| -part)) {
+            self.gap_sum.add(part);
         }
         self.times.push(event.time);
     }
@@ -155,50 +154,50 @@ impl Past {
         match mode {
             EdgeBankMode::Unlimited => Rule::Always,
             EdgeBankMode::WindowProportional => Rule::Since(quantile(&self.times, WINDOW_START)),
-            EdgeBankMode::WindowInterval => Rule::Since(end - self.sum.value() / n_pairs),
+            EdgeBankMode::WindowInterval => Rule::Since(end - self.gap_sum.value() / n_pairs),
             EdgeBankMode::Repeat => Rule::AtLeast(self.times.len() as f64 / n_pairs),
         }
     }
 
     fn keeps(&self, pair: (NodeId, NodeId), rule: &Rule) -> bool {
-        let Some(meetings) = self.pairs.get(&pair) else { return false };
+        let Some(stats) = self.pairs.get(&pair) else { return false };
         match *rule {
             Rule::Always => true,
-            Rule::Since(start) => meetings.last >= start,
-            Rule::AtLeast(n) => f64::from(meetings.n) >= n,
+            Rule::Since(start) => stats.last >= start,
+            Rule::AtLeast(n) => f64::from(stats.n) >= n,
         }
     }
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Meetings {
+struct PairStats {
     n: u32,
     first: f64,
     last: f64,
 }
 
-impl Meetings {
-    /// The mean time between one meeting and the next, as a number and what its rounding left over; 0 without a next.
+impl PairStats {
+    /// Mean time between consecutive events and its rounding error; 0 with fewer than two events.
     fn mean_gap(&self) -> [f64; 2] {
         if self.n < 2 {
             return [0.0; 2];
         }
-        // The gaps add up to the span, whatever lies between.
+        // The gaps sum to the span.
         let (span, n_gaps) = (self.last - self.first, f64::from(self.n - 1));
         let mean = span / n_gaps;
         [mean, mean.mul_add(-n_gaps, span) / n_gaps]
     }
 }
 
-/// A sum in twice the precision. Terms come and go with every event; in one `f64` each would leave a rounding error, and
-/// the sum would come to depend on the way the past was walked.
+/// Compensated sum. Terms are added and removed with every event; in a plain `f64` each would leave a rounding error, and
+/// the sum would depend on the batches.
 #[derive(Debug, Clone, Copy, Default)]
-struct WideSum {
+struct CompensatedSum {
     high: f64,
     low: f64,
 }
 
-impl WideSum {
+impl CompensatedSum {
     fn add(&mut self, term: f64) {
         let sum = self.high + term;
         let added = sum - self.high;
@@ -216,7 +215,7 @@ mod tests {
     use super::*;
 
     /// ```text
-    /// time 0   1   2   3   4   5        gaps: 0→1 met at 0, 2, 4 (mean 2), 2→3 at 1, 5 (mean 4)
+    /// time 0   1   2   3   4   5        gaps: 0→1 at 0, 2, 4 (mean 2), 2→3 at 1, 5 (mean 4)
     ///      0→1 2→3 0→1 1→0 0→1 2→3      three pairs, so the interval is 2 and the window 3..=5
     /// ```
     fn bank(stream: &EventStream, mode: EdgeBankMode) -> EdgeBank<'_> {
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mode_keeps_what_it_says() {
+    fn each_mode_keeps_the_documented_pairs() {
         let stream = small();
         let queries = [query(0, 1, 9.0), query(1, 0, 9.0), query(2, 3, 9.0), query(3, 2, 9.0)];
         let check = |mode, expected: [f32; 4]| {
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_of_order_is_refused_and_changes_nothing() {
+    fn events_out_of_order_are_refused_and_change_nothing() {
         let stream = small();
         assert!(EdgeBank::new(&stream, &[EventId(1), EventId(0)], EdgeBankMode::Repeat).is_err());
         let mut bank = bank(&stream, EdgeBankMode::Unlimited);
@@ -258,11 +257,11 @@ mod tests {
     }
 
     #[test]
-    fn terms_that_come_and_go_leave_nothing_behind() {
-        let mut sum = WideSum::default();
+    fn removed_terms_leave_no_rounding_error() {
+        let mut sum = CompensatedSum::default();
         let terms: Vec<f64> = (1..2000).map(|i| 1e6 / f64::from(i)).collect();
-        let gone = terms[1..].iter().rev().map(|term| -term);
-        for term in terms.iter().copied().chain(gone) {
+        let removed = terms[1..].iter().rev().map(|term| -term);
+        for term in terms.iter().copied().chain(removed) {
             sum.add(term);
         }
         assert_eq!(sum.value(), 1e6);

@@ -1,13 +1,13 @@
-//! Average precision and ROC-AUC of scores against yes/no labels, tied scores as in scikit-learn.
+//! Average precision and ROC AUC for binary labels, with ties as in scikit-learn.
 
 use crate::error::{Error, Place, Problem, Result};
 
-/// The two metrics of one set of scores; one sort gives both.
+/// Average precision and ROC AUC of one set of scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BinaryScores {
     /// Average precision: Σ (rise of recall) · precision over the distinct scores, from the highest down.
     pub ap: f64,
-    /// Area under the ROC curve: how often a positive scores above a negative, ties counting one half.
+    /// Area under the ROC curve: share of (positive, negative) pairs in the right order, ties counting one half.
     pub auc: f64,
 }
 
@@ -33,11 +33,11 @@ pub fn roc_auc<S: Into<f64> + Copy>(scores: &[S], labels: &[bool]) -> Result<f64
     Ok(binary_scores(scores, labels)?.auc)
 }
 
-/// The average precision to expect when equal scores are put in a random order, each group by itself.
+/// Expected average precision when ties are broken at random.
 ///
-/// It is never below [`average_precision`] where the best-scored group has the highest share of positives, and so on
-/// down: a model that spreads tied pairs over different scores gains this much without knowing more. Use it where the
-/// *ceiling* of a set of tied probabilities is wanted. Time O(n log n), memory O(n).
+/// Never below [`average_precision`] if groups with higher scores have higher shares of positives: random tie-breaking
+/// gains this much without information. Use it for the *upper bound* of a set of tied probabilities. Time O(n log n),
+/// memory O(n).
 pub fn shuffled_average_precision<S: Into<f64> + Copy>(scores: &[S], labels: &[bool]) -> Result<f64> {
     let mut entries = Vec::with_capacity(scores.len());
     extend(&mut entries, scores, labels)?;
@@ -45,7 +45,7 @@ pub fn shuffled_average_precision<S: Into<f64> + Copy>(scores: &[S], labels: &[b
     let (mut true_above, mut all_above, mut precisions) = (0.0, 0.0, 0.0);
     for tied in entries.chunk_by(|a, b| a.key == b.key) {
         let (n, true_here) = (tied.len() as f64, tied.iter().filter(|entry| entry.positive).count() as f64);
-        // Given a positive at some place of the group, each other place holds one of the others with this chance.
+        // Given a positive at one position of the group, probability of a positive at any other.
         let other = (true_here - 1.0) / (n - 1.0).max(1.0);
         let mut before = 0.0;
         for _ in tied {
@@ -80,21 +80,21 @@ impl BatchMean {
         Self::default()
     }
 
-    /// Takes in one batch and returns its own metrics. After an error the mean is as it was.
+    /// Adds one batch and returns its metrics. An error leaves the mean unchanged.
     pub fn push<S: Into<f64> + Copy>(&mut self, scores: &[S], labels: &[bool]) -> Result<BinaryScores> {
         let batch = binary_scores(scores, labels)?;
         self.push_scores(batch);
         Ok(batch)
     }
 
-    /// Takes in the metrics of one batch that have been computed elsewhere.
+    /// Adds the metrics of one batch, computed elsewhere.
     pub fn push_scores(&mut self, batch: BinaryScores) {
         self.ap += batch.ap;
         self.auc += batch.auc;
         self.n_batches += 1;
     }
 
-    /// Number of batches taken in.
+    /// Number of batches added.
     #[must_use]
     pub fn n_batches(&self) -> u32 {
         self.n_batches
@@ -110,7 +110,7 @@ impl BatchMean {
     }
 }
 
-/// Metrics over all scores of a split, gathered batch by batch. Memory: 16 bytes a score.
+/// Metrics over all scores of a split, collected batch by batch. Memory: 16 bytes per score.
 #[derive(Debug, Clone, Default)]
 pub struct WholeSplit {
     entries: Vec<Entry>,
@@ -123,30 +123,30 @@ impl WholeSplit {
         Self::default()
     }
 
-    /// Takes in one batch; one class alone is fine here. After an error nothing of the batch is kept.
+    /// Adds one batch, which may have one class only. An error leaves the scores unchanged.
     pub fn push<S: Into<f64> + Copy>(&mut self, scores: &[S], labels: &[bool]) -> Result<()> {
         extend(&mut self.entries, scores, labels)
     }
 
-    /// Number of scores taken in.
+    /// Number of scores added.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no score has been taken in.
+    /// Whether no score has been added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The metrics of everything taken in. Takes `&mut self` to sort in place; the order of arrival does not matter.
+    /// The metrics of all scores. Takes `&mut self` to sort in place; the order of batches does not matter.
     pub fn scores(&mut self) -> Result<BinaryScores> {
         evaluate(&mut self.entries)
     }
 }
 
-/// A score as an integer that orders alike, and its label.
+/// A score as an order-preserving integer, and its label.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     key: u64,
@@ -169,14 +169,14 @@ fn extend<S: Into<f64> + Copy>(entries: &mut Vec<Entry>, scores: &[S], labels: &
     Ok(())
 }
 
-/// Maps numbers to integers of the same order, both zeros to one.
+/// Order-preserving map of floats to integers; -0 and 0 are equal.
 fn order_key(score: f64) -> u64 {
     const SIGN: u64 = 1 << 63;
     let bits = (score + 0.0).to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
 }
 
-/// Sorts from the highest score down and counts positives and negatives, of which there must be some.
+/// Sorts by descending score and counts positives and negatives; an error without either.
 fn sort(entries: &mut [Entry]) -> Result<(u64, u64)> {
     let positives = entries.iter().filter(|entry| entry.positive).count() as u64;
     let negatives = entries.len() as u64 - positives;
@@ -191,7 +191,7 @@ fn evaluate(entries: &mut [Entry]) -> Result<BinaryScores> {
     let (positives, negatives) = sort(entries)?;
     let (mut true_above, mut all_above) = (0_u64, 0_u64);
     let mut weighted_precision = 0.0;
-    // Twice the number of (positive, negative) comparisons won; whole numbers, so nothing is rounded before the end.
+    // Twice the number of (positive, negative) pairs in the right order; integers avoid rounding.
     let mut twice_won = 0_u128;
     for tied in entries.chunk_by(|a, b| a.key == b.key) {
         let true_here = tied.iter().filter(|entry| entry.positive).count() as u64;
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_weigh_the_same_whatever_their_size() {
+    fn batches_have_equal_weight_whatever_their_size() {
         let mut mean = BatchMean::new();
         mean.push(&[2.0, 1.0], &[true, false]).unwrap();
         mean.push(&[1.0; 6], &[true, false, false, false, false, false]).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn undefined_metrics_are_errors_that_say_why() {
+    fn undefined_metrics_are_errors_with_a_reason() {
         let check = |scores: &[f64], labels: &[bool], message: &str| {
             assert_eq!(binary_scores(scores, labels).unwrap_err().to_string(), message);
         };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_batch_leaves_no_trace() {
+    fn rejected_batch_changes_nothing() {
         let mut mean = BatchMean::new();
         mean.push(&[2.0, 1.0], &[true, false]).unwrap();
         assert!(mean.push(&[2.0, 1.0], &[true, true]).is_err());

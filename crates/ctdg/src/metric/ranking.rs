@@ -1,9 +1,9 @@
-//! The place of one true destination among wrong ones, and means over such places.
+//! Rank of a true destination among negatives; MRR and hits@k.
 
 use crate::error::{Error, Place, Problem, Result};
 
 /// The rank of a positive among negatives, from 1: `1 + ½(#{negative > positive} + #{negative ≥ positive})`, the mean of
-/// the places that the best and the worst way of breaking ties would give. Time O(n).
+/// the ranks under optimistic and pessimistic tie-breaking. Time O(n).
 ///
 /// ```
 /// assert_eq!(ctdg::metric::rank(0.5_f32, &[0.9, 0.5, 0.1])?, 2.5);
@@ -44,8 +44,7 @@ fn mean(ranks: &[f64], value: impl Fn(f64) -> f64) -> Result<f64> {
     Ok(ranks.iter().map(|&rank| value(rank)).sum::<f64>() / ranks.len() as f64)
 }
 
-/// Ranks gathered one by one. They are all kept, so that any `k` can be asked for afterwards and parts from several
-/// threads can be joined in their order. Memory: 8 bytes a rank.
+/// Collected ranks, from which MRR and hits@k are computed for any `k`. Memory: 8 bytes per rank.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ranking {
     ranks: Vec<f64>,
@@ -58,14 +57,14 @@ impl Ranking {
         Self::default()
     }
 
-    /// Ranks `positive` among `negatives`, takes the rank in and returns it.
+    /// Adds the rank of `positive` among `negatives` and returns it.
     pub fn push<S: Into<f64> + Copy>(&mut self, positive: S, negatives: &[S]) -> Result<f64> {
         let rank = rank(positive, negatives)?;
         self.ranks.push(rank);
         Ok(rank)
     }
 
-    /// Takes in a rank that has been computed elsewhere.
+    /// Adds a rank computed elsewhere.
     pub fn push_rank(&mut self, rank: f64) -> Result<()> {
         if rank.is_finite() && rank >= 1.0 {
             self.ranks.push(rank);
@@ -75,12 +74,12 @@ impl Ranking {
         Err(Problem::Setting { name: "rank", found: rank.to_string(), expected }.into())
     }
 
-    /// Takes in all ranks of `other`, after its own.
+    /// Appends the ranks of `other`.
     pub fn join(&mut self, other: &Self) {
         self.ranks.extend_from_slice(&other.ranks);
     }
 
-    /// The ranks in order of arrival.
+    /// The ranks in order.
     #[must_use]
     pub fn ranks(&self) -> &[f64] {
         &self.ranks
@@ -103,21 +102,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tie_shares_the_mean_of_its_places() {
+    fn tie_gets_the_mean_rank() {
         assert_eq!(rank(1.0, &[1.0; 9]).unwrap(), 5.5);
         assert_eq!(rank(1.0_f32, &[]).unwrap(), 1.0);
         assert_eq!(rank(1.0, &[2.0, f64::INFINITY, 0.0]).unwrap(), 3.0);
     }
 
     #[test]
-    fn a_rank_between_two_places_is_not_a_hit_of_the_better_one() {
+    fn fractional_rank_is_not_rounded_down_for_hits() {
         let ranks = [1.0, 10.0, 10.5];
         assert_eq!(hits_at(&ranks, 10).unwrap(), 2.0 / 3.0);
         assert_eq!(hits_at(&ranks, 11).unwrap(), 1.0);
     }
 
     #[test]
-    fn the_accumulator_agrees_with_the_functions() {
+    fn ranking_agrees_with_the_functions() {
         let mut ranking = Ranking::new();
         ranking.push(0.5_f32, &[0.9, 0.5]).unwrap();
         let mut second = Ranking::new();
@@ -129,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_never_ranked() {
+    fn nan_is_never_ranked() {
         assert!(rank(f64::NAN, &[1.0]).is_err());
         assert!(rank(1.0, &[f64::NAN]).is_err());
         assert!(Ranking::new().push_rank(0.5).is_err());

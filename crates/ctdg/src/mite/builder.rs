@@ -1,56 +1,59 @@
-//! One pair's tokens, rows and intervals.
+//! Builds the tokens, rows and intervals of one pair.
 
 use std::ops::Range;
 
-use super::{NO_ROW, PairEncoding, PairQuery, PairTokens, Past, RowTable, Scope, Second, SecondTime, interval, narrow};
+use super::{
+    MiteScope, NO_ROW, PairEncoderConfig, PairQuery, PairTokens, RowTable, SecondHop, SecondHopTime, Shared, interval,
+    offset_u32,
+};
 use crate::event::{Cut, NodeId};
-use crate::sample::Drawn;
+use crate::sample::SampleBuffers;
 use crate::store::History;
 
-/// How far from the pair an event was drawn; draws of different hops are independent.
+/// Hop of a sampled event; draws of different hops are independent.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Hop {
     First = 1,
     Second = 2,
 }
 
-/// Adds one pair to `out`: tokens of both sides, their second hop, then the intervals of all rows.
+/// Appends one pair to `out`: tokens of both sides, their second hop, then the intervals of all rows.
 pub(super) struct PairTokensBuilder<'a> {
-    pub(super) past: &'a Past<'a>,
+    pub(super) shared: &'a Shared<'a>,
     pub(super) query: &'a PairQuery,
     pub(super) table: &'a mut RowTable,
-    pub(super) strangers: &'a mut RowTable,
+    pub(super) unrelated: &'a mut RowTable,
     pub(super) out: &'a mut PairTokens,
     /// Rows of `out` before this pair.
     pub(super) first_row: usize,
 }
 
 impl PairTokensBuilder<'_> {
-    pub(super) fn run(mut self, drawn: &mut Drawn) {
-        let (past, query) = (self.past, self.query);
-        let store = past.draws.store();
+    pub(super) fn run(mut self, sample: &mut SampleBuffers) {
+        let (shared, query) = (self.shared, self.query);
+        let store = shared.sampler.store();
         let cut = store.cut(query.time);
         let roots = [query.src, query.dst];
-        let most = past.encoding.length.saturating_sub(1);
+        let max_events = shared.config.length.saturating_sub(1);
         let histories = roots.map(|root| store.history(root, cut));
         self.table.clear();
         for side in 0..2 {
-            let random = || past.random(query, roots[side], query.time, Hop::First);
-            let history = past.draws.draw((roots[side], histories[side]), most, random, drawn);
+            let random = || shared.random(query, roots[side], query.time, Hop::First);
+            let history = shared.sampler.sample((roots[side], histories[side]), max_events, random, sample);
             self.push_side(roots[side], &history, side);
         }
-        if let Some(second) = past.encoding.second {
-            self.push_second(second, cut, drawn);
+        if let Some(second) = shared.config.second {
+            self.push_second(second, cut, sample);
         }
-        self.out.pair_rows.push(narrow(self.out.n_rows()));
-        match past.encoding.scope {
-            Scope::Truncated => self.push_truncated(),
-            Scope::Full => self.push_full(cut, roots),
+        self.out.pair_rows.push(offset_u32(self.out.n_rows()));
+        match shared.config.scope {
+            MiteScope::Truncated => self.push_truncated(),
+            MiteScope::Full => self.push_full(cut, roots),
         }
     }
 
     fn push_side(&mut self, root: NodeId, history: &History<'_>, side: usize) {
-        let (from, precision) = (self.query.time, self.past.encoding.precision);
+        let (from, precision) = (self.query.time, self.shared.config.precision);
         let Self { table, out, first_row, .. } = self;
         let PairTokens { sides, nodes, ages, events, rows, counts, .. } = &mut **out;
         let first = nodes.len();
@@ -59,37 +62,37 @@ impl PairTokensBuilder<'_> {
         ages.push(0.0);
         ages.extend(history.times.iter().map(|&time| interval(from, time, precision)));
         events.extend_from_slice(history.events);
-        sides.push(narrow(nodes.len()));
+        sides.push(offset_u32(nodes.len()));
         rows.extend(nodes[first..].iter().map(|&node| {
             let row = *first_row + table.row(node) as usize;
             if row == counts.len() {
                 counts.push([0; 2]);
             }
             counts[row][side] += 1;
-            narrow(row)
+            offset_u32(row)
         }));
     }
 
-    /// What the nodes of the tokens did. Comes after both sides, because it asks which nodes are tokens.
-    fn push_second(&mut self, second: Second, cut: Cut, drawn: &mut Drawn) {
-        let (past, query) = (self.past, self.query);
-        let (store, precision) = (past.draws.store(), past.encoding.precision);
-        self.strangers.clear();
+    /// Second hop of both sides. Comes last, because it needs to know which nodes are tokens.
+    fn push_second(&mut self, second: SecondHop, cut: Cut, sample: &mut SampleBuffers) {
+        let (shared, query) = (self.shared, self.query);
+        let (store, precision) = (shared.sampler.store(), shared.config.precision);
+        self.unrelated.clear();
         for side in 0..2 {
             let tokens = self.side(side);
-            let n_drawn = tokens.len() - 1;
-            // A pair's events are the last ones so far: those of the source stand before those of the destination.
+            let n_events = tokens.len() - 1;
+            // The events of this pair are the last ones in `out`: source first, then destination.
             let later = if side == 0 { self.side(1).len() - 1 } else { 0 };
-            let first_event = self.out.events.len() - later - n_drawn;
-            for at in 0..n_drawn {
+            let first_event = self.out.events.len() - later - n_events;
+            for at in 0..n_events {
                 let node = self.out.nodes[tokens.start + 1 + at];
                 let event_time = store.time(self.out.events[first_event + at]);
                 let (before, time, from) = match second.time {
-                    SecondTime::Query => (cut, query.time, query.time),
-                    SecondTime::Event => (store.cut(event_time), event_time, precision.stored(event_time)),
+                    SecondHopTime::Query => (cut, query.time, query.time),
+                    SecondHopTime::Event => (store.cut(event_time), event_time, precision.stored(event_time)),
                 };
-                let random = || past.random(query, node, time, Hop::Second);
-                let history = past.draws.draw((node, store.history(node, before)), second.length, random, drawn);
+                let random = || shared.random(query, node, time, Hop::Second);
+                let history = shared.sampler.sample((node, store.history(node, before)), second.length, random, sample);
                 self.out.second_nodes.extend_from_slice(history.neighbors);
                 self.out.second_events.extend_from_slice(history.events);
                 self.out.second_ages.extend(history.times.iter().map(|&earlier| interval(from, earlier, precision)));
@@ -97,24 +100,24 @@ impl PairTokensBuilder<'_> {
                     let row = self.second_row(node, cut);
                     self.out.second_rows.push(row);
                 }
-                self.out.second_starts.push(narrow(self.out.second_nodes.len()));
+                self.out.second_starts.push(offset_u32(self.out.second_nodes.len()));
             }
         }
     }
 
-    /// The row of a node of the second hop, if it has one or ought to.
+    /// The row of a second-hop node, or `NO_ROW`. With the full scope, a node that interacted with either side gets one.
     fn second_row(&mut self, node: NodeId, cut: Cut) -> u32 {
         let known = self.table.get(node);
-        if known.is_none() && self.past.encoding.scope == Scope::Full && self.strangers.get(node).is_none() {
-            let store = self.past.draws.store();
+        if known.is_none() && self.shared.config.scope == MiteScope::Full && self.unrelated.get(node).is_none() {
+            let store = self.shared.sampler.store();
             if [self.query.src, self.query.dst].iter().all(|&root| store.pair_events(node, root, cut).is_empty()) {
-                self.strangers.row(node);
+                self.unrelated.row(node);
             } else {
                 self.out.counts.push([0; 2]);
-                return narrow(self.first_row) + self.table.row(node);
+                return offset_u32(self.first_row) + self.table.row(node);
             }
         }
-        known.map_or(NO_ROW, |row| narrow(self.first_row) + row)
+        known.map_or(NO_ROW, |row| offset_u32(self.first_row) + row)
     }
 
     /// The tokens of one side of this pair, the root's own first.
@@ -123,7 +126,7 @@ impl PairTokensBuilder<'_> {
         self.out.sides[last + side] as usize..self.out.sides[last + side + 1] as usize
     }
 
-    /// Intervals of each row among the tokens themselves: sized by the counts, filled from the newest token back.
+    /// Intervals of each row from the tokens themselves: allocated by the counts, filled from newest to oldest.
     fn push_truncated(self) {
         let sides = [self.side(0), self.side(1)];
         let root_rows = [0, 1].map(|side| self.out.rows[sides[side].start] as usize);
@@ -131,38 +134,38 @@ impl PairTokensBuilder<'_> {
         let mut end = self.out.intervals.len();
         for (row, counts) in (self.first_row..).zip(&self.out.counts[self.first_row..]) {
             for (count, root_row) in counts.iter().zip(root_rows) {
-                // The root itself is a token but no meeting.
-                let n_meetings = *count as usize - usize::from(row == root_row);
+                // The root token is not an interaction.
+                let n_interactions = *count as usize - usize::from(row == root_row);
                 let start = end;
-                end += n_meetings.min(self.past.encoding.k);
-                next.push([narrow(start), narrow(end)]);
-                self.out.row_starts.push(narrow(end));
+                end += n_interactions.min(self.shared.config.k);
+                next.push([offset_u32(start), offset_u32(end)]);
+                self.out.row_starts.push(offset_u32(end));
             }
         }
         self.out.intervals.resize(end, 0.0);
         for (side, tokens) in sides.into_iter().enumerate() {
             for at in (tokens.start + 1..tokens.end).rev() {
                 let row = self.out.rows[at] as usize;
-                let [place, end] = &mut next[2 * (row - self.first_row) + side];
-                if place < end {
-                    self.out.intervals[*place as usize] = self.out.ages[at];
-                    *place += 1;
+                let [slot, end] = &mut next[2 * (row - self.first_row) + side];
+                if slot < end {
+                    self.out.intervals[*slot as usize] = self.out.ages[at];
+                    *slot += 1;
                 }
             }
         }
     }
 
-    /// Intervals of each row in the whole past, from the pair index.
+    /// Intervals of each row in the whole history, from the pair index.
     fn push_full(self, cut: Cut, roots: [NodeId; 2]) {
-        let (store, PairEncoding { k, precision, .. }) = (self.past.draws.store(), self.past.encoding);
+        let (store, PairEncoderConfig { k, precision, .. }) = (self.shared.sampler.store(), self.shared.config);
         for (row, &node) in (self.first_row..).zip(self.table.nodes()) {
             for (side, root) in roots.into_iter().enumerate() {
-                let meetings = store.pair_events(node, root, cut);
-                self.out.counts[row][side] = narrow(meetings.len()) + u32::from(node == root);
-                let newest = meetings.iter().rev().take(k).map(|&event| store.time(event));
+                let events = store.pair_events(node, root, cut);
+                self.out.counts[row][side] = offset_u32(events.len()) + u32::from(node == root);
+                let newest = events.iter().rev().take(k).map(|&event| store.time(event));
                 let intervals = newest.map(|time| interval(self.query.time, time, precision));
                 self.out.intervals.extend(intervals);
-                self.out.row_starts.push(narrow(self.out.intervals.len()));
+                self.out.row_starts.push(offset_u32(self.out.intervals.len()));
             }
         }
     }

@@ -1,39 +1,41 @@
-//! The tokens of a batch of pairs.
+//! Ragged tokens of a batch of pairs.
 
 use std::ops::Range;
 
-use super::{Side, narrow};
+use super::{Side, offset_u32};
 use crate::event::{EventId, NodeId};
 
-/// The row of a node in a second hop that has no row in its pair.
+/// Marks a second-hop node without a MITE row in its pair.
 pub const NO_ROW: u32 = u32::MAX;
 
-/// Tokens of many pairs, ragged. Made by [`PairEncoder`](super::PairEncoder); reused between batches.
+/// Tokens of a batch of pairs, ragged (no padding). Filled by [`PairEncoder`](super::PairEncoder), whose
+/// [module](crate::mite) has an example; reused between batches.
 ///
-/// Shapes: `B` pairs, `T` tokens of all sides, `R` rows (distinct nodes within a pair), `S` events of the second hop.
+/// Shapes: `B` pairs, `T` tokens of all sides, `R` rows (distinct nodes within a pair), `S` second-hop events.
+/// A *root token* is the first of its side: the queried node itself. All others are *event tokens*.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PairTokens {
-    /// `[2B + 1]`: where the tokens of each side start; sides in the order source, destination, next pair's source, … .
+    /// `[2B + 1]`: offsets of the tokens of each side; sides in the order source, destination, next pair's source, … .
     pub(super) sides: Vec<u32>,
     /// `[T]`
     pub(super) nodes: Vec<NodeId>,
-    /// `[T]`, 0 for the node itself.
+    /// `[T]`, 0 for root tokens.
     pub(super) ages: Vec<f32>,
-    /// `[T − 2B]`: a side's first token is the node itself and has no event.
+    /// `[T − 2B]`: root tokens have no event.
     pub(super) events: Vec<EventId>,
     /// `[T]`
     pub(super) rows: Vec<u32>,
-    /// `[B + 1]`: where the rows of each pair start.
+    /// `[B + 1]`: offsets of the rows of each pair.
     pub(super) pair_rows: Vec<u32>,
     /// `[R, 2]`
     pub(super) counts: Vec<[u32; 2]>,
-    /// `[2R + 1]`: where the intervals of each row and side start.
+    /// `[2R + 1]`: offsets of the intervals of each row and side.
     pub(super) row_starts: Vec<u32>,
     /// Intervals of all rows.
     pub(super) intervals: Vec<f32>,
-    /// `[T − 2B + 1]`: where the second hop of each token but the roots starts; a single 0 without a second hop.
+    /// `[T − 2B + 1]`: offsets of the second hop of each event token; a single 0 without a second hop.
     pub(super) second_starts: Vec<u32>,
-    /// `[S]`, and so are the next three.
+    /// `[S]`, as are the next three.
     pub(super) second_nodes: Vec<NodeId>,
     pub(super) second_ages: Vec<f32>,
     pub(super) second_events: Vec<EventId>,
@@ -59,7 +61,7 @@ impl PairTokens {
         self.counts.len()
     }
 
-    /// Where the tokens of one side of pair `pair` lie in [`PairTokens::nodes`] and its like.
+    /// Range of the tokens of one side of `pair` in [`PairTokens::nodes`], [`PairTokens::ages`] and [`PairTokens::rows`].
     ///
     /// # Panics
     /// When there is no such pair.
@@ -69,7 +71,7 @@ impl PairTokens {
         self.sides[index] as usize..self.sides[index + 1] as usize
     }
 
-    /// Where the rows of pair `pair` lie.
+    /// Range of the rows of `pair`.
     ///
     /// # Panics
     /// When there is no such pair.
@@ -78,47 +80,47 @@ impl PairTokens {
         self.pair_rows[pair] as usize..self.pair_rows[pair + 1] as usize
     }
 
-    /// The node of each token.
+    /// `[T]`: the node of each token.
     #[must_use]
     pub fn nodes(&self) -> &[NodeId] {
         &self.nodes
     }
 
-    /// Query time minus the time of each token's event; 0 for the node itself.
+    /// `[T]`: query time minus the time of each token's event; 0 for root tokens.
     #[must_use]
     pub fn ages(&self) -> &[f32] {
         &self.ages
     }
 
-    /// The MITE row of each token.
+    /// `[T]`: the MITE row of each token.
     #[must_use]
     pub fn rows(&self) -> &[u32] {
         &self.rows
     }
 
-    /// The events of a side's tokens from the second on; the first is the node itself.
+    /// The events of the event tokens of one side of `pair`.
     ///
     /// # Panics
     /// When there is no such pair.
     #[must_use]
     pub fn events(&self, pair: usize, side: Side) -> &[EventId] {
-        &self.events[self.drawn(pair, side)]
+        &self.events[self.event_tokens(pair, side)]
     }
 
-    /// Which of all tokens but the roots, counted through the batch, stand on one side of pair `pair`: the numbers that
-    /// [`PairTokens::second`] takes. Token `i` of them is [`PairTokens::tokens`]' `i + 1`.
+    /// Range of the event tokens of one side of `pair` among all event tokens of the batch: the indices that
+    /// [`PairTokens::second`] takes. The `i`-th of them is the `i + 1`-th of [`PairTokens::tokens`].
     ///
     /// # Panics
     /// When there is no such pair.
     #[must_use]
-    pub fn drawn(&self, pair: usize, side: Side) -> Range<usize> {
+    pub fn event_tokens(&self, pair: usize, side: Side) -> Range<usize> {
         let tokens = self.tokens(pair, side);
         let earlier_roots = 2 * pair + side as usize;
         tokens.start - earlier_roots..tokens.end - earlier_roots - 1
     }
 
-    /// Where the second hop of a token lies in [`PairTokens::second_nodes`] and its like, oldest event first; the tokens
-    /// are numbered without the roots, see [`PairTokens::drawn`].
+    /// Range of the second hop of an event token in [`PairTokens::second_nodes`] and the other `second_*` columns, oldest
+    /// event first. `token` is an index of [`PairTokens::event_tokens`].
     ///
     /// # Panics
     /// When there is no such token, or no second hop at all.
@@ -127,40 +129,39 @@ impl PairTokens {
         self.second_starts[token] as usize..self.second_starts[token + 1] as usize
     }
 
-    /// `[T − 2B + 1]`: where the second hop of each token but the roots starts, one more at the end; a single 0 where the
-    /// encoding has no second hop.
+    /// `[T − 2B + 1]`: offsets of the second hop of each event token; a single 0 without a second hop.
     #[must_use]
     pub fn second_starts(&self) -> &[u32] {
         &self.second_starts
     }
 
-    /// `[S]`: whom the token's node met.
+    /// `[S]`: the other node of each second-hop event.
     #[must_use]
     pub fn second_nodes(&self) -> &[NodeId] {
         &self.second_nodes
     }
 
-    /// `[S]`: how long before the token's event, or before the query.
+    /// `[S]`: age of each second-hop event, relative to the token's event or the query.
     #[must_use]
     pub fn second_ages(&self) -> &[f32] {
         &self.second_ages
     }
 
-    /// `[S]`: in which event.
+    /// `[S]`: the second-hop events.
     #[must_use]
     pub fn second_events(&self) -> &[EventId] {
         &self.second_events
     }
 
-    /// `[S]`: the MITE row that the node has in its pair, or [`NO_ROW`]. With [`Truncated`](super::Scope::Truncated) the
-    /// nodes of tokens have one; with [`Full`](super::Scope::Full) all that ever met a side, so that a pair may have more
-    /// rows than its tokens need.
+    /// `[S]`: the MITE row of the node in its pair, or [`NO_ROW`]. With [`Truncated`](super::MiteScope::Truncated) only nodes
+    /// of tokens have a row; with [`Full`](super::MiteScope::Full) also nodes that interacted with either side, so a pair may
+    /// have rows that no token refers to.
     #[must_use]
     pub fn second_rows(&self) -> &[u32] {
         &self.second_rows
     }
 
-    /// Intervals at which the node of `row` met that side of its pair, newest first.
+    /// Intervals of the interactions of the row's node with that side of its pair, newest first.
     ///
     /// # Panics
     /// When there is no such row.
@@ -170,14 +171,13 @@ impl PairTokens {
         &self.intervals[self.row_starts[index] as usize..self.row_starts[index + 1] as usize]
     }
 
-    /// The intervals of all `rows`, one list behind another: for each row those with the source, then those with the
-    /// destination. First where each list begins and, behind the last, where it ends, counted from a common start that
-    /// need not be 0.
+    /// `(offsets, intervals)` of `rows`: for each row the list of its source side, then that of its destination side.
+    /// `[2·rows + 1]` offsets; the first one is the base of all and need not be 0.
     ///
     /// # Panics
     /// When there are no such rows.
     #[must_use]
-    pub fn lists(&self, rows: Range<usize>) -> (&[u32], &[f32]) {
+    pub fn interval_lists(&self, rows: Range<usize>) -> (&[u32], &[f32]) {
         if rows.is_empty() {
             return (&[0], &[]);
         }
@@ -186,8 +186,8 @@ impl PairTokens {
         (starts, &self.intervals[ends[0]..ends[1]])
     }
 
-    /// NCOE: how often the node of `row` stands among the tokens of the source and of the destination, the node itself
-    /// included. With [`Full`](super::Scope::Full), among all their meetings instead.
+    /// NCOE: how often the row's node occurs among the tokens of the source and of the destination, root tokens included.
+    /// With [`Full`](super::MiteScope::Full), among all their interactions instead.
     ///
     /// # Panics
     /// When there is no such row.
@@ -196,7 +196,7 @@ impl PairTokens {
         self.counts[row]
     }
 
-    /// Forgets all pairs but keeps the memory.
+    /// Removes all pairs; keeps the allocations.
     pub fn clear(&mut self) {
         let Self { sides, nodes, ages, events, rows, pair_rows, counts, row_starts, intervals, .. } = self;
         for starts in [sides, pair_rows, row_starts, &mut self.second_starts] {
@@ -215,10 +215,10 @@ impl PairTokens {
         self.second_rows.clear();
     }
 
-    /// Adds the pairs of `other` behind these.
+    /// Appends the pairs of `other`.
     pub(super) fn append(&mut self, other: &Self) {
         fn shifted(into: &mut Vec<u32>, starts: &[u32], by: usize) {
-            let by = narrow(by);
+            let by = offset_u32(by);
             into.extend(starts[1..].iter().map(|start| start + by));
         }
         let (n_tokens, n_rows, n_intervals) = (self.n_tokens(), self.n_rows(), self.intervals.len());
@@ -226,7 +226,7 @@ impl PairTokens {
         shifted(&mut self.pair_rows, &other.pair_rows, n_rows);
         shifted(&mut self.row_starts, &other.row_starts, n_intervals);
         shifted(&mut self.second_starts, &other.second_starts, self.second_nodes.len());
-        let by = narrow(n_rows);
+        let by = offset_u32(n_rows);
         self.rows.extend(other.rows.iter().map(|row| row + by));
         let shift = |&row: &u32| if row == NO_ROW { NO_ROW } else { row + by };
         self.second_rows.extend(other.second_rows.iter().map(shift));

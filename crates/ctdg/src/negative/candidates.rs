@@ -1,42 +1,40 @@
-//! Destinations to rank a true one against, in TGB's manner.
+//! Candidate destinations for ranking, as in TGB.
 
 use rustc_hash::FxHashSet;
 
 use crate::event::{EventId, EventStream, NodeId, strictly_before, up_to};
-use crate::random::Stream;
+use crate::random::RandomStream;
 use crate::split::{Split, distinct};
 
-/// How many destinations stand against a true one.
+/// Number of candidate destinations per true one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CandidateCount {
-    /// At most so many: up to half of them destinations the source had in training, the rest others.
+    /// At most this many: up to half of them past destinations of the source in training, the rest others.
     Some(usize),
-    /// Every destination there is.
+    /// All destinations.
     All,
 }
 
-/// Lists of negative destinations, one for each evaluation event; destinations that are true for the same source at the
-/// same time are left out.
+/// Negative destinations for each evaluation event, without those that are true for the same source at the same time.
 #[derive(Debug)]
 pub struct CandidateLists<'s> {
     stream: &'s EventStream,
-    /// Events of the split; what was appended since is not looked at.
+    /// Events of the split; later ones are ignored.
     n_events: usize,
     /// All destinations of the split's events, ascending.
     destinations: Vec<NodeId>,
-    /// Distinct destinations each source had in training, ascending: those of node `u` are
-    /// `past[starts[u]..starts[u + 1]]`.
+    /// Distinct training destinations of each source, ascending: those of node `u` are `past[starts[u]..starts[u + 1]]`.
     past: Vec<NodeId>,
     starts: Vec<usize>,
     count: CandidateCount,
-    random: Stream,
+    random: RandomStream,
 }
 
 impl<'s> CandidateLists<'s> {
-    /// Destinations of all events of `split`; those before validation count as past, masked nodes or not, since TGB has
-    /// no masking. Event `e` draws from `random.fork(e)`, so a list does not depend on the other events.
+    /// Destinations of all events of `split`. Past destinations include those of masked nodes, since TGB has no masking.
+    /// Event `e` draws from `random.fork(e)`, so a list does not depend on the other events.
     #[must_use]
-    pub fn new(stream: &'s EventStream, split: &Split, count: CandidateCount, random: Stream) -> Self {
+    pub fn new(stream: &'s EventStream, split: &Split, count: CandidateCount, random: RandomStream) -> Self {
         let n_events = split.rule.n_events;
         let destinations = distinct(stream.dst()[..n_events].iter().copied());
         let train = split.for_nodes().train.into_iter().map(|id| stream.event(id));
@@ -48,7 +46,7 @@ impl<'s> CandidateLists<'s> {
         Self { stream, n_events, destinations, past, starts, count, random }
     }
 
-    /// The negative destinations for `event`, in no particular order, without repeats.
+    /// The distinct negative destinations for `event`, in arbitrary order.
     #[must_use]
     pub fn of(&self, event: EventId) -> Vec<NodeId> {
         let src = self.stream.src()[event.index()];
@@ -75,14 +73,14 @@ impl<'s> CandidateLists<'s> {
     }
 }
 
-/// At most `n` of `nodes` that pass `allowed`, without repeats.
-fn choose(nodes: &[NodeId], allowed: impl Fn(&NodeId) -> bool, n: usize, random: &mut Stream) -> Vec<NodeId> {
-    // Floyd's way would need the number allowed; a few rejections are cheaper than counting, while most are allowed.
+/// At most `n` distinct nodes of `nodes` that satisfy `allowed`.
+fn choose(nodes: &[NodeId], allowed: impl Fn(&NodeId) -> bool, n: usize, random: &mut RandomStream) -> Vec<NodeId> {
+    // Rejection sampling while most nodes are allowed; Floyd's algorithm would have to count them first.
     let mut taken = FxHashSet::default();
     let mut list = Vec::with_capacity(n.min(nodes.len()));
     let mut misses = 0;
     while list.len() < n && 4 * list.len() < nodes.len() && misses < n.saturating_mul(4).saturating_add(16) {
-        let node = nodes[random.position(nodes.len())];
+        let node = nodes[random.index(nodes.len())];
         if allowed(&node) && taken.insert(node) {
             list.push(node);
         } else {

@@ -1,16 +1,16 @@
-//! The true source with a random destination.
+//! Random negatives: the true source with a random destination, as in DyGLib.
 
 use crate::event::{EventId, EventStream, NodeId};
 use crate::py_compat::NumpyRandom;
 use crate::split::distinct;
 
-/// Draws destinations uniformly from those of a set of events, in exactly DyGLib's sequence.
+/// Samples destinations uniformly from those of a set of events, bit-identical to DyGLib.
 ///
-/// DyGLib draws a source for each negative as well and throws it away; so does this, because that moves the generator.
-/// Nothing is checked against real events: a negative may happen to be true.
+/// DyGLib also draws and discards a source for each negative; so does this, to stay in step with its generator.
+/// Negatives are not checked against real events: one may happen to be true.
 #[derive(Debug, Clone)]
 pub struct RandomNegatives {
-    /// Distinct sources of the pool; only their number matters.
+    /// Number of distinct sources of the pool.
     n_sources: u32,
     /// Distinct destinations of the pool, ascending.
     destinations: Vec<NodeId>,
@@ -18,7 +18,7 @@ pub struct RandomNegatives {
 }
 
 impl RandomNegatives {
-    /// Destinations of `pool`, drawn from `seed`: the run's number for training, [`super::Pass::seed`] for evaluation.
+    /// Destinations of `pool`, sampled with `seed`: the run's seed for training, [`super::Pass::seed`] for evaluation.
     ///
     /// # Panics
     /// When there are more than `u32::MAX` sources, which no stream has.
@@ -41,18 +41,18 @@ impl RandomNegatives {
         self.n_sources as usize
     }
 
-    /// Starts the sequence over, as at the beginning of an evaluation pass.
+    /// Restarts the sequence, as at the beginning of an evaluation pass.
     pub fn reset(&mut self) {
         self.random.reset();
     }
 
-    /// Where the sequence stands; with the seed and the pool, all that a stopped run has to save.
+    /// State of the generator: what a checkpoint saves.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.random.position()
     }
 
-    /// Goes to a saved [`position`](Self::position), from which the same negatives follow as did then.
+    /// Restores a saved [`position`](Self::position).
     pub fn advance_to(&mut self, position: u64) {
         self.random.advance_to(position);
     }

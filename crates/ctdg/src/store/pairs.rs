@@ -1,4 +1,4 @@
-//! From an unordered pair of nodes to the events between them.
+//! Index from unordered node pairs to the events between them.
 
 use rustc_hash::FxHashMap;
 
@@ -8,12 +8,12 @@ use crate::event::{EventId, NodeId};
 #[derive(Debug, Clone)]
 pub(crate) struct PairIndex {
     slots: FxHashMap<u64, u32>,
-    /// Where each slot's events start, one more at the end.
+    /// Start of each slot's events, and the end of the last.
     offsets: Vec<u32>,
     events: Vec<EventId>,
 }
 
-/// One number for the unordered pair.
+/// Hash key of the unordered pair.
 fn key(a: NodeId, b: NodeId) -> u64 {
     let (low, high) = if a < b { (a, b) } else { (b, a) };
     u64::from(low.0) << 32 | u64::from(high.0)
@@ -62,7 +62,7 @@ impl PairIndex {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        // The table keeps one control byte beside each entry.
+        // The hash table has one control byte per entry.
         let table = self.slots.capacity() * (size_of::<(u64, u32)>() + 1);
         table + self.offsets.capacity() * size_of::<u32>() + self.events.capacity() * size_of::<EventId>()
     }

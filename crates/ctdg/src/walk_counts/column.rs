@@ -1,21 +1,21 @@
-//! A vector over all nodes that is zero almost everywhere, or almost nowhere.
+//! A vector indexed by node id, sparse or dense.
 
 use std::ops::Range;
 
-/// Numbers by node id.
+/// Values by node id.
 #[derive(Debug, Clone)]
 pub(super) enum Column {
-    /// Those that are not zero, by ascending id.
+    /// The non-zero values, by ascending id.
     Sparse { ids: Vec<u32>, values: Vec<f32> },
-    /// Those of ids from `first` on; nothing outside.
+    /// A window of ids from `first` on; zero outside.
     Dense { first: u32, values: Vec<f32> },
 }
 
-/// A window becomes dense when at least one in so many of its numbers is not zero: it then takes at most twice the
-/// memory of a list, and adding to it is several times as fast.
-const FULL: usize = 4;
-/// It becomes a list again when, after growing, fewer than one in so many is not zero.
-const EMPTY: usize = 2 * FULL;
+/// A sparse column becomes dense when at least one value in this many of its window is non-zero: it then takes at most
+/// twice the memory, and adding to it is several times faster.
+const DENSE_RATIO: usize = 4;
+/// A dense column becomes sparse again when, after growing, fewer than one value in this many is non-zero.
+const SPARSE_RATIO: usize = 2 * DENSE_RATIO;
 
 impl Default for Column {
     fn default() -> Self {
@@ -28,7 +28,7 @@ impl Column {
     pub(super) fn get(&self, id: u32) -> f32 {
         match self {
             Self::Sparse { ids, values } => ids.binary_search(&id).map_or(0.0, |at| values[at]),
-            // An id before the window is far behind its end, once it has gone below zero.
+            // An id before the window wraps around to beyond its end.
             Self::Dense { first, values } => values.get(id.wrapping_sub(*first) as usize).copied().unwrap_or(0.0),
         }
     }
@@ -38,7 +38,7 @@ impl Column {
         self.add(&Self::Sparse { ids: vec![id], values: vec![1.0] });
     }
 
-    /// Adds `other`, number by number.
+    /// Adds `other` element-wise.
     pub(super) fn add(&mut self, other: &Self) {
         let window = other.window();
         if window.is_empty() {
@@ -76,7 +76,7 @@ impl Column {
         }
     }
 
-    /// Ids outside of which there is nothing.
+    /// Ids outside of which all values are zero.
     fn window(&self) -> Range<u32> {
         match self {
             Self::Sparse { ids, .. } => ids.first().copied().unwrap_or(0)..ids.last().map_or(0, |last| last + 1),
@@ -84,7 +84,7 @@ impl Column {
         }
     }
 
-    /// Makes a dense window hold the ids of `more` as well, or makes it a list where it would be mostly empty.
+    /// Extends a dense window to the ids of `more`, or makes it sparse if it would be mostly zero.
     fn cover(&mut self, more: &Range<u32>) {
         let window = self.window();
         let Self::Dense { first, values } = self else { return };
@@ -93,24 +93,24 @@ impl Column {
         }
         let (start, end) = (window.start.min(more.start), window.end.max(more.end));
         let n_present = values.iter().filter(|value| **value != 0.0).count();
-        if (end - start) as usize > EMPTY * n_present {
+        if (end - start) as usize > SPARSE_RATIO * n_present {
             let ids = (window.start..window.end).zip(&*values).filter(|(_, value)| **value != 0.0).map(|(id, _)| id);
             let ids = ids.collect();
             *self = Self::Sparse { ids, values: values.iter().copied().filter(|value| *value != 0.0).collect() };
             return;
         }
-        make_room(values, (end - start) as usize);
+        reserve(values, (end - start) as usize);
         values.splice(0..0, std::iter::repeat_n(0.0, (window.start - start) as usize));
         values.resize((end - start) as usize, 0.0);
         *first = start;
     }
 
-    /// Makes a list a dense window where that is worth it.
+    /// Makes a sparse column dense where that is worth it.
     fn settle(&mut self) {
         let window = self.window();
         let Self::Sparse { ids, values } = self else { return };
-        // Short lists are small and fast in any case.
-        if ids.len() < 16 || window.len() > FULL * ids.len() {
+        // Short lists are fast anyway.
+        if ids.len() < 16 || window.len() > DENSE_RATIO * ids.len() {
             return;
         }
         let mut dense = vec![0.0; window.len()];
@@ -121,7 +121,7 @@ impl Column {
     }
 }
 
-/// Adds ascending `entries` to an ascending list: makes room for those whose id is new, then fills it from the back.
+/// Adds ascending `entries` to an ascending list: allocates slots for new ids, then merges from the back.
 fn merge(ids: &mut Vec<u32>, values: &mut Vec<f32>, entries: impl DoubleEndedIterator<Item = (u32, f32)> + Clone) {
     let mut old = ids.len();
     let mut at = 0;
@@ -133,8 +133,8 @@ fn merge(ids: &mut Vec<u32>, values: &mut Vec<f32>, entries: impl DoubleEndedIte
         n_new += usize::from(ids.get(at) != Some(&id));
     }
     let mut end = old + n_new;
-    make_room(ids, end);
-    make_room(values, end);
+    reserve(ids, end);
+    reserve(values, end);
     ids.resize(end, 0);
     values.resize(end, 0.0);
     for (id, value) in entries.rev() {
@@ -155,8 +155,8 @@ fn merge(ids: &mut Vec<u32>, values: &mut Vec<f32>, entries: impl DoubleEndedIte
     }
 }
 
-/// Room for `len` and an eighth more: there are many columns, and doubling would leave half of their memory unused.
-fn make_room<T>(values: &mut Vec<T>, len: usize) {
+/// Reserves `len` and an eighth more: with many columns, doubling would waste up to half of the memory.
+fn reserve<T>(values: &mut Vec<T>, len: usize) {
     if len > values.capacity() {
         values.reserve_exact(len + len / 8 - values.len());
     }

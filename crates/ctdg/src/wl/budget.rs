@@ -1,4 +1,4 @@
-//! What a run will cost, said before it starts.
+//! Memory and time estimate of a run.
 
 use std::fmt;
 
@@ -9,28 +9,29 @@ use crate::wl::MAX_K;
 use crate::wl::dwl::Variant;
 use crate::wl::graph::Graph;
 
-/// Bytes per tuple at the fullest moment of a round: the sort entry (32), two partitions with their class sizes (16),
+/// Peak bytes per tuple in a round: the sort entry (32), two partitions with their class sizes (16),
 /// the list of classes (12) and room for a vector that grows by doubling (20).
-const BYTES_A_TUPLE: u128 = 80;
+const BYTES_PER_TUPLE: u128 = 80;
 
-/// Terms that one thread takes in a second, times k²: a lower bound of what was measured on a Zen 3 core on graphs where
-/// every tuple is compared in full (50 million for `k = 2`, 20 million for `k = 3`, 10 million for `k = 4`); graphs whose
-/// tuples soon differ are several times faster. Only for the estimate.
-const TERMS_A_SECOND: f64 = 2e8;
+/// Terms per second and thread, times k²: a lower bound of measurements on a Zen 3 core with graphs where every tuple is
+/// compared in full (50 million for `k = 2`, 20 million for `k = 3`, 10 million for `k = 4`); other graphs are several
+/// times faster.
+const TERMS_PER_SECOND: f64 = 2e8;
 
-/// Memory a run may take unless told otherwise: 4 GiB.
+/// Default memory limit of a run: 4 GiB.
 pub const DEFAULT_MAX_MEMORY: u64 = 4 << 30;
 
-/// The cost of a run.
+/// Estimated cost of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// Tuples of all graphs together: the sum of `n^k`.
     pub tuples: u128,
-    /// Terms hashed in each round: the sum of `n^k · n`, or twice the pairs that met for `k = 1`.
+    /// Terms hashed per round: the sum of `n^k · n`, or twice the pairs with events for `k = 1`.
     pub terms_a_round: u128,
     /// Bytes in memory.
     pub memory: u128,
-    /// Seconds a round, roughly, and rather too many than too few. How many rounds there will be is not known beforehand; fewer than ten are usual for `k ≥ 2`.
+    /// Seconds per round, a rough upper estimate. The number of rounds is not known beforehand; fewer than ten are usual for
+    /// `k ≥ 2`.
     pub seconds_a_round: f64,
 }
 
@@ -47,17 +48,17 @@ impl Estimate {
         } else {
             let factor = if variant == Variant::Oblivious { k as u128 } else { 1 };
             let terms = sum(nodes().map(|n| n.saturating_pow(power).saturating_mul(n).saturating_mul(factor)));
-            // The matrix of sequences, once for the first round's types and once for the rule.
+            // The matrix of sequences, once for the initial types and once for the rule.
             (terms, sum(nodes().map(|n| n.saturating_mul(n).saturating_mul(8))))
         };
         // Interaction sequences, seen from both sides.
         let sequences = sum(graphs.iter().map(|graph| graph.n_events() as u128 * 16));
-        let memory = tuples.saturating_mul(BYTES_A_TUPLE).saturating_add(links).saturating_add(sequences);
-        let seconds_a_round = terms_a_round as f64 * (k * k) as f64 / (TERMS_A_SECOND * current_num_threads() as f64);
+        let memory = tuples.saturating_mul(BYTES_PER_TUPLE).saturating_add(links).saturating_add(sequences);
+        let seconds_a_round = terms_a_round as f64 * (k * k) as f64 / (TERMS_PER_SECOND * current_num_threads() as f64);
         Self { tuples, terms_a_round, memory, seconds_a_round }
     }
 
-    /// Refuses a run that would take more than `max_memory` bytes, or more tuples than are counted.
+    /// Refuses a run that would take more than `max_memory` bytes, or more tuples than fit 32 bits.
     pub(crate) fn check(self, graphs: &[&Graph], k: usize, variant: Variant, max_memory: u64) -> Result<()> {
         let fits =
             |estimate: &Self| estimate.memory <= u128::from(max_memory) && estimate.tuples < u128::from(u32::MAX);
@@ -104,11 +105,11 @@ impl fmt::Display for Bytes {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::graph::Reading;
+    use crate::wl::graph::GraphOptions;
 
     fn ring(n: u32) -> Graph {
         let stream = EventStream::from_events((0..n).map(|node| (node, (node + 1) % n, f64::from(node)))).unwrap();
-        Graph::new(&stream, &Reading::default()).unwrap()
+        Graph::new(&stream, &GraphOptions::default()).unwrap()
     }
 
     #[test]
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_too_large_is_refused_with_the_largest_k_that_fits() {
+    fn oversized_run_is_refused_with_the_largest_k_that_fits() {
         let graph = ring(1_000);
         let estimate = Estimate::new(&[&graph], 3, Variant::Folklore);
         let refused = estimate.check(&[&graph], 3, Variant::Folklore, DEFAULT_MAX_MEMORY).unwrap_err().to_string();

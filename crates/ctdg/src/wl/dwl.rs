@@ -1,4 +1,4 @@
-//! The test itself: settings, the loop over rounds, what comes out.
+//! The k-DWL test: settings and refinement loop.
 
 use crate::error::{Problem, Result};
 use crate::event::NodeId;
@@ -6,30 +6,30 @@ use crate::wl::MAX_K;
 use crate::wl::budget::{DEFAULT_MAX_MEMORY, Estimate};
 use crate::wl::graph::Graph;
 use crate::wl::initial::{Initial, initial};
-use crate::wl::joint::{Joint, Numbering};
+use crate::wl::joint::{Joint, TupleIndex};
 use crate::wl::refine::{Interning, Partition, refine};
 use crate::wl::rule::{Folklore, Neighbours, Oblivious, Rule};
 use crate::wl::verdict::{Coloring, Comparison, Verdict};
 use crate::wl::witness::{Witness, Writer};
 
-/// What a tuple of two nodes or more looks at in each round. With `k = 1` both are the same.
+/// What a tuple aggregates in each round. Both are the same for `k = 1`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
-    /// For every node `w`, the `k` tuples with `w` put in *together*, and the sequences of `w`: k-DWL, and k-FWL when
-    /// times are dropped.
+    /// For every node `w`, the *vector* of the colors of the `k` tuples with `w` substituted, and the sequences of `w`:
+    /// k-DWL, and k-FWL when times are dropped.
     #[default]
     Folklore,
-    /// For each place on its own, the tuples with any node put in: k-OWL. Always starts from [`Initial::Types`], since
-    /// it never looks at a sequence later.
+    /// For each position separately, the colors of the tuples with any node substituted: k-OWL. Always starts from
+    /// [`Initial::Types`], since the rounds do not use the sequences.
     Oblivious,
 }
 
-/// How many nodes a tuple has: 1, 2, 3 or 4.
+/// Number of nodes of a tuple: 1, 2, 3 or 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dimension(usize);
 
 impl Dimension {
-    /// The dimension `k`, if it is offered.
+    /// The dimension `k`; an error unless 1 to 4.
     pub fn new(k: usize) -> Result<Self> {
         if (1..=MAX_K).contains(&k) {
             return Ok(Self(k));
@@ -44,16 +44,16 @@ impl Dimension {
     }
 }
 
-/// A test of dimension `k` with its settings.
+/// A k-DWL test with its settings. See the [module](crate::wl) for its complexity.
 ///
 /// ```
 /// use ctdg::event::EventStream;
-/// use ctdg::wl::{Dwl, Graph, Reading};
+/// use ctdg::wl::{Dwl, Graph, GraphOptions};
 ///
 /// let read = |events: &[(u32, u32, f64)]| {
-///     Graph::new(&EventStream::from_events(events.iter().copied())?, &Reading::default())
+///     Graph::new(&EventStream::from_events(events.iter().copied())?, &GraphOptions::default())
 /// };
-/// // Two rings of four meetings at times 1, 2, 1, 2 and one ring of eight: no node sees a difference, pairs do.
+/// // Two rings of four nodes with times 1, 2, 1, 2 and one ring of eight: 2-DWL separates them, 1-DWL does not.
 /// let a = read(&[(0, 1, 1.), (2, 3, 1.), (4, 5, 1.), (6, 7, 1.), (1, 2, 2.), (3, 0, 2.), (5, 6, 2.), (7, 4, 2.)])?;
 /// let b = read(&[(0, 1, 1.), (2, 3, 1.), (4, 5, 1.), (6, 7, 1.), (1, 2, 2.), (3, 4, 2.), (5, 6, 2.), (7, 0, 2.)])?;
 /// assert_eq!(Dwl::new(1)?.compare(&a, &b)?.graphs.round, None);
@@ -64,32 +64,32 @@ impl Dimension {
 pub struct Dwl {
     /// The dimension.
     pub k: Dimension,
-    /// What a tuple looks at.
+    /// What a tuple aggregates.
     pub variant: Variant,
-    /// What is known of a tuple in round 0.
+    /// Colors of round 0.
     pub initial: Initial,
-    /// How classes are told apart.
+    /// How classes are compared.
     pub interning: Interning,
-    /// Stop after so many rounds even if classes still split.
+    /// Stop after this many rounds even if classes still split.
     pub max_rounds: Option<usize>,
-    /// Refuse a run that would take more memory, in bytes.
+    /// Refuse a run that would take more memory than this, in bytes.
     pub max_memory: u64,
 }
 
-/// A round that has just ended, for those who wait.
+/// Progress: a finished round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round {
-    /// Number of the round; 0 is the initial colouring.
+    /// Number of the round; 0 is the initial coloring.
     pub round: usize,
     /// Classes so far.
     pub n_classes: usize,
 }
 
-/// The tuples to be compared, place by place: told apart when any two at one place are.
-type Question = Vec<(usize, usize)>;
+/// Pairs of tuples to compare; separated when any pair is.
+type TuplePairs = Vec<(usize, usize)>;
 
 impl Dwl {
-    /// The paper's k-DWL with constant initial colours, for `k` from 1 to 4.
+    /// The paper's k-DWL with constant initial colors, for `k` from 1 to 4.
     pub fn new(k: usize) -> Result<Self> {
         Ok(Self {
             k: Dimension::new(k)?,
@@ -103,7 +103,7 @@ impl Dwl {
 
     /// The static test of the paper's appendix: 1-WL for `k = 1`, otherwise k-FWL or k-OWL as `variant` says. The
     /// graphs must be read with [`Times::Dropped`](crate::wl::Times::Dropped).
-    pub fn from_types(k: usize, variant: Variant) -> Result<Self> {
+    pub fn static_test(k: usize, variant: Variant) -> Result<Self> {
         let initial = if k == 1 { Initial::Labels } else { Initial::Types };
         Ok(Self { variant, initial, ..Self::new(k)? })
     }
@@ -114,34 +114,33 @@ impl Dwl {
         self.k.get()
     }
 
-    /// What a run on `graphs` would cost.
+    /// Estimated memory and time of a run on `graphs`.
     #[must_use]
     pub fn estimate(&self, graphs: &[&Graph]) -> Estimate {
         Estimate::new(graphs, self.k(), self.variant)
     }
 
-    /// The stable colouring of one graph.
+    /// The stable coloring of one graph.
     pub fn color(&self, graph: &Graph) -> Result<Coloring> {
         Ok(self.run(&[graph], None, &mut |_| {})?.coloring)
     }
 
-    /// Whether the two graphs are told apart. Time O(rounds · Σ n^(k+1)), memory O(Σ n^k).
+    /// Whether the test separates the two graphs. Time O(rounds · Σ n^(k+1)), memory O(Σ n^k).
     pub fn compare(&self, a: &Graph, b: &Graph) -> Result<Comparison> {
         self.run(&[a, b], None, &mut |_| {})
     }
 
-    /// Whether tuple `s` of `a` and tuple `t` of `b` are told apart, and whether the graphs are. `a` and `b` may be
-    /// the same graph.
+    /// Whether the test separates tuple `s` of `a` from tuple `t` of `b`, and the graphs. `a` and `b` may be the same graph.
     ///
-    /// Tuples of another length than `k` are compared by `k`-tuples made of their nodes: a shorter one is filled up
-    /// with its last node, of a longer one every choice of `k` places is compared. So `k = 1` compares node by node,
-    /// which is what a model that joins two node embeddings can see.
+    /// Tuples of another length than `k` are compared by `k`-tuples of their nodes: a shorter one is padded with its last
+    /// node; of a longer one every choice of `k` positions is compared. So `k = 1` compares node by node, which is all that
+    /// a model of concatenated node embeddings can see.
     pub fn compare_tuples(&self, (a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId])) -> Result<Comparison> {
-        self.compare_observed((a, b), Some((s, t)), &mut |_| {})
+        self.compare_with_progress((a, b), Some((s, t)), &mut |_| {})
     }
 
-    /// The same, or [`Dwl::compare`] without tuples, telling `observe` of every round.
-    pub fn compare_observed(
+    /// [`Dwl::compare_tuples`], or [`Dwl::compare`] without tuples, calling `observe` after every round.
+    pub fn compare_with_progress(
         &self,
         (a, b): (&Graph, &Graph),
         tuples: Option<(&[NodeId], &[NodeId])>,
@@ -172,7 +171,7 @@ impl Dwl {
     ) -> Result<Comparison> {
         self.estimate(graphs).check(graphs, self.k(), self.variant, self.max_memory)?;
         let joint = Joint::new(graphs)?;
-        // Within the pool from the start: the many small parallel steps then need no hand-over from this thread.
+        // Run inside the thread pool: avoids a hand-over for each of the many small parallel steps.
         Ok(rayon::scope(|_| match (self.k(), self.variant) {
             (1, _) => self.refine_to_stability(&Neighbours::new(&joint), &joint, tuples, observe),
             (2, Variant::Folklore) => self.refine_to_stability(&Folklore::<2>::new(&joint), &joint, tuples, observe),
@@ -191,27 +190,27 @@ impl Dwl {
         tuples: Option<(&[NodeId], &[NodeId])>,
         observe: &mut (dyn FnMut(Round) + Send),
     ) -> Comparison {
-        let numbering = Numbering::new(self.k(), joint.parts.iter().map(super::joint::Part::n_nodes));
-        let question = tuples.map(|(s, t)| question(&numbering, s, t));
+        let tuple_index = TupleIndex::new(self.k(), joint.graphs.iter().map(super::joint::RunGraph::n_nodes));
+        let tuple_pairs = tuples.map(|(s, t)| tuple_pairs(&tuple_index, s, t));
         let start = match self.variant {
             Variant::Oblivious if self.k() > 1 => Initial::Types,
             _ => self.initial,
         };
-        let mut partition = initial(joint, &numbering, start, self.interning);
-        let writer = Writer { joint, numbering: &numbering };
+        let mut partition = initial(joint, &tuple_index, start, self.interning);
+        let writer = Writer { joint, tuple_index: &tuple_index };
         let mut graphs = Verdict { round: None, witness: None };
-        let mut told = question.as_ref().map(|_| Verdict { round: None, witness: None });
+        let mut tuple_verdict = tuple_pairs.as_ref().map(|_| Verdict { round: None, witness: None });
         let mut round = 0;
         let mut judge = |round, previous: Option<&Partition>, current: &Partition| {
-            if graphs.round.is_none() && joint.parts.len() == 2 && writer.counts_differ(current) {
+            if graphs.round.is_none() && joint.graphs.len() == 2 && writer.counts_differ(current) {
                 graphs = Verdict { round: Some(round), witness: Some(writer.graphs(rule, round, previous, current)) };
             }
-            let differing = |question: &Question| {
+            let differing = |tuple_pairs: &TuplePairs| {
                 let differ = |&&(s, t): &&(usize, usize)| current.colours[s] != current.colours[t];
-                question.iter().find(differ).copied()
+                tuple_pairs.iter().find(differ).copied()
             };
-            if let Some(verdict) = told.as_mut().filter(|verdict| verdict.round.is_none())
-                && let Some(pair) = question.as_ref().and_then(differing)
+            if let Some(verdict) = tuple_verdict.as_mut().filter(|verdict| verdict.round.is_none())
+                && let Some(pair) = tuple_pairs.as_ref().and_then(differing)
             {
                 let contrast = writer.contrast(rule, pair, previous);
                 let witness = Witness { round, classes: Vec::new(), n_classes: 0, contrast: Some(contrast) };
@@ -233,27 +232,27 @@ impl Dwl {
             stable = next.is_discrete();
             partition = next;
         }
-        let coloring = Coloring { numbering, partition, rounds: round, stable };
-        Comparison { graphs, tuples: told, coloring }
+        let coloring = Coloring { tuple_index, partition, rounds: round, stable };
+        Comparison { graphs, tuples: tuple_verdict, coloring }
     }
 }
 
-/// The pairs of `k`-tuples that stand for `s` and `t`.
-fn question(numbering: &Numbering, s: &[NodeId], t: &[NodeId]) -> Question {
-    let (k, m) = (numbering.k, s.len());
-    // In a run on one graph twice, the second copy is graph 1 as any other.
-    let pair = |places: &[usize]| {
-        let choose = |tuple: &[NodeId]| places.iter().map(|&place| tuple[place]).collect::<Vec<_>>();
-        (numbering.number(0, &choose(s)), numbering.number(1, &choose(t)))
+/// The pairs of `k`-tuples that represent `s` and `t`.
+fn tuple_pairs(tuple_index: &TupleIndex, s: &[NodeId], t: &[NodeId]) -> TuplePairs {
+    let (k, m) = (tuple_index.k, s.len());
+    // If both graphs are the same, the second copy still is graph 1.
+    let pair = |positions: &[usize]| {
+        let choose = |tuple: &[NodeId]| positions.iter().map(|&position| tuple[position]).collect::<Vec<_>>();
+        (tuple_index.number(0, &choose(s)), tuple_index.number(1, &choose(t)))
     };
     if m <= k {
-        return vec![pair(&(0..k).map(|place| place.min(m - 1)).collect::<Vec<_>>())];
+        return vec![pair(&(0..k).map(|position| position.min(m - 1)).collect::<Vec<_>>())];
     }
-    let choices = Numbering::new(k, [m]);
+    let choices = TupleIndex::new(k, [m]);
     let all = (0..choices.len()).map(|choice| {
-        let mut places = vec![0; k];
-        choices.write_nodes(0, choice, &mut places);
-        pair(&places)
+        let mut positions = vec![0; k];
+        choices.write_nodes(0, choice, &mut positions);
+        pair(&positions)
     });
     all.collect()
 }

@@ -1,7 +1,7 @@
-//! Built-in pairs of graphs and what each `k` makes of them.
+//! Built-in example graphs and the verdict of each `k`.
 //!
-//! The pictures of the paper are not part of its text. Its two examples are rebuilt from what caption and proof say of
-//! them: every fact stated there holds of the graphs here, and a test checks each.
+//! The paper's two figures are reconstructed from caption and proof: every fact stated there holds for the graphs here,
+//! and a test checks each.
 
 mod shapes;
 mod table;
@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::event::{EventStream, IdKind, NodeId, StreamBuilder};
 use shapes::{Edges, cfi, complete_bipartite, complete_graph, hexagon, rook, shrikhande, two_triangles};
 
-/// Two graphs, and a question about them.
+/// Two graphs, or two tuples, to compare.
 #[derive(Debug, Clone)]
 pub struct Example {
-    /// What `hopedgn wl examples NAME` calls it.
+    /// Its name.
     pub name: &'static str,
     /// What it shows.
     pub about: &'static str,
@@ -23,14 +23,14 @@ pub struct Example {
     pub a: EventStream,
     /// The second graph; the first again where two tuples of one graph are compared.
     pub b: EventStream,
-    /// The time of the question, where the example has one.
+    /// The query time, if the example has one.
     pub until: Option<f64>,
-    /// The tuples in question; without, the graphs are.
+    /// The tuples to compare; the graphs if `None`.
     pub tuples: Option<[Vec<NodeId>; 2]>,
 }
 
 impl Example {
-    /// The tuples as `--tuple` takes them, `A,C=A,D`.
+    /// The tuples as text, `A,C=A,D`.
     #[must_use]
     pub fn tuple_argument(&self) -> Option<String> {
         let [s, t] = self.tuples.as_ref()?;
@@ -99,8 +99,8 @@ pub fn all() -> Result<Vec<Example>> {
     ])
 }
 
-/// Figure 1: `A` and `C` both met `B`, at times 1 and 2; `A` and `D` have nobody in common; `C` and `D` mirror each
-/// other. The question is asked at time 4.
+/// Figure 1: `A` and `C` have the common neighbor `B`, at times 1 and 2; `A` and `D` have none; `C` and `D` mirror each
+/// other. The query time is 4.
 ///
 /// ```text
 /// A --1-- B --2-- C --3-- D --2-- E --1-- F
@@ -112,8 +112,8 @@ fn figure_1() -> Result<Example> {
     Ok(Example { name: "figure-1", about, a: path.clone(), b: path, until: Some(4.0), tuples })
 }
 
-/// The figure of the proof of Proposition 3: `b` met `a` and `c` at times 1 and 2, `h` met `g` and `a` at times 3 and
-/// 4; `a` is like `a`, `c` like `g`. The question is asked at time 5.
+/// The figure of the proof of Proposition 3: `b` interacts with `a` and `c` at times 1 and 2, `h` with `g` and `a` at times 3
+/// and 4; `c` is equivalent to `g`. The query time is 5.
 fn proof_figure() -> Result<Example> {
     let ring = ring_of_eight()?;
     let tuples = Some([[0, 2], [0, 6]].map(|tuple| tuple.map(NodeId).to_vec()));
@@ -141,14 +141,14 @@ fn ring_of_eight() -> Result<EventStream> {
     ])
 }
 
-/// Both edge sets at one time.
+/// All edges at one time.
 fn at_once(name: &'static str, about: &'static str, a: &Edges, b: &Edges) -> Result<Example> {
     let read = |edges: &Edges| EventStream::from_events(edges.pairs.iter().map(|&(u, v)| (u, v, 1.0)));
     Ok(Example { name, about, a: read(a)?, b: read(b)?, until: None, tuples: None })
 }
 
-/// All pairs of nodes meet once in either graph: the edges at time 1, the others at time 2. What is left of the two
-/// without times is one and the same complete graph.
+/// All pairs of nodes interact once in either graph: the edges at time 1, the others at time 2. Without times both are the
+/// same complete graph.
 fn ordered(name: &'static str, about: &'static str, a: &Edges, b: &Edges) -> Result<Example> {
     let read = |edges: &Edges| {
         let first = edges.pairs.iter().map(|&(u, v)| (u, v, 1.0));
@@ -167,8 +167,7 @@ fn named(events: &[(&str, &str, u32)]) -> Result<EventStream> {
     builder.finish(None)
 }
 
-/// A stream of `n_events` meetings of nodes drawn evenly from `n_nodes`, at times 0, 1, 2, …: what `hopedgn bench wl`
-/// measures.
+/// A stream of `n_events` events between uniformly random nodes of `n_nodes`, at times 0, 1, 2, …, for benchmarks.
 pub fn random(n_nodes: u32, n_events: u32, seed: u64) -> Result<EventStream> {
     let mut state = seed;
     let mut draw = || {

@@ -1,7 +1,7 @@
-//! A stream as the test sees it: for every pair of nodes the sequence of times at which they met before `t`.
+//! A dynamic graph until `t`: for every pair of nodes the sequence of their interaction times.
 //!
-//! This is the paper's historical dynamic adjacency tensor, held sparsely and interned: a pair that never met has the
-//! link [`LinkId::NEVER`], every other pair the number of its sequence in one table.
+//! This is the paper's historical dynamic adjacency tensor, sparse and interned: a pair without interactions has the link
+//! [`LinkId::NEVER`], every other pair the id of its sequence in one table.
 
 use std::fmt;
 
@@ -12,58 +12,57 @@ use crate::error::{Problem, Result};
 use crate::event::{EventStream, NodeId, NodeNames};
 use crate::wl::intern::Table;
 
-/// Whether an event's source and destination play different parts.
+/// Whether the direction of events matters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Meeting is mutual: `(u, v, t)` and `(v, u, t)` are the same. The paper's reading.
+    /// `(u, v, t)` and `(v, u, t)` are the same, as in the paper.
     #[default]
     Undirected,
-    /// `u` met `v` and `v` met `u` are kept apart; a node sees both of its sequences with another.
+    /// Events from `u` to `v` and from `v` to `u` are separate; a node sees both sequences.
     Directed,
 }
 
-/// How much of the times is kept.
+/// Whether interaction times are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Times {
-    /// Every time of every meeting, repeats included.
+    /// All times of all interactions, repeats included.
     #[default]
     Kept,
-    /// Only whether two nodes ever met before `t`: the static graph, and the static tests.
+    /// Only whether two nodes interacted before `t`: the static graph, for the static tests.
     Dropped,
 }
 
-/// Where the nodes' labels come from.
+/// Source of the node labels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Labels {
-    /// All nodes are alike, as Proposition 1 of the paper asks.
+    /// All nodes have the same label, as in Proposition 1 of the paper.
     #[default]
     Constant,
-    /// Nodes with equal rows of node features are alike, as Propositions 2 and 4 ask.
+    /// Nodes with equal node features have the same label, as in Propositions 2 and 4.
     Features,
-    /// Sources of a bipartite stream are one kind, destinations the other.
+    /// Sources of a bipartite stream have one label, destinations the other.
     Sides,
     /// One number per node.
     Given(Vec<u64>),
 }
 
-/// How a stream is turned into a [`Graph`].
+/// How a stream becomes a [`Graph`].
 #[derive(Debug, Clone, Default)]
-pub struct Reading {
-    /// Only events strictly before this time are seen; all of them when there is none. Nodes that have not met
-    /// anybody by then are still nodes.
+pub struct GraphOptions {
+    /// Only events strictly before this time; all events if `None`. Nodes without events by then are kept.
     pub until: Option<f64>,
     /// Whether direction matters.
     pub direction: Direction,
     /// Whether times matter.
     pub times: Times,
-    /// What is known of each node beforehand.
+    /// Labels of the nodes.
     pub labels: Labels,
 }
 
-/// Stands for the times that were dropped; no event has it.
-const SOME_TIME: f64 = f64::INFINITY;
+/// Placeholder for dropped times; no event has it.
+const DROPPED_TIME: f64 = f64::INFINITY;
 
-/// Number of an interaction sequence.
+/// Id of an interaction sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct LinkId(pub(crate) u32);
 
@@ -78,27 +77,27 @@ pub struct Graph {
     names: NodeNames,
     direction: Direction,
     n_events: usize,
-    /// `starts[u]..starts[u + 1]` are the places of `u`'s neighbours.
+    /// `neighbours[starts[u]..starts[u + 1]]` are the neighbors of `u`.
     starts: Vec<u32>,
     neighbours: Vec<(NodeId, LinkId)>,
     links: Table,
-    /// Number of each node's label in `label_rows`.
+    /// Index of each node's label in `label_rows`.
     labels: Vec<u32>,
     label_rows: Table,
 }
 
 impl Graph {
-    /// Reads `stream`. Time O(events · log events), memory O(events + nodes).
+    /// The graph of `stream`. Time O(events · log events), memory O(events + nodes).
     ///
-    /// A time before the first event is no error: the graph then has its nodes and no meeting.
-    pub fn new(stream: &EventStream, reading: &Reading) -> Result<Self> {
-        if let Some(until) = reading.until.filter(|until| until.is_nan()) {
+    /// A time before the first event is no error: the graph then has all nodes and no interactions.
+    pub fn new(stream: &EventStream, options: &GraphOptions) -> Result<Self> {
+        if let Some(until) = options.until.filter(|until| until.is_nan()) {
             return Err(Problem::NonFiniteTime { found: until.to_string() }.into());
         }
-        let n_events = reading.until.map_or(stream.len(), |until| stream.cut(until).n_events());
+        let n_events = options.until.map_or(stream.len(), |until| stream.cut(until).n_events());
         let mut links = Table::default();
         links.number(&[0]);
-        let mut half_links = half_links(stream, n_events, reading, &mut links);
+        let mut half_links = half_links(stream, n_events, options, &mut links);
         half_links.par_sort_unstable();
         let n_nodes = stream.n_nodes();
         let mut starts = vec![0; n_nodes + 1];
@@ -109,30 +108,30 @@ impl Graph {
             starts[node + 1] += starts[node];
         }
         let neighbours = half_links.into_iter().map(|(_, neighbour, link)| (neighbour, link)).collect();
-        let (labels, label_rows) = labels(stream, &reading.labels)?;
-        let (names, direction) = (stream.names().clone(), reading.direction);
+        let (labels, label_rows) = labels(stream, &options.labels)?;
+        let (names, direction) = (stream.names().clone(), options.direction);
         Ok(Self { names, direction, n_events, starts, neighbours, links, labels, label_rows })
     }
 
-    /// Number of nodes, those without a meeting included.
+    /// Number of nodes, including those without events.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
         self.labels.len()
     }
 
-    /// Number of events seen.
+    /// Number of events.
     #[must_use]
     pub fn n_events(&self) -> usize {
         self.n_events
     }
 
-    /// Number of different interaction sequences, the empty one included.
+    /// Number of distinct interaction sequences, the empty one included.
     #[must_use]
     pub fn n_sequences(&self) -> usize {
         self.links.len()
     }
 
-    /// Number of pairs (node, neighbour), both ways.
+    /// Number of ordered (node, neighbor) pairs.
     #[must_use]
     pub fn n_half_links(&self) -> usize {
         self.neighbours.len()
@@ -150,7 +149,7 @@ impl Graph {
         &self.names
     }
 
-    /// When `u` met each of its neighbours, in order of neighbour.
+    /// The neighbors of `u` and the interaction times with each, in order of neighbor.
     ///
     /// # Panics
     /// When there is no such node.
@@ -172,14 +171,14 @@ impl Graph {
     }
 }
 
-/// The times at which two nodes met, seen from the first.
+/// The interaction times of two nodes, seen from the first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sequence {
-    /// Times of all meetings; with [`Direction::Directed`] of those that point away from the first node. With
-    /// [`Times::Dropped`] a single infinity for "met, some time", which JSON calls `"met"`.
+    /// Times of all interactions; with [`Direction::Directed`] only those directed away from the first node. With
+    /// [`Times::Dropped`] a single infinity, in JSON `"met"`.
     #[serde(serialize_with = "serialize_times")]
     pub forth: Vec<f64>,
-    /// With [`Direction::Directed`], times of the meetings that point to the first node.
+    /// With [`Direction::Directed`], times of the interactions directed to the first node.
     #[serde(serialize_with = "serialize_times")]
     pub back: Vec<f64>,
 }
@@ -193,14 +192,14 @@ fn serialize_times<S: serde::Serializer>(times: &[f64], serializer: S) -> Result
 }
 
 impl Sequence {
-    /// A row is the number of times forth, those times, and then the times back.
+    /// Decodes a row: the number of forward times, the forward times, the backward times.
     pub(crate) fn of_row(row: &[u64]) -> Self {
         let times = |bits: &[u64]| bits.iter().map(|&bits| f64::from_bits(bits)).collect();
         let n_forth = usize::try_from(row[0]).expect("a row counts its own words");
         Self { forth: times(&row[1..=n_forth]), back: times(&row[1 + n_forth..]) }
     }
 
-    /// Whether the two never met.
+    /// Whether there are no interactions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.forth.is_empty() && self.back.is_empty()
@@ -212,7 +211,7 @@ impl fmt::Display for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 6;
         let list = |times: &[f64]| {
-            let time = |time: &f64| if *time < SOME_TIME { time.to_string() } else { "met".to_owned() };
+            let time = |time: &f64| if *time < DROPPED_TIME { time.to_string() } else { "met".to_owned() };
             let shown = |times: &[f64]| times.iter().map(time).collect::<Vec<_>>().join(", ");
             match times.len() {
                 n if n <= SHOWN => shown(times),
@@ -228,40 +227,40 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// Every pair that met, from both ends, with its interned sequence.
+/// Every pair with interactions, in both orders, with its interned sequence.
 fn half_links(
     stream: &EventStream,
     n_events: usize,
-    reading: &Reading,
+    options: &GraphOptions,
     links: &mut Table,
 ) -> Vec<(NodeId, NodeId, LinkId)> {
     let (src, dst) = (&stream.src()[..n_events], &stream.dst()[..n_events]);
-    let mut meetings: Vec<(NodeId, NodeId, u32)> = Vec::with_capacity(n_events);
+    let mut interactions: Vec<(NodeId, NodeId, u32)> = Vec::with_capacity(n_events);
     for (event, (&src, &dst)) in (0..).zip(src.iter().zip(dst)) {
-        meetings.push((src.min(dst), src.max(dst), event));
+        interactions.push((src.min(dst), src.max(dst), event));
     }
-    meetings.par_sort_unstable();
+    interactions.par_sort_unstable();
     let mut half_links = Vec::new();
-    for same_pair in meetings.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+    for same_pair in interactions.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
         let (lo, hi, _) = same_pair[0];
         let (mut forth, mut back) = (Vec::new(), Vec::new());
         for &(_, _, event) in same_pair {
-            let points_back = reading.direction == Direction::Directed && src[event as usize] != lo;
+            let points_back = options.direction == Direction::Directed && src[event as usize] != lo;
             let times = if points_back { &mut back } else { &mut forth };
-            match reading.times {
-                // Adding 0 turns -0 into 0, which is the same time.
+            match options.times {
+                // Adding 0 maps -0 to 0.
                 Times::Kept => times.push((stream.times()[event as usize] + 0.0).to_bits()),
-                Times::Dropped if times.is_empty() => times.push(SOME_TIME.to_bits()),
+                Times::Dropped if times.is_empty() => times.push(DROPPED_TIME.to_bits()),
                 Times::Dropped => {}
             }
         }
-        if lo == hi && reading.direction == Direction::Directed {
-            // A loop leads from the node to itself and back.
+        if lo == hi && options.direction == Direction::Directed {
+            // A self-loop is both outgoing and incoming.
             back.clone_from(&forth);
         }
         half_links.push((lo, hi, LinkId(links.number(&row(&forth, &back)))));
         if lo != hi {
-            let from_hi = if back.is_empty() && reading.direction == Direction::Undirected {
+            let from_hi = if back.is_empty() && options.direction == Direction::Undirected {
                 row(&forth, &back)
             } else {
                 row(&back, &forth)
@@ -321,8 +320,8 @@ fn labels(stream: &EventStream, labels: &Labels) -> Result<(Vec<u32>, Table)> {
 mod tests {
     use super::*;
 
-    fn graph(events: &[(u32, u32, f64)], reading: &Reading) -> Graph {
-        Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), reading).unwrap()
+    fn graph(events: &[(u32, u32, f64)], options: &GraphOptions) -> Graph {
+        Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), options).unwrap()
     }
 
     fn pair_events(graph: &Graph, node: u32) -> Vec<(u32, String)> {
@@ -332,44 +331,44 @@ mod tests {
     const EVENTS: [(u32, u32, f64); 5] = [(0, 1, 1.0), (1, 0, 2.0), (2, 2, 2.0), (0, 1, 3.0), (1, 2, 3.0)];
 
     #[test]
-    fn sequences_are_whole_and_mutual_unless_directed() {
-        let undirected = graph(&EVENTS, &Reading::default());
+    fn sequences_are_complete_and_symmetric_unless_directed() {
+        let undirected = graph(&EVENTS, &GraphOptions::default());
         assert_eq!(pair_events(&undirected, 0), [(1, "1, 2, 3".to_owned())]);
         assert_eq!(pair_events(&undirected, 1), [(0, "1, 2, 3".to_owned()), (2, "3".to_owned())]);
-        assert_eq!(pair_events(&undirected, 2), [(1, "3".to_owned()), (2, "2".to_owned())], "a self-loop stands once");
-        let directed = graph(&EVENTS, &Reading { direction: Direction::Directed, ..Reading::default() });
+        assert_eq!(pair_events(&undirected, 2), [(1, "3".to_owned()), (2, "2".to_owned())], "a self-loop occurs once");
+        let directed = graph(&EVENTS, &GraphOptions { direction: Direction::Directed, ..GraphOptions::default() });
         assert_eq!(pair_events(&directed, 0), [(1, "→1, 3 ←2".to_owned())]);
         assert_eq!(pair_events(&directed, 1), [(0, "→2 ←1, 3".to_owned()), (2, "3".to_owned())]);
     }
 
     #[test]
-    fn only_events_strictly_before_the_time_are_seen() {
-        let until = |t| graph(&EVENTS, &Reading { until: Some(t), ..Reading::default() });
+    fn only_events_strictly_before_the_time_are_used() {
+        let until = |t| graph(&EVENTS, &GraphOptions { until: Some(t), ..GraphOptions::default() });
         assert_eq!(until(3.0).n_events(), 3);
         assert_eq!(pair_events(&until(2.0), 1), [(0, "1".to_owned())]);
-        assert_eq!((until(0.0).n_events(), until(0.0).n_nodes()), (0, 3), "no meeting, all nodes");
+        assert_eq!((until(0.0).n_events(), until(0.0).n_nodes()), (0, 3), "no interactions, all nodes");
     }
 
     #[test]
-    fn without_times_repeats_do_not_count() {
-        let reading = Reading { times: Times::Dropped, ..Reading::default() };
-        let graph = graph(&EVENTS, &reading);
-        assert_eq!(graph.n_sequences(), 2, "met or never met");
+    fn dropping_times_drops_repeats() {
+        let options = GraphOptions { times: Times::Dropped, ..GraphOptions::default() };
+        let graph = graph(&EVENTS, &options);
+        assert_eq!(graph.n_sequences(), 2, "with or without interactions");
         assert_eq!(pair_events(&graph, 0), [(1, "met".to_owned())]);
     }
 
     #[test]
-    fn equal_times_are_kept_as_often_as_they_occur() {
-        let twice = graph(&[(0, 1, -0.0), (0, 1, 0.0)], &Reading::default());
+    fn equal_times_keep_their_multiplicity() {
+        let twice = graph(&[(0, 1, -0.0), (0, 1, 0.0)], &GraphOptions::default());
         assert_eq!(pair_events(&twice, 0), [(1, "0, 0".to_owned())]);
     }
 
     #[test]
-    fn labels_must_exist_and_fit() {
+    fn missing_or_mismatched_labels_are_refused() {
         let stream = EventStream::from_events(EVENTS).unwrap();
         for labels in [Labels::Features, Labels::Sides, Labels::Given(vec![1, 2])] {
-            assert!(Graph::new(&stream, &Reading { labels, ..Reading::default() }).is_err());
+            assert!(Graph::new(&stream, &GraphOptions { labels, ..GraphOptions::default() }).is_err());
         }
-        assert!(Graph::new(&stream, &Reading { until: Some(f64::NAN), ..Reading::default() }).is_err());
+        assert!(Graph::new(&stream, &GraphOptions { until: Some(f64::NAN), ..GraphOptions::default() }).is_err());
     }
 }

@@ -1,31 +1,36 @@
-//! What is known of a tuple before the first round.
+//! Initial colors of tuples.
 
 use crate::event::NodeId;
 use crate::wl::graph::LinkId;
-use crate::wl::joint::{Joint, Numbering};
+use crate::wl::joint::{Joint, TupleIndex};
 use crate::wl::refine::{Interning, Partition, refine};
 use crate::wl::rule::{Description, Rule};
 
-/// The colour of a tuple in round 0.
+/// The color of a tuple in round 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Initial {
-    /// The labels of its nodes and nothing else: the paper's `l`, constant unless labels are given.
+    /// The labels of its nodes only: the paper's `l`, constant unless labels are given.
     #[default]
     Labels,
-    /// The labels, which of its nodes are the same, and the sequences among them: its isomorphism type, from which the
-    /// static tests of the paper's appendix start.
+    /// Its isomorphism type: the labels, which of its nodes are equal, and the sequences among them, as in the static tests
+    /// of the paper's appendix.
     Types,
 }
 
 /// The partition of round 0.
-pub(crate) fn initial(joint: &Joint<'_>, numbering: &Numbering, initial: Initial, interning: Interning) -> Partition {
-    let one_class = Partition::new(vec![0; numbering.len()]);
-    refine(&Facts::new(joint, numbering, initial), &one_class, interning)
+pub(crate) fn initial(
+    joint: &Joint<'_>,
+    tuple_index: &TupleIndex,
+    initial: Initial,
+    interning: Interning,
+) -> Partition {
+    let one_class = Partition::new(vec![0; tuple_index.len()]);
+    refine(&InitialRule::new(joint, tuple_index, initial), &one_class, interning)
 }
 
-/// A tuple's facts as terms of a rule: each fact says which one it is in the high half of its word.
-struct Facts<'a> {
-    numbering: &'a Numbering,
+/// The initial properties of a tuple as terms of a rule; the high half of a word tells which property it is.
+struct InitialRule<'a> {
+    tuple_index: &'a TupleIndex,
     labels: Vec<&'a [u32]>,
     /// Only for [`Initial::Types`].
     types: Option<Types>,
@@ -38,44 +43,44 @@ struct Types {
     matrices: Vec<Vec<u32>>,
 }
 
-impl<'a> Facts<'a> {
-    fn new(joint: &'a Joint<'_>, numbering: &'a Numbering, initial: Initial) -> Self {
-        let labels = joint.parts.iter().map(|part| part.labels.as_slice()).collect();
+impl<'a> InitialRule<'a> {
+    fn new(joint: &'a Joint<'_>, tuple_index: &'a TupleIndex, initial: Initial) -> Self {
+        let labels = joint.graphs.iter().map(|part| part.labels.as_slice()).collect();
         let types = (initial == Initial::Types).then(|| Types {
-            loops: joint.parts.iter().map(self_links).collect(),
-            matrices: joint.parts.iter().filter(|_| numbering.k > 1).map(super::joint::Part::matrix).collect(),
+            loops: joint.graphs.iter().map(self_links).collect(),
+            matrices: joint.graphs.iter().filter(|_| tuple_index.k > 1).map(super::joint::RunGraph::matrix).collect(),
         });
-        Self { numbering, labels, types }
+        Self { tuple_index, labels, types }
     }
 }
 
-fn self_links(part: &super::joint::Part<'_>) -> Vec<u32> {
+fn self_links(part: &super::joint::RunGraph<'_>) -> Vec<u32> {
     let own = |node: NodeId| part.neighbours(node).find(|&(other, _)| other == node);
     let nodes = (0..part.n_nodes()).filter_map(NodeId::from_index);
     nodes.map(|node| own(node).map_or(LinkId::NEVER.0, |(_, link)| link)).collect()
 }
 
-impl Rule<1> for Facts<'_> {
+impl Rule<1> for InitialRule<'_> {
     fn terms(&self, tuple: usize, _: &[u32], mut emit: impl FnMut(usize, [u64; 1])) {
-        let part = self.numbering.part_of(tuple);
+        let part = self.tuple_index.part_of(tuple);
         let mut nodes = [0; super::MAX_K];
-        let nodes = &mut nodes[..self.numbering.k];
-        self.numbering.write_nodes(part, tuple, nodes);
-        let mut question = 0u64;
-        let mut fact = |answer: u32| {
-            emit(0, [u64::from(answer) | question << 32]);
-            question += 1;
+        let nodes = &mut nodes[..self.tuple_index.k];
+        self.tuple_index.write_nodes(part, tuple, nodes);
+        let mut property = 0u64;
+        let mut push = |value: u32| {
+            emit(0, [u64::from(value) | property << 32]);
+            property += 1;
         };
         for &node in &*nodes {
-            fact(self.labels[part][node]);
+            push(self.labels[part][node]);
         }
         let Some(Types { loops, matrices }) = &self.types else { return };
         for (place, &u) in nodes.iter().enumerate() {
-            fact(loops[part][u]);
+            push(loops[part][u]);
             for &v in &nodes[..place] {
-                fact(u32::from(u == v));
-                // The sequence the other way round says the same.
-                fact(matrices[part][u * self.labels[part].len() + v]);
+                push(u32::from(u == v));
+                // The sequence in the other direction is equivalent.
+                push(matrices[part][u * self.labels[part].len() + v]);
             }
         }
     }
@@ -93,18 +98,18 @@ impl Rule<1> for Facts<'_> {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::graph::{Graph, Labels, Reading};
+    use crate::wl::graph::{Graph, GraphOptions, Labels};
     use crate::wl::refine::refine_colliding;
 
     fn classes(k: usize, start: Initial, labels: Labels) -> Vec<u32> {
         let stream = EventStream::from_events([(0, 1, 1.0), (2, 2, 1.0)]).unwrap();
-        let graph = Graph::new(&stream, &Reading { labels, ..Reading::default() }).unwrap();
+        let graph = Graph::new(&stream, &GraphOptions { labels, ..GraphOptions::default() }).unwrap();
         let joint = Joint::new(&[&graph]).unwrap();
-        initial(&joint, &Numbering::new(k, [3]), start, Interning::Exact).colours
+        initial(&joint, &TupleIndex::new(k, [3]), start, Interning::Exact).colours
     }
 
     #[test]
-    fn constant_labels_give_one_class_and_labels_one_per_combination() {
+    fn constant_labels_give_one_class_and_others_one_per_combination() {
         assert_eq!(classes(2, Initial::Labels, Labels::Constant), [0; 9]);
         assert_eq!(classes(2, Initial::Labels, Labels::Given(vec![7, 7, 8])), [0, 0, 1, 0, 0, 1, 2, 2, 3]);
     }
@@ -112,20 +117,20 @@ mod tests {
     #[test]
     fn colliding_fingerprints_never_merge_initial_classes() {
         let stream = EventStream::from_events([(0, 1, 1.0), (2, 2, 1.0), (0, 3, 2.0)]).unwrap();
-        let reading = Reading { labels: Labels::Given(vec![5, 5, 6, 7]), ..Reading::default() };
+        let reading = GraphOptions { labels: Labels::Given(vec![5, 5, 6, 7]), ..GraphOptions::default() };
         let graph = Graph::new(&stream, &reading).unwrap();
         let joint = Joint::new(&[&graph]).unwrap();
         for (k, start) in [(1, Initial::Labels), (2, Initial::Labels), (2, Initial::Types), (3, Initial::Types)] {
-            let numbering = Numbering::new(k, [4]);
-            let one_class = Partition::new(vec![0; numbering.len()]);
-            let colliding = refine_colliding(&Facts::new(&joint, &numbering, start), &one_class);
-            assert_eq!(colliding, initial(&joint, &numbering, start, Interning::Exact));
+            let tuple_index = TupleIndex::new(k, [4]);
+            let one_class = Partition::new(vec![0; tuple_index.len()]);
+            let colliding = refine_colliding(&InitialRule::new(&joint, &tuple_index, start), &one_class);
+            assert_eq!(colliding, initial(&joint, &tuple_index, start, Interning::Exact));
         }
     }
 
     #[test]
-    fn types_know_equal_nodes_and_the_sequences_among_them() {
-        // (0,0) (0,1) (0,2) / (1,0) (1,1) (1,2) / (2,0) (2,1) (2,2): diagonal, met, self-loop on either side.
+    fn types_include_equal_nodes_and_sequences() {
+        // (0,0) (0,1) (0,2) / (1,0) (1,1) (1,2) / (2,0) (2,1) (2,2): diagonal, edge, self-loop on either side.
         assert_eq!(classes(2, Initial::Types, Labels::Constant), [0, 1, 2, 1, 0, 2, 3, 3, 4]);
         assert_eq!(classes(1, Initial::Types, Labels::Constant), [0, 0, 1]);
     }

@@ -1,4 +1,4 @@
-//! Exact interning: equal rows get equal numbers, different rows different ones, by full comparison.
+//! Exact interning: equal rows get equal ids, different rows different ones, by full comparison.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The number of `row`, new or old.
+    /// The number of `row`, a new one if it was not interned yet.
     ///
     /// # Panics
     /// When there are more different rows than a stream has events or nodes.

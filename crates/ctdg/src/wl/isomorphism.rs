@@ -1,21 +1,21 @@
 //! Exact isomorphism until `t`, for small graphs.
 //!
-//! Individualise and refine: colour the nodes by 1-DWL, match one node of the smallest class that is left with every
-//! candidate in turn, refine, go on. Where all classes are single the mapping is read off and checked pair by pair, so
-//! an answer "isomorphic" is proved by the mapping and "not isomorphic" by an exhausted search.
+//! Individualization-refinement: color the nodes by 1-DWL, match one node of the smallest non-trivial class with every
+//! candidate in turn, refine, recurse. When all classes are single, the mapping is verified pair by pair, so
+//! "isomorphic" is proved by the mapping and "not isomorphic" by exhaustive search.
 
 use crate::error::{Problem, Result};
 use crate::event::NodeId;
 use crate::wl::graph::Graph;
 use crate::wl::initial::{Initial, initial};
-use crate::wl::joint::{Joint, Numbering, Part};
+use crate::wl::joint::{Joint, RunGraph, TupleIndex};
 use crate::wl::refine::{Interning, Partition, refine};
 use crate::wl::rule::Neighbours;
 
-/// Most nodes of a graph that [`isomorphism`] takes.
+/// Most nodes of a graph for [`isomorphism`].
 pub const MAX_NODES: usize = 64;
 
-/// Candidates tried before the search gives up. Graphs on which colour refinement is of little help, such as the
+/// Candidates tried before the search gives up. Graphs that are hard for color refinement, such as the
 /// Cai-Fürer-Immerman examples here, need some hundreds.
 const MAX_STEPS: u64 = 1_000_000;
 
@@ -29,9 +29,9 @@ pub type Mapping = Vec<NodeId>;
 ///
 /// ```
 /// use ctdg::event::{EventStream, NodeId};
-/// use ctdg::wl::{Graph, Reading, isomorphism};
+/// use ctdg::wl::{Graph, GraphOptions, isomorphism};
 ///
-/// let read = |events: [(u32, u32, f64); 2]| Graph::new(&EventStream::from_events(events)?, &Reading::default());
+/// let read = |events: [(u32, u32, f64); 2]| Graph::new(&EventStream::from_events(events)?, &GraphOptions::default());
 /// let (a, b) = (read([(0, 1, 1.0), (1, 2, 2.0)])?, read([(2, 0, 1.0), (0, 1, 2.0)])?);
 /// assert_eq!(isomorphism(&a, &b)?, Some(vec![NodeId(2), NodeId(0), NodeId(1)]));
 /// # Ok::<(), ctdg::Error>(())
@@ -40,7 +40,7 @@ pub fn isomorphism(a: &Graph, b: &Graph) -> Result<Option<Mapping>> {
     tuple_isomorphism((a, &[]), (b, &[]))
 }
 
-/// The same for a mapping that takes the first node of `s` to the first of `t`, the second to the second, and so on.
+/// [`isomorphism`] that maps the nodes of `s` to those of `t`, position by position.
 #[expect(clippy::many_single_char_names, reason = "graphs a and b, tuples s and t, n nodes")]
 pub fn tuple_isomorphism((a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId])) -> Result<Option<Mapping>> {
     for (graph, tuple) in [(a, s), (b, t)] {
@@ -61,16 +61,16 @@ pub fn tuple_isomorphism((a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId]
         return Ok(None);
     }
     let joint = Joint::new(&[a, b])?;
-    let matrices = [joint.parts[0].matrix(), joint.parts[1].matrix()];
-    let mut search = Search { n, rule: Neighbours::new(&joint), parts: &joint.parts, matrices, steps: 0 };
-    let mut start = initial(&joint, &Numbering::new(1, [n, n]), Initial::Types, Interning::Exact);
+    let matrices = [joint.graphs[0].matrix(), joint.graphs[1].matrix()];
+    let mut search = Search { n, rule: Neighbours::new(&joint), graphs: &joint.graphs, matrices, steps: 0 };
+    let mut start = initial(&joint, &TupleIndex::new(1, [n, n]), Initial::Types, Interning::Exact);
     for (u, v) in s.iter().zip(t) {
         if start.colours[u.index()] != start.colours[n + v.index()] {
             return Ok(None);
         }
         start = matched(&start, u.index(), n + v.index());
     }
-    // Within the pool from the start, for the many small parallel steps.
+    // Run inside the thread pool, for the many small parallel steps.
     let mapping = rayon::scope(|_| search.extend(&start))?;
     Ok(mapping.map(|images| images.into_iter().filter_map(NodeId::from_index).collect()))
 }
@@ -78,13 +78,13 @@ pub fn tuple_isomorphism((a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId]
 struct Search<'a> {
     n: usize,
     rule: Neighbours,
-    parts: &'a [Part<'a>],
+    graphs: &'a [RunGraph<'a>],
     matrices: [Vec<u32>; 2],
     steps: u64,
 }
 
 impl Search<'_> {
-    /// A mapping that keeps the classes of `partition`, if there is one.
+    /// An isomorphism that preserves the classes of `partition`, if there is one.
     fn extend(&mut self, partition: &Partition) -> Result<Option<Vec<usize>>> {
         let stable = self.stable(partition);
         let (first, second) = stable.colours.split_at(self.n);
@@ -101,7 +101,7 @@ impl Search<'_> {
         let Some(u) = (0..self.n).filter(open).min_by_key(|&u| counts[first[u] as usize][0]) else {
             let image = |colour: &u32| second.iter().position(|other| other == colour);
             let images: Option<Vec<usize>> = first.iter().map(image).collect();
-            return Ok(images.filter(|images| self.keeps_everything(images)));
+            return Ok(images.filter(|images| self.is_isomorphism(images)));
         };
         for v in (0..self.n).filter(|&v| second[v] == first[u]) {
             self.steps += 1;
@@ -126,31 +126,31 @@ impl Search<'_> {
         }
     }
 
-    fn keeps_everything(&self, images: &[usize]) -> bool {
+    fn is_isomorphism(&self, images: &[usize]) -> bool {
         let n = self.n;
-        let labels = (0..n).all(|u| self.parts[0].labels[u] == self.parts[1].labels[images[u]]);
+        let labels = (0..n).all(|u| self.graphs[0].labels[u] == self.graphs[1].labels[images[u]]);
         let pairs = || (0..n).flat_map(|u| (0..n).map(move |v| (u, v)));
         labels && pairs().all(|(u, v)| self.matrices[0][u * n + v] == self.matrices[1][images[u] * n + images[v]])
     }
 }
 
-/// The partition in which `u` and `v` share a class of their own.
+/// The partition with `u` and `v` in a new class.
 fn matched(partition: &Partition, u: usize, v: usize) -> Partition {
     let mut colours = partition.colours.clone();
     let own = u32::try_from(partition.n_classes()).expect("fewer classes than nodes");
     (colours[u], colours[v]) = (own, own);
-    Partition::new(without_gaps(colours))
+    Partition::new(renumbered(colours))
 }
 
 /// The same classes, numbered in order of their first node.
-fn without_gaps(colours: Vec<u32>) -> Vec<u32> {
+fn renumbered(colours: Vec<u32>) -> Vec<u32> {
     let mut order: Vec<u32> = Vec::new();
     let mut number = |colour: u32| {
-        let place = order.iter().position(|&seen| seen == colour).unwrap_or_else(|| {
+        let index = order.iter().position(|&seen| seen == colour).unwrap_or_else(|| {
             order.push(colour);
             order.len() - 1
         });
-        u32::try_from(place).expect("fewer classes than nodes")
+        u32::try_from(index).expect("fewer classes than nodes")
     };
     colours.into_iter().map(&mut number).collect()
 }
@@ -159,33 +159,33 @@ fn without_gaps(colours: Vec<u32>) -> Vec<u32> {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::graph::{Direction, Labels, Reading};
+    use crate::wl::graph::{Direction, GraphOptions, Labels};
 
-    fn graph(events: &[(u32, u32, f64)], reading: &Reading) -> Graph {
+    fn graph(events: &[(u32, u32, f64)], reading: &GraphOptions) -> Graph {
         Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), reading).unwrap()
     }
 
     #[test]
-    fn a_ring_can_be_turned_and_a_pair_in_it_only_as_a_pair() {
+    fn ring_rotations_are_isomorphisms_of_matching_pairs() {
         // Times 1, 2 alternate around 0 - 1 - 2 - 3 - 0.
         let events = [(0, 1, 1.0), (2, 3, 1.0), (1, 2, 2.0), (3, 0, 2.0)];
-        let ring = graph(&events, &Reading::default());
+        let ring = graph(&events, &GraphOptions::default());
         let nodes = |nodes: [u32; 2]| nodes.map(NodeId);
         let isomorphic = |s, t| tuple_isomorphism((&ring, &nodes(s)), (&ring, &nodes(t))).unwrap().is_some();
-        assert!(isomorphic([0, 1], [3, 2]), "both met at 1");
-        assert!(!isomorphic([0, 1], [1, 2]), "met at 1, met at 2");
+        assert!(isomorphic([0, 1], [3, 2]), "both interact at 1");
+        assert!(!isomorphic([0, 1], [1, 2]), "at 1 and at 2");
         assert!(!isomorphic([0, 0], [0, 1]), "one node twice is not two nodes");
         assert!(isomorphic([0, 2], [1, 3]) && isomorphic([0, 2], [2, 0]));
     }
 
     #[test]
-    fn direction_and_labels_are_kept() {
+    fn direction_and_labels_are_respected() {
         let (out, back) = ([(0, 1, 1.0), (0, 2, 1.0)], [(1, 0, 1.0), (2, 0, 1.0)]);
-        let reading = |direction| Reading { direction, ..Reading::default() };
-        let isomorphic = |reading: &Reading| isomorphism(&graph(&out, reading), &graph(&back, reading)).unwrap();
+        let reading = |direction| GraphOptions { direction, ..GraphOptions::default() };
+        let isomorphic = |reading: &GraphOptions| isomorphism(&graph(&out, reading), &graph(&back, reading)).unwrap();
         assert!(isomorphic(&reading(Direction::Undirected)).is_some());
         assert!(isomorphic(&reading(Direction::Directed)).is_none());
-        let labelled = |labels| graph(&out, &Reading { labels: Labels::Given(labels), ..Reading::default() });
+        let labelled = |labels| graph(&out, &GraphOptions { labels: Labels::Given(labels), ..GraphOptions::default() });
         let found = isomorphism(&labelled(vec![0, 1, 2]), &labelled(vec![0, 2, 1])).unwrap();
         assert_eq!(found, Some([0, 2, 1].map(NodeId).to_vec()));
         assert_eq!(isomorphism(&labelled(vec![0, 1, 1]), &labelled(vec![0, 2, 1])).unwrap(), None);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn large_graphs_are_refused() {
-        let large = graph(&[(0, 64, 1.0)], &Reading::default());
+        let large = graph(&[(0, 64, 1.0)], &GraphOptions::default());
         assert!(isomorphism(&large, &large).unwrap_err().to_string().contains("at most 64"));
     }
 }

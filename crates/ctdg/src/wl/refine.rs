@@ -1,29 +1,28 @@
-//! One round of colour refinement, exact by comparison.
+//! One round of color refinement, exact by full comparison.
 //!
-//! Every tuple gets a 128-bit fingerprint of its terms. Tuples of one old colour whose fingerprints differ have
-//! different terms, for certain. Tuples whose fingerprints agree are only *candidates*: their terms are written out,
-//! sorted and compared in full, so a colliding fingerprint costs time and never a wrong class. Nothing but the
-//! fingerprint is kept per tuple, however long its list of terms.
+//! Every tuple gets a 128-bit fingerprint of its terms. Tuples of one old color with different fingerprints have different
+//! terms. Tuples with equal fingerprints are only *candidates*: their terms are sorted and compared in full, so a
+//! collision costs time but never gives a wrong class. Only the fingerprint is stored per tuple.
 
 use rayon::prelude::*;
 
 use crate::wl::rule::Rule;
 
-/// Fewest tuples worth handing to another thread.
-const TUPLES_A_TASK: usize = 64;
+/// Fewest tuples per parallel task.
+const TUPLES_PER_TASK: usize = 64;
 
-/// How classes are told apart.
+/// How classes are compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Interning {
-    /// By full comparison: "separated" and "not separated" are both certain.
+    /// By full comparison: both verdicts are certain.
     #[default]
     Exact,
-    /// By 128-bit fingerprints alone, about half the work. "Separated" is certain; "not separated" could be a
-    /// collision, which nobody has seen and nothing excludes.
+    /// By 128-bit fingerprints alone, about half the work. "Separated" is certain; "not separated" could be a hash
+    /// collision, which is unlikely but not excluded.
     Approximate,
 }
 
-/// A colour for each tuple. Colours count from 0 in order of the first tuple that wears them.
+/// A color for each tuple. Colors count from 0 in order of their first tuple.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Partition {
     pub(crate) colours: Vec<u32>,
@@ -32,7 +31,7 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// The partition with these colours, which must count from 0 without gaps.
+    /// The partition with these colors, which must be consecutive from 0.
     pub(crate) fn new(colours: Vec<u32>) -> Self {
         let n_classes = colours.iter().max().map_or(0, |last| *last as usize + 1);
         let mut sizes = vec![0; n_classes];
@@ -52,11 +51,11 @@ impl Partition {
     }
 }
 
-/// Sorted, tuples of one new class stand together.
+/// Sort key of a tuple: tuples of one new class are adjacent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     colour: u32,
-    /// Which of the classes that share the fingerprint: 0 unless fingerprints collide.
+    /// Number of the class among those with the same fingerprint: 0 unless fingerprints collide.
     split: u32,
     fingerprint: [u64; 2],
     tuple: u32,
@@ -73,13 +72,13 @@ pub(crate) fn refine<const N: usize>(rule: &impl Rule<N>, old: &Partition, inter
     refine_masked(rule, old, interning, [u64::MAX; 2])
 }
 
-/// The same with fingerprints that are all equal, for tests.
+/// [`refine`] with equal fingerprints for all tuples, for tests.
 #[cfg(test)]
 pub(crate) fn refine_colliding<const N: usize>(rule: &impl Rule<N>, old: &Partition) -> Partition {
     refine_masked(rule, old, Interning::Exact, [0; 2])
 }
 
-/// The same with only the `mask` bits of the fingerprint, so that a test can make all of them collide.
+/// [`refine`] with only the `mask` bits of the fingerprint, so that tests can force collisions.
 fn refine_masked<const N: usize>(
     rule: &impl Rule<N>,
     old: &Partition,
@@ -89,12 +88,12 @@ fn refine_masked<const N: usize>(
     let n_tuples = u32::try_from(old.colours.len()).expect("within the budget");
     let entry = |tuple: u32| {
         let colour = old.colours[tuple as usize];
-        // A tuple alone in its class stays alone.
+        // A class of one tuple cannot split.
         let alone = old.sizes[colour as usize] == 1;
         let [a, b] = if alone { [0; 2] } else { fingerprint(rule, tuple, &old.colours) };
         Entry { colour, split: 0, fingerprint: [a & mask[0], b & mask[1]], tuple }
     };
-    let mut entries: Vec<Entry> = (0..n_tuples).into_par_iter().with_min_len(TUPLES_A_TASK).map(entry).collect();
+    let mut entries: Vec<Entry> = (0..n_tuples).into_par_iter().with_min_len(TUPLES_PER_TASK).map(entry).collect();
     entries.par_sort_unstable();
     if interning == Interning::Exact {
         let candidates = entries.par_chunk_by_mut(|a, b| a.group() == b.group()).filter(|run| run.len() > 1);
@@ -128,7 +127,7 @@ fn numbered(entries: &[Entry]) -> Partition {
     Partition { colours, sizes }
 }
 
-/// Keys in one word, where few colours and few sequences leave room: sorting them is several times faster.
+/// Packs keys into one word if colors and sequences are few: sorting is then several times faster.
 #[derive(Debug, Clone, Copy)]
 struct Packing {
     low_bits: u32,
@@ -148,14 +147,14 @@ impl Packing {
 
     /// Different keys stay different.
     fn pack<const N: usize>(self, key: [u64; N]) -> u64 {
-        let narrow = |word: u64| (word & u64::from(u32::MAX)) | ((word >> 32) << self.low_bits);
+        let packed_word = |word: u64| (word & u64::from(u32::MAX)) | ((word >> 32) << self.low_bits);
         let width = self.low_bits + self.high_bits;
-        key.into_iter().fold(0u64, |packed, word| packed.checked_shl(width).unwrap_or(0) | narrow(word))
+        key.into_iter().fold(0u64, |packed, word| packed.checked_shl(width).unwrap_or(0) | packed_word(word))
     }
 }
 
-/// Puts tuples of `run` with equal terms together and numbers the groups in `split`, in order of first tuple. `form` may
-/// give terms another form, as long as different ones stay different.
+/// Groups the tuples of `run` by equal terms and numbers the groups in `split`, in order of first tuple. `form` is an
+/// injective map of the keys.
 fn compare_in_full<const N: usize, T: Ord + Send + Sync>(
     rule: &impl Rule<N>,
     run: &mut [Entry],
@@ -169,13 +168,13 @@ fn compare_in_full<const N: usize, T: Ord + Send + Sync>(
     };
     let mut rest = 0;
     for split in 0.. {
-        let mut model = Vec::new();
-        sorted_terms(run[rest].tuple, &mut model);
+        let mut reference = Vec::new();
+        sorted_terms(run[rest].tuple, &mut reference);
         let same = |terms: &mut Vec<T>, entry: &Entry| {
             sorted_terms(entry.tuple, terms);
-            *terms == model
+            *terms == reference
         };
-        let candidates = run[rest..].par_iter().with_min_len(TUPLES_A_TASK);
+        let candidates = run[rest..].par_iter().with_min_len(TUPLES_PER_TASK);
         if candidates.clone().map_init(Vec::new, same).all(|same| same) {
             for entry in &mut run[rest..] {
                 entry.split = split;
@@ -193,7 +192,7 @@ fn compare_in_full<const N: usize, T: Ord + Send + Sync>(
     }
 }
 
-/// The sum of the terms' hashes: it does not depend on their order.
+/// The sum of the terms' hashes, independent of their order.
 fn fingerprint<const N: usize>(rule: &impl Rule<N>, tuple: u32, colours: &[u32]) -> [u64; 2] {
     let mut sum = [0u64; 2];
     rule.terms(tuple as usize, colours, |_, key| {
@@ -223,7 +222,7 @@ fn hash<const N: usize>(key: [u64; N]) -> [u64; 2] {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::graph::{Graph, Reading};
+    use crate::wl::graph::{Graph, GraphOptions};
     use crate::wl::joint::Joint;
     use crate::wl::rule::{Folklore, Neighbours};
 
@@ -231,7 +230,7 @@ mod tests {
         let events = (1..n).map(|node| (node - 1, node, f64::from(node % 3)));
         let mut events: Vec<_> = events.collect();
         events.sort_by(|a, b| a.2.total_cmp(&b.2));
-        Graph::new(&EventStream::from_events(events).unwrap(), &Reading::default()).unwrap()
+        Graph::new(&EventStream::from_events(events).unwrap(), &GraphOptions::default()).unwrap()
     }
 
     fn stable<const N: usize>(rule: &impl Rule<N>, n_tuples: usize, mask: [u64; 2]) -> Partition {
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_keys_are_different_when_keys_are() {
+    fn packing_is_injective() {
         let packing = Packing::new(5, 3);
         assert!(packing.fits::<4>() && !Packing::new(1 << 20, 1 << 20).fits::<2>());
         let words: Vec<u64> = (0..5).flat_map(|low| (0..3).map(move |high| low | high << 32)).collect();
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_count_from_the_first_tuple() {
+    fn classes_are_numbered_by_first_tuple() {
         let graph = path(5);
         let joint = Joint::new(&[&graph]).unwrap();
         let partition = stable(&Neighbours::new(&joint), 5, [u64::MAX; 2]);

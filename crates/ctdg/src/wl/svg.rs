@@ -1,4 +1,4 @@
-//! A picture of both graphs: nodes coloured by class, edges labelled by times.
+//! SVG picture of graphs: nodes colored by class, edges labelled by times.
 
 mod layout;
 
@@ -13,23 +13,23 @@ const MARGIN: f64 = 46.0;
 const TITLE: f64 = 44.0;
 const LEGEND: f64 = 44.0;
 const FONT: f64 = 11.0;
-/// Names stand in the nodes only where they can be read.
+/// Most nodes with a name.
 const MAX_NAMED: usize = 80;
-/// Times stand on the edges only where they can be read.
+/// Most edges with their times.
 const MAX_LABELLED: usize = 80;
-/// Classes in the legend; the rest is counted.
+/// Most classes in the legend; the others are counted.
 const MAX_CLASSES: usize = 12;
 
 /// One graph of a picture.
 #[derive(Debug, Clone)]
 pub struct Panel<'a> {
-    /// Stands above it.
+    /// Title above the graph.
     pub title: &'a str,
-    /// What is drawn.
+    /// The graph.
     pub graph: &'a Graph,
     /// The class of each node, as [`Coloring::node_classes`](crate::wl::Coloring::node_classes) gives it.
     pub classes: Vec<u32>,
-    /// Nodes with a thick rim: the tuple in question, or none.
+    /// Nodes with a thick outline: the tuple in question, or none.
     pub marked: &'a [NodeId],
 }
 
@@ -75,7 +75,7 @@ fn draw_panel(svg: &mut Svg, panel: &Panel<'_>, order: &[u32]) {
     scene.draw_nodes(svg, panel, order);
 }
 
-/// A pair that met, with its times as text.
+/// A pair with interactions, with its times as text.
 type Edge = (usize, usize, String);
 
 fn edges(graph: &Graph) -> Vec<Edge> {
@@ -121,20 +121,20 @@ impl Scene {
         }
     }
 
-    /// Writes the times where they hide least: of some places along the edge, the one that covers least of nodes, of
-    /// other edges and of what is written already.
+    /// Writes the times at the candidate position along the edge that covers least of nodes, other edges and earlier
+    /// labels.
     fn draw_times(&self, svg: &mut Svg) {
         const ALONG: [f64; 11] = [0.5, 0.46, 0.54, 0.42, 0.58, 0.37, 0.63, 0.31, 0.69, 0.25, 0.75];
-        let mut written: Vec<(Point, f64)> = Vec::new();
-        for (place, (u, v, times)) in self.edges.iter().enumerate().filter(|(_, edge)| edge.2 != "met") {
+        let mut labels: Vec<(Point, f64)> = Vec::new();
+        for (index, (u, v, times)) in self.edges.iter().enumerate().filter(|(_, edge)| edge.2 != "met") {
             let times = shortened(times);
             let half_width = 0.29 * FONT * times.chars().count() as f64 + 2.0;
             let cost = |spot: &Point| {
                 let texts: f64 =
-                    written.iter().map(|&(other, half)| covered(*spot, other, half_width + half, FONT * 1.2)).sum();
+                    labels.iter().map(|&(other, half)| covered(*spot, other, half_width + half, FONT * 1.2)).sum();
                 let reach = (half_width + self.radius, FONT * 0.6 + self.radius);
                 let nodes: f64 = self.positions.iter().map(|&node| covered(*spot, node, reach.0, reach.1)).sum();
-                let others = self.edges.iter().enumerate().filter(|&(other, (s, t, _))| other != place && s != t);
+                let others = self.edges.iter().enumerate().filter(|&(other, (s, t, _))| other != index && s != t);
                 let near = others.map(|(_, (s, t, _))| distance(*spot, self.positions[*s], self.positions[*t]));
                 let lines: f64 = near.map(|distance| (FONT * 0.7 - distance).max(0.0) * 10.0).sum();
                 texts + 2.0 * nodes + lines
@@ -146,7 +146,7 @@ impl Scene {
                 let spots = ALONG.iter().map(|along| [x1 + (x2 - x1) * along, y1 + (y2 - y1) * along]);
                 spots.min_by(|a, b| cost(a).total_cmp(&cost(b))).unwrap_or([x1, y1])
             };
-            written.push(([x, y], half_width));
+            labels.push(([x, y], half_width));
             let background = svg.rect([x - half_width, y - FONT * 0.6], [2.0 * half_width, FONT * 1.2]);
             background.attr("rx", 3).attr("fill", "#ffffff").attr("fill-opacity", 0.9);
             svg.text([x, y + FONT * 0.36], times).attr("text-anchor", "middle").attr("fill", "#22409a");
@@ -172,7 +172,7 @@ fn draw_name(svg: &mut Svg, name: &str, [x, y]: Point, radius: f64) {
     text.attr("text-anchor", "middle").attr("fill", "#111111");
 }
 
-/// Area in which a box around `spot` covers one around `other`, the two reaching so far together.
+/// Overlap of a box around `spot` with one around `other`, given the sums of their half-widths and half-heights.
 fn covered(spot: Point, other: Point, reach_x: f64, reach_y: f64) -> f64 {
     let (dx, dy) = (reach_x - (spot[0] - other[0]).abs(), reach_y - (spot[1] - other[1]).abs());
     if dx > 0.0 && dy > 0.0 { dx * dy } else { 0.0 }
@@ -188,11 +188,11 @@ fn distance(spot: Point, a: Point, b: Point) -> f64 {
 }
 
 fn shortened(times: &str) -> String {
-    const LONGEST: usize = 24;
-    if times.chars().count() <= LONGEST {
+    const MAX_CHARS: usize = 24;
+    if times.chars().count() <= MAX_CHARS {
         return times.to_owned();
     }
-    let head: String = times.chars().take(LONGEST - 1).collect();
+    let head: String = times.chars().take(MAX_CHARS - 1).collect();
     format!("{head}…")
 }
 
@@ -219,11 +219,11 @@ fn draw_legend(svg: &mut Svg, panels: &[Panel<'_>], order: &[u32]) {
     }
 }
 
-/// Neighbouring classes lie far apart on the colour circle; after nine of them they become paler or darker.
+/// Consecutive classes have distant hues; after nine of them they become paler or darker.
 fn fill(class: usize) -> String {
     let hue = (0.125 + class as f64 * 0.618_034).fract() * 6.0;
     let (low, high) = [(0.45, 0.95), (0.7, 1.0), (0.25, 0.75)][class / 9 % 3];
-    // Each channel is up for a third of the circle, down for a third, and slopes in between.
+    // Each channel is high for a third of the circle, low for a third, and linear in between.
     let channel = |offset: f64| {
         let distance = (hue - offset).abs();
         let distance = distance.min(6.0 - distance);
@@ -240,11 +240,11 @@ fn fill(class: usize) -> String {
 mod tests {
     use super::*;
     use crate::event::EventStream;
-    use crate::wl::{Dwl, Reading};
+    use crate::wl::{Dwl, GraphOptions};
 
     fn picture(events: &[(u32, u32, f64)]) -> String {
         let graph =
-            Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), &Reading::default()).unwrap();
+            Graph::new(&EventStream::from_events(events.iter().copied()).unwrap(), &GraphOptions::default()).unwrap();
         let run = Dwl::new(1).unwrap().compare(&graph, &graph).unwrap();
         let panel = |side| Panel {
             title: "a < b & c",
@@ -265,15 +265,15 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_the_same_every_time() {
+    fn pictures_are_deterministic() {
         let events = [(0, 1, 1.0), (1, 2, 2.0), (2, 3, 3.0), (4, 5, 3.0)];
         assert_eq!(picture(&events), picture(&events));
     }
 
     #[test]
-    fn one_node_and_none_at_all_can_be_drawn() {
+    fn graphs_with_one_node_and_none_are_drawn() {
         assert!(picture(&[(0, 0, 1.0)]).contains("1 nodes"));
-        let empty = Graph::new(&EventStream::from_events([]).unwrap(), &Reading::default()).unwrap();
+        let empty = Graph::new(&EventStream::from_events([]).unwrap(), &GraphOptions::default()).unwrap();
         let svg = draw(&[Panel { title: "", graph: &empty, classes: Vec::new(), marked: &[] }]);
         assert!(svg.ends_with("</svg>\n"));
     }

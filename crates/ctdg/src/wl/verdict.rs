@@ -1,50 +1,50 @@
-//! What a run found.
+//! Results of a run.
 
 use crate::event::NodeId;
-use crate::wl::joint::Numbering;
+use crate::wl::joint::TupleIndex;
 use crate::wl::refine::Partition;
 use crate::wl::witness::Witness;
 
-/// Told apart or not, and why.
+/// Whether the test separates two graphs or tuples, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// The first round in which they differ, 0 for the initial colours; `None` when they never do.
+    /// The first round in which they differ, 0 for the initial colors; `None` if they never do.
     pub round: Option<usize>,
-    /// What makes the difference; there whenever there is a round.
+    /// The difference; present whenever there is a round.
     pub witness: Option<Witness>,
 }
 
 impl Verdict {
-    /// Whether they are told apart.
+    /// Whether they are separated.
     #[must_use]
     pub fn separated(&self) -> bool {
         self.round.is_some()
     }
 }
 
-/// The outcome of a run on two graphs.
+/// Result of a run on two graphs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// Whether the multisets of colours differ.
     pub graphs: Verdict,
     /// Whether the two tuples differ, if two were given.
     pub tuples: Option<Verdict>,
-    /// The last colouring.
+    /// The last coloring.
     pub coloring: Coloring,
 }
 
 impl Comparison {
-    /// The answer to what was asked: of the tuples if there were any, otherwise of the graphs.
+    /// The verdict on the tuples if there are any, otherwise on the graphs.
     #[must_use]
     pub fn verdict(&self) -> &Verdict {
         self.tuples.as_ref().unwrap_or(&self.graphs)
     }
 }
 
-/// A class for every tuple of every graph of a run. Equal classes mean equal colours, in all graphs of the run.
+/// The color class of every tuple of every graph of a run; classes are comparable across the graphs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coloring {
-    pub(crate) numbering: Numbering,
+    pub(crate) tuple_index: TupleIndex,
     pub(crate) partition: Partition,
     pub(crate) rounds: usize,
     pub(crate) stable: bool,
@@ -57,7 +57,7 @@ impl Coloring {
         self.rounds
     }
 
-    /// Whether another round would change nothing.
+    /// Whether the coloring is stable under refinement.
     #[must_use]
     pub fn is_stable(&self) -> bool {
         self.stable
@@ -66,7 +66,7 @@ impl Coloring {
     /// Number of tuples of all graphs.
     #[must_use]
     pub fn n_tuples(&self) -> usize {
-        self.numbering.len()
+        self.tuple_index.len()
     }
 
     /// Number of classes.
@@ -81,8 +81,8 @@ impl Coloring {
     /// When there is no such graph or node, or not `k` of them.
     #[must_use]
     pub fn class(&self, graph: usize, nodes: &[NodeId]) -> u32 {
-        assert_eq!(nodes.len(), self.numbering.k, "a k-tuple");
-        self.partition.colours[self.numbering.number(graph, nodes)]
+        assert_eq!(nodes.len(), self.tuple_index.k, "a k-tuple");
+        self.partition.colours[self.tuple_index.number(graph, nodes)]
     }
 
     /// The class of each node of graph `graph`: for `k ≥ 2` that of the tuple `(v, …, v)`.
@@ -91,8 +91,8 @@ impl Coloring {
     /// When there is no such graph.
     #[must_use]
     pub fn node_classes(&self, graph: usize) -> Vec<u32> {
-        let n_nodes = self.numbering.n_nodes_of(graph);
-        let class = |node: NodeId| self.class(graph, &vec![node; self.numbering.k]);
+        let n_nodes = self.tuple_index.n_nodes_of(graph);
+        let class = |node: NodeId| self.class(graph, &vec![node; self.tuple_index.k]);
         (0..n_nodes).filter_map(NodeId::from_index).map(class).collect()
     }
 
@@ -102,6 +102,6 @@ impl Coloring {
     /// When there is no such graph.
     #[must_use]
     pub fn classes(&self, graph: usize) -> &[u32] {
-        &self.partition.colours[self.numbering.first_of(graph)..][..self.numbering.len_of(graph)]
+        &self.partition.colours[self.tuple_index.first_of(graph)..][..self.tuple_index.len_of(graph)]
     }
 }

@@ -1,4 +1,4 @@
-//! Why two graphs or tuples differ, so that a person can check it by hand.
+//! Human-checkable explanation of a difference between two graphs or tuples.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use crate::event::NodeId;
 use crate::wl::graph::Sequence;
-use crate::wl::joint::{Joint, Numbering};
+use crate::wl::joint::{Joint, TupleIndex};
 use crate::wl::refine::Partition;
 use crate::wl::rule::{Description, Rule};
 
 /// Classes and terms shown at most; the rest is counted.
 const SHOWN: usize = 8;
 
-/// The difference in the first round that has one.
+/// The difference in the first round in which there is one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Witness {
     /// That round.
@@ -22,15 +22,15 @@ pub struct Witness {
     pub classes: Vec<ClassCount>,
     /// How many such classes there are.
     pub n_classes: usize,
-    /// Two tuples that were alike until this round, and what tells them apart in it. Nothing when graphs differ
-    /// already in the initial colours.
+    /// Two tuples with equal colors until this round, and how they differ in it. `None` if graphs already differ in the
+    /// initial colors.
     pub contrast: Option<Contrast>,
 }
 
 /// How often a class occurs in either graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassCount {
-    /// The class, in the numbers of its round.
+    /// The class, as numbered in its round.
     pub class: u32,
     /// Tuples of the first and the second graph.
     pub counts: [u64; 2],
@@ -40,50 +40,50 @@ pub struct ClassCount {
     pub example_graph: usize,
 }
 
-/// Two tuples side by side.
+/// Comparison of two tuples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Contrast {
     /// Names of the nodes of the tuple of the first and of the second graph.
     pub tuples: [Vec<String>; 2],
-    /// The nature of the difference.
+    /// What differs.
     pub cause: Cause,
-    /// Terms that occur unequally often, those with most meetings first, at most eight.
+    /// Terms with different multiplicities, those with most interactions first, at most eight.
     pub terms: Vec<Term>,
     /// How many such terms there are.
     pub n_terms: usize,
 }
 
-/// What kind of thing differs.
+/// Kind of difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// The initial colours: labels, equal nodes, or sequences within the tuple.
+    /// The initial colors: labels, equal nodes, or sequences within the tuple.
     Initial,
-    /// The sequences of other nodes with the tuple's nodes, whatever the classes.
+    /// The sequences of other nodes with the tuple's nodes, regardless of classes.
     Sequences,
-    /// The classes that the tuples with another node put in had one round before.
+    /// The previous classes of the tuples with another node substituted.
     Classes,
 }
 
-/// What one node `w` (or several alike) contributes to a tuple's colour.
+/// The contribution of one node `w` (or several equivalent ones) to a tuple's color.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Term {
     /// How many nodes contribute it to the first and to the second tuple.
     pub counts: [u64; 2],
     /// Names of some of those nodes.
     pub nodes: [Vec<String>; 2],
-    /// When `w` met each node of the tuple, seen from the tuple's node. Empty for the oblivious test.
+    /// Interaction times of `w` with each node of the tuple, seen from the tuple's node. Empty for the oblivious test.
     pub sequences: Vec<Sequence>,
-    /// The classes, one round before, of the tuples with `w` put in.
+    /// The previous classes of the tuples with `w` substituted.
     pub classes: Vec<u32>,
-    /// The place that `w` is put in, for the oblivious test.
+    /// The position of `w`, for the oblivious test.
     pub place: Option<usize>,
 }
 
-/// Makes witnesses of one run.
+/// Creates the witnesses of one run.
 pub(crate) struct Writer<'a> {
     pub(crate) joint: &'a Joint<'a>,
-    pub(crate) numbering: &'a Numbering,
+    pub(crate) tuple_index: &'a TupleIndex,
 }
 
 impl Writer<'_> {
@@ -94,7 +94,7 @@ impl Writer<'_> {
 
     fn counts(&self, partition: &Partition) -> Vec<[u64; 2]> {
         let mut counts = vec![[0; 2]; partition.n_classes()];
-        let first_of_second = self.numbering.first_of(1);
+        let first_of_second = self.tuple_index.first_of(1);
         for (tuple, &colour) in partition.colours.iter().enumerate() {
             counts[colour as usize][usize::from(tuple >= first_of_second)] += 1;
         }
@@ -117,7 +117,7 @@ impl Writer<'_> {
         });
         let mut examples = vec![None; counts.len()];
         for (tuple, &colour) in current.colours.iter().enumerate() {
-            let in_second = tuple >= self.numbering.first_of(1);
+            let in_second = tuple >= self.tuple_index.first_of(1);
             let [a, b] = counts[colour as usize];
             if in_second == (b > a) {
                 examples[colour as usize].get_or_insert(tuple);
@@ -125,17 +125,17 @@ impl Writer<'_> {
         }
         let shown = unequal.iter().take(SHOWN).filter_map(|&class| {
             let tuple = examples[class as usize]?;
-            let (example_graph, example) = (self.numbering.part_of(tuple), self.names(tuple));
+            let (example_graph, example) = (self.tuple_index.part_of(tuple), self.names(tuple));
             Some(ClassCount { class, counts: counts[class as usize], example, example_graph })
         });
         let contrast = previous.and_then(|previous| {
-            // Before this round counts were equal, so a class that grew in one graph has a sister that grew in the
-            // other: two tuples that were alike until now.
+            // Counts were equal before this round, so an old class that split unequally has a new class with more tuples
+            // in one graph and a sibling with more in the other: two tuples with equal colors until now.
             let first = |class: &u32| examples[*class as usize];
             let more_in_a = |class: &&u32| counts[**class as usize][0] > counts[**class as usize][1];
             let s = unequal.iter().find(more_in_a).and_then(first)?;
-            let sisters = unequal.iter().filter(|class| !more_in_a(class)).filter_map(first);
-            let t = { sisters }.find(|&t| previous.colours[t] == previous.colours[s])?;
+            let siblings = unequal.iter().filter(|class| !more_in_a(class)).filter_map(first);
+            let t = { siblings }.find(|&t| previous.colours[t] == previous.colours[s])?;
             Some(self.contrast(rule, (s, t), Some(previous)))
         });
         Witness { round, classes: shown.collect(), n_classes: unequal.len(), contrast }
@@ -170,20 +170,20 @@ impl Writer<'_> {
         let never = |key: &[u64; N]| R::describe(*key).links.iter().filter(|&&link| link == 0).count();
         differing.sort_by_key(|(key, _)| never(key));
         let n_terms = differing.len();
-        let parts = [s, t].map(|tuple| self.numbering.part_of(tuple));
-        let terms = differing.into_iter().take(SHOWN).map(|(key, nodes)| self.term(R::describe(key), &nodes, parts));
+        let graphs = [s, t].map(|tuple| self.tuple_index.part_of(tuple));
+        let terms = differing.into_iter().take(SHOWN).map(|(key, nodes)| self.term(R::describe(key), &nodes, graphs));
         Contrast { tuples, cause, terms: terms.collect(), n_terms }
     }
 
-    fn term(&self, description: Description, nodes: &[Vec<usize>; 2], parts: [usize; 2]) -> Term {
+    fn term(&self, description: Description, nodes: &[Vec<usize>; 2], graphs: [usize; 2]) -> Term {
         let Description { position, colours, links } = description;
         let name = |part: usize, node: &usize| {
             let node = NodeId::from_index(*node).expect("a node of the stream");
-            self.joint.parts[part].graph.names().name(node)
+            self.joint.graphs[part].graph.names().name(node)
         };
         Term {
             counts: [0, 1].map(|side| nodes[side].len() as u64),
-            nodes: [0, 1].map(|side| nodes[side].iter().take(SHOWN).map(|node| name(parts[side], node)).collect()),
+            nodes: [0, 1].map(|side| nodes[side].iter().take(SHOWN).map(|node| name(graphs[side], node)).collect()),
             sequences: links.iter().map(|&link| Sequence::of_row(self.joint.links.row(link))).collect(),
             classes: colours,
             place: position,
@@ -191,12 +191,12 @@ impl Writer<'_> {
     }
 
     fn names(&self, tuple: usize) -> Vec<String> {
-        let (part, nodes) = self.numbering.nodes(tuple);
-        nodes.into_iter().map(|node| self.joint.parts[part].graph.names().name(node)).collect()
+        let (part, nodes) = self.tuple_index.nodes(tuple);
+        nodes.into_iter().map(|node| self.joint.graphs[part].graph.names().name(node)).collect()
     }
 }
 
-/// Whether the multisets of sequences differ when classes are left out of the terms.
+/// Whether the multisets of sequences differ when classes are ignored.
 fn sequences_differ<const N: usize, R: Rule<N>>(differing: &[([u64; N], [Vec<usize>; 2])]) -> bool {
     let mut surplus: Vec<(Vec<u32>, i64)> = Vec::new();
     for (key, nodes) in differing {
@@ -229,7 +229,7 @@ impl fmt::Display for Witness {
         match cause {
             Cause::Initial => return writeln!(f, "{s} in A and {t} in B differ in their initial colours"),
             Cause::Sequences => {
-                writeln!(f, "{s} in A and {t} in B are alike until round {round}, which sees other meetings:")?;
+                writeln!(f, "{s} in A and {t} in B are alike until round {round}, which sees other interactions:")?;
             }
             Cause::Classes => {
                 let before = round.saturating_sub(1);

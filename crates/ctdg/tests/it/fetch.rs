@@ -12,24 +12,24 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ctdg::fetch::{Counts, Fetched, Format, Options, Present, Progress, Route, Source, Unpacked, fetch};
+use ctdg::fetch::{Counts, Fetched, Format, IfPresent, Options, Progress, Route, Source, Unpacked, fetch};
 use ctdg::{Error, Problem, Result};
-use server::{Answer, Server};
+use server::{Response, Server};
 use tempfile::TempDir;
 
 const COUNTS: Counts = Counts { nodes: 3, events: 2 };
 const VERSION: &str = "\"v1\"";
 
-/// A target folder, and what a fetch into it said.
-struct Bench {
+/// A target folder and the reports of fetches into it.
+struct Target {
     folder: TempDir,
-    remarks: Vec<String>,
+    warnings: Vec<String>,
     downloaded: Vec<u64>,
 }
 
-impl Bench {
+impl Target {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), remarks: Vec::new(), downloaded: Vec::new() }
+        Self { folder: tempfile::tempdir().unwrap(), warnings: Vec::new(), downloaded: Vec::new() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -47,14 +47,14 @@ impl Bench {
         convert: &dyn Fn(&Unpacked, &Path) -> Result<Counts>,
     ) -> Result<Fetched> {
         fetch(source, self.folder.path(), options, convert, &mut |progress| match progress {
-            Progress::Remark(remark) => self.remarks.push(remark.to_owned()),
+            Progress::Warning(warning) => self.warnings.push(warning.to_owned()),
             Progress::Downloading { done, .. } => self.downloaded.push(done),
             _ => {}
         })
     }
 
-    /// What lies in the folder, but for the lock.
-    fn left(&self) -> Vec<String> {
+    /// Files in the folder, without the lock.
+    fn files(&self) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(self.folder.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -66,28 +66,28 @@ impl Bench {
 
     #[track_caller]
     fn assert_holds(&self, content: &[u8]) {
-        assert_eq!(self.left(), ["toy.ctdg"]);
+        assert_eq!(self.files(), ["toy.ctdg"]);
         assert!(fs::read(self.path("toy.ctdg")).unwrap() == content, "the content is not what was served");
     }
 }
 
-/// No waiting and no proxy.
+/// No pauses and no proxy.
 fn options() -> Options {
     Options { attempts: 3, pause: Duration::ZERO, route: Route::Direct, ..Options::default() }
 }
 
-/// The trivial conversion: the files one after the other.
+/// Conversion that concatenates the files.
 fn join(unpacked: &Unpacked, to: &Path) -> Result<Counts> {
     let content: Vec<u8> = unpacked.files.iter().flat_map(|file| fs::read(file).unwrap()).collect();
     fs::write(to, content).map_err(|error| Error::io(to, "write", error))?;
     Ok(COUNTS)
 }
 
-/// A source whose homes have these addresses and these further keys, in TOML.
-fn source(homes: &[(String, &str)]) -> Source {
+/// A source whose mirrors have these addresses and these further keys, in TOML.
+fn source(mirrors: &[(String, &str)]) -> Source {
     let mut toml = "[[source]]\nname = \"toy\"\nnodes = 3\nevents = 2\n".to_owned();
-    for (url, more) in homes {
-        write!(toml, "[[source.home]]\nurl = \"{url}\"\nat-most-mib = 1\n{more}\n").unwrap();
+    for (url, more) in mirrors {
+        write!(toml, "[[source.mirror]]\nurl = \"{url}\"\nat-most-mib = 1\n{more}\n").unwrap();
     }
     Source::parse(&toml).unwrap().remove(0)
 }
@@ -96,7 +96,7 @@ fn plain(server: &Server) -> Source {
     source(&[(server.url("/toy.csv"), "format = \"jodie\"")])
 }
 
-/// Bytes without a period that a wrong offset would keep.
+/// Aperiodic bytes, so that a wrong offset shows.
 fn bytes(length: u32) -> Vec<u8> {
     (0..length).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
@@ -106,186 +106,186 @@ fn is_status(error: &Error, expected: u16) -> bool {
 }
 
 #[test]
-fn a_file_comes_through_whole() {
+fn plain_file_is_fetched_completely() {
     let content = bytes(300_000);
     let served = content.clone();
-    let server = Server::start(move |request| Answer::file(&served, VERSION, request));
-    let bench = Bench::new();
+    let server = Server::start(move |request| Response::file(&served, VERSION, request));
+    let target = Target::new();
     let mut stages = Vec::new();
     let convert = |unpacked: &Unpacked, to: &Path| {
         assert_eq!(unpacked.format, Format::Jodie);
         join(unpacked, to)
     };
-    let fetched = fetch(&plain(&server), bench.folder.path(), &options(), &convert, &mut |progress| match progress {
+    let fetched = fetch(&plain(&server), target.folder.path(), &options(), &convert, &mut |progress| match progress {
         Progress::Connecting { .. } => stages.push("connecting"),
         Progress::Downloading { done: 300_000, total: Some(300_000) } => stages.push("downloaded"),
         Progress::Converting => stages.push("converting"),
         _ => {}
     });
     let fetched = fetched.unwrap();
-    assert_eq!(fetched.path, bench.path("toy.ctdg"));
+    assert_eq!(fetched.path, target.path("toy.ctdg"));
     assert_eq!(fetched.origin.unwrap().url, server.url("/toy.csv"));
     assert_eq!(stages, ["connecting", "downloaded", "converting"]);
-    bench.assert_holds(&content);
+    target.assert_holds(&content);
 }
 
 #[test]
-fn a_file_of_unannounced_length_comes_through_too() {
-    let server = Server::start(|_| Answer::whole(b"here").unannounced());
-    let mut bench = Bench::new();
-    bench.fetch(&plain(&server)).unwrap();
-    bench.assert_holds(b"here");
+fn file_without_content_length_is_fetched_completely() {
+    let server = Server::start(|_| Response::whole(b"here").unannounced());
+    let mut target = Target::new();
+    target.fetch(&plain(&server)).unwrap();
+    target.assert_holds(b"here");
 }
 
 #[test]
-fn what_is_there_is_kept_without_asking_anyone() {
-    let server = Server::start(|_| Answer::status(404));
-    let mut bench = Bench::new();
-    fs::write(bench.path("toy.ctdg"), "before").unwrap();
-    let fetched = bench.fetch(&plain(&server)).unwrap();
+fn present_data_set_is_kept_without_a_request() {
+    let server = Server::start(|_| Response::status(404));
+    let mut target = Target::new();
+    fs::write(target.path("toy.ctdg"), "before").unwrap();
+    let fetched = target.fetch(&plain(&server)).unwrap();
     assert_eq!(fetched.origin, None);
     assert!(server.requests().is_empty());
-    bench.assert_holds(b"before");
+    target.assert_holds(b"before");
 }
 
 #[test]
-fn what_is_there_is_replaced_on_demand() {
-    let server = Server::start(|_| Answer::whole(b"after"));
-    let mut bench = Bench::new();
-    fs::write(bench.path("toy.ctdg"), "before").unwrap();
-    let again = Options { present: Present::Replace, ..options() };
-    bench.fetch_with(&plain(&server), &again, &join).unwrap();
-    bench.assert_holds(b"after");
+fn present_data_set_is_replaced_on_demand() {
+    let server = Server::start(|_| Response::whole(b"after"));
+    let mut target = Target::new();
+    fs::write(target.path("toy.ctdg"), "before").unwrap();
+    let again = Options { present: IfPresent::Replace, ..options() };
+    target.fetch_with(&plain(&server), &again, &join).unwrap();
+    target.assert_holds(b"after");
 }
 
 #[test]
-fn a_missing_file_is_an_error_with_address_and_status_and_is_asked_for_once() {
-    let server = Server::start(|_| Answer::status(404));
-    let mut bench = Bench::new();
-    let error = bench.fetch(&plain(&server)).unwrap_err();
+fn status_404_is_an_error_and_is_not_retried() {
+    let server = Server::start(|_| Response::status(404));
+    let mut target = Target::new();
+    let error = target.fetch(&plain(&server)).unwrap_err();
     assert!(is_status(&error, 404), "{error}");
     assert!(error.to_string().contains(&server.url("/toy.csv")), "{error}");
     assert_eq!(server.requests().len(), 1);
-    assert!(bench.left().is_empty(), "{:?}", bench.left());
+    assert!(target.files().is_empty(), "{:?}", target.files());
 }
 
 #[test]
-fn a_server_in_trouble_is_asked_again() {
+fn transient_server_errors_are_retried() {
     let server = Server::start(|request| match request.nth {
-        0 => Answer::status(500),
-        1 => Answer::status(429).header("Retry-After", "0"),
-        _ => Answer::whole(b"here"),
+        0 => Response::status(500),
+        1 => Response::status(429).header("Retry-After", "0"),
+        _ => Response::whole(b"here"),
     });
-    let mut bench = Bench::new();
-    bench.fetch(&plain(&server)).unwrap();
-    bench.assert_holds(b"here");
+    let mut target = Target::new();
+    target.fetch(&plain(&server)).unwrap();
+    target.assert_holds(b"here");
 
-    let down = Server::start(|_| Answer::status(503));
-    let error = Bench::new().fetch(&plain(&down)).unwrap_err();
+    let down = Server::start(|_| Response::status(503));
+    let error = Target::new().fetch(&plain(&down)).unwrap_err();
     assert!(is_status(&error, 503), "{error}");
     assert_eq!(down.requests().len(), 3);
 }
 
 #[test]
-fn nobody_at_the_address_is_an_error_that_names_it() {
+fn unreachable_address_is_named_in_the_error() {
     // Bound but never accepting: a free port could be taken by another test.
     let deaf = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/toy.csv", deaf.local_addr().unwrap());
     let impatient = Options { attempts: 1, idle_timeout: Duration::from_millis(50), ..options() };
     let source = source(&[(url.clone(), "format = \"jodie\"")]);
-    let error = Bench::new().fetch_with(&source, &impatient, &join).unwrap_err();
+    let error = Target::new().fetch_with(&source, &impatient, &join).unwrap_err();
     assert!(matches!(error.problem(), Problem::Unreachable { .. }), "{error}");
     assert!(error.to_string().contains(&url), "{error}");
 }
 
 #[test]
-fn a_server_that_does_not_speak_tls_is_an_error_at_an_https_address() {
-    let server = Server::start(|_| Answer::whole(b"here"));
+fn https_address_without_tls_is_an_error() {
+    let server = Server::start(|_| Response::whole(b"here"));
     let url = server.url("/toy.csv").replace("http://", "https://");
-    let error = Bench::new().fetch(&source(&[(url.clone(), "format = \"jodie\"")])).unwrap_err();
+    let error = Target::new().fetch(&source(&[(url.clone(), "format = \"jodie\"")])).unwrap_err();
     assert!(matches!(error.problem(), Problem::Unreachable { .. }), "{error}");
     assert!(error.to_string().contains(&url), "{error}");
 }
 
 #[test]
-fn the_second_home_helps_where_the_first_fails() {
+fn second_mirror_is_used_when_the_first_fails() {
     let server = Server::start(|request| match request.path.as_str() {
-        "/second/toy.csv" => Answer::whole(b"second"),
-        _ => Answer::status(404),
+        "/second/toy.csv" => Response::whole(b"second"),
+        _ => Response::status(404),
     });
-    let homes = |second: &str| {
+    let mirrors = |second: &str| {
         source(&[(server.url("/toy.csv"), "format = \"jodie\""), (server.url(second), "format = \"konect\"")])
     };
-    let mut bench = Bench::new();
-    let fetched = bench.fetch(&homes("/second/toy.csv")).unwrap();
+    let mut target = Target::new();
+    let fetched = target.fetch(&mirrors("/second/toy.csv")).unwrap();
     assert_eq!(fetched.origin.unwrap().url, server.url("/second/toy.csv"));
-    assert!(bench.remarks[0].contains(&server.url("/toy.csv")), "{:?}", bench.remarks);
-    bench.assert_holds(b"second");
+    assert!(target.warnings[0].contains(&server.url("/toy.csv")), "{:?}", target.warnings);
+    target.assert_holds(b"second");
 
-    let error = Bench::new().fetch(&homes("/third/toy.csv")).unwrap_err();
-    assert!(matches!(error.problem(), Problem::NoHome { failures, .. } if failures.len() == 2), "{error}");
+    let error = Target::new().fetch(&mirrors("/third/toy.csv")).unwrap_err();
+    assert!(matches!(error.problem(), Problem::NoMirror { failures, .. } if failures.len() == 2), "{error}");
     assert!(error.to_string().contains(&server.url("/third/toy.csv")), "{error}");
 }
 
 #[test]
-fn a_download_beyond_its_bound_is_stopped() {
+fn download_beyond_its_size_limit_is_stopped() {
     let server = Server::start(|request| {
-        let answer = Answer::whole(&vec![0; (1 << 20) + 1]);
+        let answer = Response::whole(&vec![0; (1 << 20) + 1]);
         if request.nth == 0 { answer } else { answer.unannounced() }
     });
-    let mut bench = Bench::new();
+    let mut target = Target::new();
     for _ in 0..2 {
-        let error = bench.fetch(&plain(&server)).unwrap_err();
+        let error = target.fetch(&plain(&server)).unwrap_err();
         assert!(matches!(error.problem(), Problem::TooLarge { .. }), "{error}");
-        assert!(bench.left().is_empty(), "{:?}", bench.left());
+        assert!(target.files().is_empty(), "{:?}", target.files());
     }
 }
 
 #[test]
-fn other_counts_than_published_are_refused() {
-    let server = Server::start(|_| Answer::whole(b"here"));
-    let mut bench = Bench::new();
+fn counts_other_than_published_are_refused() {
+    let server = Server::start(|_| Response::whole(b"here"));
+    let mut target = Target::new();
     let short = |unpacked: &Unpacked, to: &Path| join(unpacked, to).map(|counts| Counts { events: 1, ..counts });
-    let error = bench.fetch_with(&plain(&server), &options(), &short).unwrap_err();
+    let error = target.fetch_with(&plain(&server), &options(), &short).unwrap_err();
     assert!(matches!(error.problem(), Problem::WrongCounts { events: 1, expected_events: 2, .. }), "{error}");
-    assert!(bench.left().is_empty(), "{:?}", bench.left());
+    assert!(target.files().is_empty(), "{:?}", target.files());
 }
 
 #[test]
-fn a_failure_of_this_machine_keeps_the_download() {
-    let server = Server::start(|_| Answer::whole(b"here"));
-    let mut bench = Bench::new();
+fn local_failure_keeps_the_download() {
+    let server = Server::start(|_| Response::whole(b"here"));
+    let mut target = Target::new();
     let full = |_: &Unpacked, to: &Path| Err(Error::io(to, "write", std::io::ErrorKind::StorageFull.into()));
-    let error = bench.fetch_with(&plain(&server), &options(), &full).unwrap_err();
+    let error = target.fetch_with(&plain(&server), &options(), &full).unwrap_err();
     assert!(matches!(error.problem(), Problem::Io { .. }), "{error}");
-    assert_eq!(bench.left(), ["toy.toy.csv.part", "toy.toy.csv.part.json"]);
+    assert_eq!(target.files(), ["toy.toy.csv.part", "toy.toy.csv.part.json"]);
 
-    bench.fetch(&plain(&server)).unwrap();
+    target.fetch(&plain(&server)).unwrap();
     assert_eq!(server.requests().len(), 1);
-    bench.assert_holds(b"here");
+    target.assert_holds(b"here");
 }
 
 #[test]
-fn two_fetches_of_one_set_at_once_do_not_meet() {
-    let server = Server::start(|_| Answer::whole(b"here"));
+fn concurrent_fetch_of_the_same_set_is_refused() {
+    let server = Server::start(|_| Response::whole(b"here"));
     let source = plain(&server);
-    let mut bench = Bench::new();
-    let folder = bench.folder.path().to_path_buf();
+    let mut target = Target::new();
+    let folder = target.folder.path().to_path_buf();
     let second = |unpacked: &Unpacked, to: &Path| {
         let error = fetch(&source, &folder, &options(), &join, &mut |_| ()).unwrap_err();
         assert!(matches!(error.problem(), Problem::Busy { .. }), "{error}");
         join(unpacked, to)
     };
-    bench.fetch_with(&source, &options(), &second).unwrap();
-    bench.assert_holds(b"here");
+    target.fetch_with(&source, &options(), &second).unwrap();
+    target.assert_holds(b"here");
 }
 
 #[test]
-fn what_a_killed_fetch_left_behind_is_cleared_away() {
-    let server = Server::start(|_| Answer::whole(b"here"));
-    let mut bench = Bench::new();
-    fs::create_dir_all(bench.path(".toy.tmp/raw")).unwrap();
-    fs::write(bench.path(".toy.tmp/raw/half.csv"), "half").unwrap();
-    bench.fetch(&plain(&server)).unwrap();
-    bench.assert_holds(b"here");
+fn leftovers_of_a_killed_fetch_are_removed() {
+    let server = Server::start(|_| Response::whole(b"here"));
+    let mut target = Target::new();
+    fs::create_dir_all(target.path(".toy.tmp/raw")).unwrap();
+    fs::write(target.path(".toy.tmp/raw/half.csv"), "half").unwrap();
+    target.fetch(&plain(&server)).unwrap();
+    target.assert_holds(b"here");
 }

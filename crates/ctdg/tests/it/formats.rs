@@ -1,4 +1,4 @@
-//! Every format in, every format out.
+//! Reading and writing every format.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use ctdg::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, WriteFormat,
 use ctdg::event::{EventStream, Features, IdKind, NodeId, StreamBuilder};
 use proptest::prelude::*;
 
-use crate::nasty;
+use crate::edge_cases;
 
 fn sample(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/formats").join(name)
@@ -53,11 +53,11 @@ fn columns_are_found_by_position_without_header() {
     let stream = parse("x.tsv", "5\t1\t2\n6\t2\t1\n", &options);
     assert_eq!(rows(&stream), [row("1", "2", 5.0), row("2", "1", 6.0)]);
     let plain = parse("x.txt", "1 2 5\n\n2  1\t6\n", &ReadOptions::default());
-    assert_eq!(rows(&plain), rows(&stream), "three nameless columns are source, destination, time");
+    assert_eq!(rows(&plain), rows(&stream), "three unnamed columns are source, destination, time");
 }
 
 #[test]
-fn byte_order_marks_quotes_and_windows_lines_are_no_trouble() {
+fn byte_order_marks_quotes_and_crlf_are_accepted() {
     let text = "\u{feff}src,dst,time\r\n\"a, b\",\"c \"\"d\"\"\",1\r\n";
     assert_eq!(rows(&parse("x.csv", text, &ReadOptions::default())), [row("a, b", "c \"d\"", 1.0)]);
 }
@@ -75,50 +75,54 @@ fn chosen_and_remaining_columns_are_features() {
 }
 
 #[test]
-fn jodies_header_is_shorter_than_its_rows() {
+fn jodie_header_shorter_than_its_rows_is_accepted() {
     let text = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n\
                 0,0,0.0,0,0.1,-0.5\n1,0,36.0,1,0.3,0.4\n";
     let stream = parse("wikipedia.csv", text, &ReadOptions::default());
-    assert_eq!(stream.names().n_sources(), Some(2), "users and items are numbered apart");
+    assert_eq!(stream.names().n_sources(), Some(2), "users and items have separate ids");
     assert_eq!((stream.src(), stream.dst()), (&[0, 1].map(NodeId)[..], &[2, 2].map(NodeId)[..]));
     assert_eq!(stream.labels(), [0.0, 1.0]);
     assert_eq!(stream.edge_features().unwrap().row(1), [0.3, 0.4]);
     let zeros = text.replace("0.1,-0.5", "0,0").replace("0.3,0.4", "0,0");
-    assert_eq!(parse("lastfm.csv", &zeros, &ReadOptions::default()).edge_features(), None, "zeros stand for nothing");
+    assert_eq!(
+        parse("lastfm.csv", &zeros, &ReadOptions::default()).edge_features(),
+        None,
+        "all zeros mean no features"
+    );
 }
 
 #[test]
-fn tgb_edge_lists_start_with_the_time() {
+fn tgb_edge_lists_have_the_time_first() {
     let coin = "time,src,dst,weight\n5,0xa,0xb,2.5\n7,0xb,0xc,1\n";
     let coin = parse("tgbl-coin_edgelist.csv", coin, &ReadOptions::default());
     assert_eq!(rows(&coin), [row("0xa", "0xb", 5.0), row("0xb", "0xc", 7.0)]);
     assert_eq!(coin.edge_features().unwrap().values(), [2.5, 1.0]);
     let comment = "ts,src,dst,subreddit,num_words,score\n1,ann,bob,rust,12,3\n";
     let comment = parse("tgbl-comment_edgelist.csv", comment, &ReadOptions::default());
-    assert_eq!(comment.edge_features().unwrap().values(), [12.0, 3.0], "text columns are no features");
+    assert_eq!(comment.edge_features().unwrap().values(), [12.0, 3.0], "text columns are not features");
     let wiki = "timestamp,user_id,item_id,state_label,comma_separated_list_of_features\n0,1,9,0,\"0.5,-1,2\"\n";
     let wiki = parse("tgbl-wiki_edgelist_v2.csv", wiki, &ReadOptions::default());
     assert_eq!(wiki.edge_features().unwrap().values(), [0.5, -1.0, 2.0], "a list in one field");
 }
 
 #[test]
-fn konect_files_have_comments_and_weights() {
+fn konect_comments_and_weights_are_skipped() {
     let text = "% asym positive\n% 3 4 4\n1 2 1 1082008561\n3 4 1\t1082123439\n";
     let stream = parse("out.opsahl-ucsocial", text, &ReadOptions::default());
     assert_eq!(rows(&stream), [row("1", "2", 1_082_008_561.0), row("3", "4", 1_082_123_439.0)]);
 }
 
 #[test]
-fn dyglibs_trio_loses_its_padding() {
+fn padding_of_dyglib_files_is_dropped() {
     let stream = read(&sample("ml_toy.csv"), &ReadOptions::default()).unwrap();
     assert_eq!(rows(&stream), [row("1", "4", 0.0), row("2", "4", 2.0), row("1", "3", 2.0)]);
     assert_eq!(stream.labels(), [0.0, 1.0, 0.0]);
     assert_eq!(stream.edge_features().unwrap().values(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    assert_eq!(stream.node_features(), None, "zeros stand for nothing");
+    assert_eq!(stream.node_features(), None, "all zeros mean no features");
 }
 
 #[test]
-fn parquet_of_other_programs_is_read() {
+fn parquet_files_of_pandas_are_read() {
     let options = ReadOptions { features: FeatureColumns::Rest, ..ReadOptions::default() };
     let stream = read(&sample("pandas.parquet"), &options).unwrap();
     assert_eq!(rows(&stream), [row("bob", "alice", 1_704_067_200.5), row("alice", "carol", 1_704_067_202.0)]);
@@ -131,13 +135,13 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// All that a stream can hold, from a few numbers.
-fn rich(rows: &[(u32, u32, f64)], ids: IdKind, bipartite: bool, width: u8, with_nodes: bool) -> EventStream {
+/// A stream with all optional columns, derived from `rows`.
+fn full_stream(rows: &[(u32, u32, f64)], ids: IdKind, bipartite: bool, width: u8, with_nodes: bool) -> EventStream {
     let mut builder = StreamBuilder::new(ids, bipartite, false);
-    for (place, (src, dst, time)) in (0u8..).zip(rows) {
+    for (index, (src, dst, time)) in (0u8..).zip(rows) {
         let name = |node: &u32| if ids == IdKind::Text { format!("n {node},") } else { (node * 1_000_003).to_string() };
-        builder.push(name(src).as_bytes(), name(dst).as_bytes(), *time, f32::from(place % 2)).unwrap();
-        let features: Vec<f32> = (0..width).map(|at| f32::from(place) - f32::from(at) * 0.37).collect();
+        builder.push(name(src).as_bytes(), name(dst).as_bytes(), *time, f32::from(index % 2)).unwrap();
+        let features: Vec<f32> = (0..width).map(|at| f32::from(index) - f32::from(at) * 0.37).collect();
         builder.push_features(features.into_iter()).unwrap();
     }
     let mut columns = builder.finish(None).unwrap().into_columns();
@@ -151,11 +155,11 @@ fn rich(rows: &[(u32, u32, f64)], ids: IdKind, bipartite: bool, width: u8, with_
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn whatever_is_written_is_read_back(
-        rows in nasty::rows(30), text: bool, bipartite: bool, width in 0u8..4, with_nodes: bool,
+    fn written_streams_are_read_back(
+        rows in edge_cases::rows(30), text: bool, bipartite: bool, width in 0u8..4, with_nodes: bool,
     ) {
         let ids = if text { IdKind::Text } else { IdKind::Integer };
-        let stream = rich(&rows, ids, bipartite, width, with_nodes);
+        let stream = full_stream(&rows, ids, bipartite, width, with_nodes);
         let folder = tempfile::tempdir().unwrap();
         let shared = stream.src().iter().any(|src| stream.dst().iter().any(|dst| {
             src != dst && stream.names().name(*src) == stream.names().name(*dst)
@@ -171,7 +175,7 @@ proptest! {
             }
             written.unwrap();
             let found = read(&path, &ReadOptions { ids, ..ReadOptions::default() }).unwrap();
-            // One kind of names, but the same graph.
+            // One namespace, but the same graph.
             if is_text && bipartite && text {
                 prop_assert_eq!(self::rows(&found), self::rows(&stream));
             } else if is_text && bipartite {
@@ -188,24 +192,24 @@ proptest! {
             let path = folder.path().join(packed);
             std::fs::write(&path, bytes).unwrap();
             let mut columns = read(&path, &ReadOptions::default()).unwrap().into_columns();
-            // Parquet keeps node features beside the file, under its own name.
+            // Node features of Parquet are in a sidecar of another name.
             columns.node_features = stream.node_features().cloned();
             prop_assert_eq!(&EventStream::new(columns).unwrap(), &stream, "{}", packed);
         }
         let path = folder.path().join("d.parquet");
-        prop_assert_eq!(read(&path, &ReadOptions::default()).unwrap(), stream, "Parquet remembers by itself");
+        prop_assert_eq!(read(&path, &ReadOptions::default()).unwrap(), stream, "Parquet records bipartiteness");
     }
 }
 
 #[test]
-fn a_failed_write_leaves_nothing_behind() {
+fn failed_write_leaves_no_file() {
     let stream = EventStream::from_events([(0, 1, 1.0)]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let error = write(&stream, &folder.path().join("no/such/folder.csv"), WriteFormat::Text(b',')).unwrap_err();
     assert!(error.to_string().contains("could not write"), "{error}");
     assert!(WriteFormat::of_path(Path::new("x.docx")).is_err());
-    assert!(WriteFormat::of_path(Path::new("x.parquet.gz")).is_err(), "Parquet is packed inside");
-    // A folder stands where the file should go: the temporary file must not stay.
+    assert!(WriteFormat::of_path(Path::new("x.parquet.gz")).is_err(), "Parquet is compressed internally");
+    // The destination is a folder: the temporary file must be removed.
     let occupied = folder.path().join("occupied.csv");
     std::fs::create_dir(&occupied).unwrap();
     assert!(write(&stream, &occupied, WriteFormat::Text(b',')).is_err());
@@ -214,7 +218,7 @@ fn a_failed_write_leaves_nothing_behind() {
 }
 
 #[test]
-fn features_of_the_trio_follow_their_events_through_sorting() {
+fn dyglib_features_follow_their_events_when_sorted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ml_x.csv");
     std::fs::copy(sample("ml_toy.npy"), folder.path().join("ml_x.npy")).unwrap();
@@ -222,21 +226,21 @@ fn features_of_the_trio_follow_their_events_through_sorting() {
     let stream = read(&path, &ReadOptions { sort: true, ..ReadOptions::default() }).unwrap();
     assert_eq!(stream.times(), [3.0, 4.0, 5.0]);
     assert_eq!(stream.edge_features().unwrap().values(), [3.0, 4.0, 5.0, 6.0, 1.0, 2.0]);
-    // The column idx decides, not the place in the file.
+    // The column idx decides, not the row of the file.
     std::fs::write(&path, ",u,i,ts,label,idx\n0,1,2,3,0,3\n1,2,3,4,0,2\n2,1,3,5,0,1\n").unwrap();
     let stream = read(&path, &ReadOptions::default()).unwrap();
     assert_eq!(stream.edge_features().unwrap().values(), [5.0, 6.0, 3.0, 4.0, 1.0, 2.0]);
 }
 
 #[test]
-fn the_chosen_time_column_decides_whether_there_is_a_header() {
+fn header_detection_uses_the_chosen_time_column() {
     let at = |position| Some(ColumnRef::Position(position));
     let options = ReadOptions { src: at(1), dst: at(2), time: at(4), ..ReadOptions::default() };
     assert_eq!(parse("x.csv", "alice,bob,hi,1\nbob,carl,yo,2\n", &options).len(), 2);
 }
 
 #[test]
-fn surplus_fields_and_empty_ids_are_refused() {
+fn extra_fields_and_empty_ids_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.csv");
     for (text, expected) in [
@@ -250,7 +254,7 @@ fn surplus_fields_and_empty_ids_are_refused() {
 }
 
 #[test]
-fn parquet_types_mean_what_they_say() {
+fn parquet_logical_types_are_respected() {
     let stream = read(&sample("types.parquet"), &ReadOptions::default()).unwrap();
     assert_eq!(rows(&stream), [row("3000000000", "1", 86_400.0), row("3000000001", "2", 172_800.0)]);
     let read_time = |name: &str| {
@@ -261,14 +265,14 @@ fn parquet_types_mean_what_they_say() {
     assert_eq!(read_time("millis").unwrap(), [1.001, 2.0]);
     assert!(read_time("decimal").unwrap_err().to_string().contains("found values of type decimals"));
     let text = read(&sample("text_ids.parquet"), &ReadOptions::default()).unwrap();
-    assert_eq!(rows(&text), [row("10", "7", 1.0), row("7", "b", 2.0)], "the type says text, whatever the first row");
+    assert_eq!(rows(&text), [row("10", "7", 1.0), row("7", "b", 2.0)], "the column type decides, not the first row");
 }
 
 #[test]
-fn a_feature_file_of_another_set_is_not_taken_along() {
+fn stale_feature_sidecar_is_refused_when_writing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.csv");
-    write(&rich(&[(0, 1, 1.0)], IdKind::Integer, false, 0, true), &path, WriteFormat::Text(b',')).unwrap();
+    write(&full_stream(&[(0, 1, 1.0)], IdKind::Integer, false, 0, true), &path, WriteFormat::Text(b',')).unwrap();
     let plain = EventStream::from_events([(0, 1, 1.0)]).unwrap();
     let error = write(&plain, &path, WriteFormat::Text(b',')).unwrap_err();
     assert!(matches!(error.problem(), Problem::StraySidecar), "{error}");
@@ -277,7 +281,7 @@ fn a_feature_file_of_another_set_is_not_taken_along() {
 
 #[cfg(unix)]
 #[test]
-fn links_and_permissions_survive_and_pipes_are_read_once() {
+fn links_and_permissions_are_kept_and_pipes_are_read() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let (real, link) = (folder.path().join("real.csv"), folder.path().join("link.csv"));
@@ -340,4 +344,27 @@ fn progress_ends_with_the_whole_file() {
     assert_eq!(stream.unwrap().len(), 1);
     let n = text.len() as u64;
     assert_eq!(calls.borrow().last(), Some(&(n, n)));
+}
+
+/// `saved.ctdg` was written from `saved.csv` by version 0.1.0 and must stay readable.
+#[test]
+fn binary_file_of_an_earlier_version_is_read_with_all_columns() {
+    let stream = read(&sample("saved.ctdg"), &ReadOptions::default()).unwrap();
+    let names: Vec<String> = (0..4).map(|node| stream.names().name(NodeId(node))).collect();
+    assert_eq!(names, ["ann", "bob", "eve", "çelik"], "bytewise order");
+    assert_eq!(stream.src(), [0, 1, 0, 2, 1].map(NodeId));
+    assert_eq!(stream.dst(), [1, 3, 3, 0, 0].map(NodeId));
+    assert_eq!(stream.times(), [1.0, 2.5, 2.5, 4.0, 6.125]);
+    assert_eq!(stream.labels(), [0.0, 1.0, 0.0, 1.0, 0.0]);
+    let edges = stream.edge_features().unwrap();
+    assert_eq!((edges.width(), edges.values()), (2, &[0.5, -1.0, 1.5, 2.0, 0.0, 0.25, -3.0, 8.0, 1.0, 1.0][..]));
+    let nodes = stream.node_features().unwrap();
+    assert_eq!((nodes.width(), nodes.values()), (1, &[1.0, 2.0, 4.0, 8.0][..]));
+    assert_eq!(stream.names().n_sources(), None);
+    assert_eq!(read(&sample("saved.csv"), &ReadOptions::default()).unwrap(), stream);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("again.ctdg");
+    write(&stream, &path, WriteFormat::Binary).unwrap();
+    assert_eq!(std::fs::read(path).unwrap(), std::fs::read(sample("saved.ctdg")).unwrap(), "the format is unchanged");
 }

@@ -1,4 +1,4 @@
-//! Generated streams: exact counts, known optimum, no leaks, never another output for the same seed.
+//! Generated streams: exact counts, known optimum, no leaks, fixed output for a seed.
 
 mod interactions;
 mod tastes;

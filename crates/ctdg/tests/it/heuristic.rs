@@ -6,11 +6,11 @@ use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::heuristic::{self, EdgeBank, EdgeBankMode, Heuristic, RecencyPopularity};
 use ctdg::mite::PairQuery;
 use ctdg::negative::Pass;
-use ctdg::split::{MASK_SEED, Mode, SplitRule};
+use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use ctdg::store::Store;
 use proptest::prelude::*;
 
-use crate::nasty;
+use crate::edge_cases;
 
 type Row = (u32, u32, f64);
 
@@ -28,9 +28,9 @@ fn times_of_pairs(rows: &[Row]) -> BTreeMap<(u32, u32), Vec<f64>> {
     met
 }
 
-/// Protocol §8.1, from scratch and, as times are halves, in whole numbers: no rounding can hide a tie.
+/// EdgeBank's memory from its definition. Times are multiples of one half, so integers are exact.
 fn brute_memory(rows: &[Row], mode: EdgeBankMode) -> BTreeSet<(u32, u32)> {
-    /// Divisible by all numbers of gaps that a test makes.
+    /// Divisible by every number of gaps in these tests.
     const UNIT: i128 = 9_690_712_164_777_231_700_912_800; // lcm of 1..=60
     #[expect(clippy::cast_possible_truncation, reason = "small whole numbers")]
     let halves = |time: f64| (2.0 * time) as i128;
@@ -40,7 +40,7 @@ fn brute_memory(rows: &[Row], mode: EdgeBankMode) -> BTreeSet<(u32, u32)> {
     let keep = |times: &Vec<f64>| match mode {
         EdgeBankMode::Unlimited => true,
         EdgeBankMode::WindowProportional => {
-            // The quantile stands 0.85 (n − 1) places from the first time, between two of them.
+            // The quantile is at position 0.85 (n − 1), between two times.
             let (place, share) = (17 * (rows.len() - 1) / 20, 17 * (rows.len() - 1) % 20);
             let (low, high) = (halves(rows[place].2), halves(rows[(place + 1).min(rows.len() - 1)].2));
             times.iter().any(|&time| 20 * halves(time) >= 20 * low + (high - low) * share as i128)
@@ -79,15 +79,15 @@ fn brute_recency(rows: &[Row], query: &PairQuery) -> f64 {
 
 proptest! {
     #[test]
-    fn edge_banks_equal_memories_built_from_scratch(rows in nasty::rows(60), n_base in 0usize..60, size in 1usize..12) {
-        let stream = nasty::with_lone_nodes(&rows);
+    fn edge_bank_equals_brute_force(rows in edge_cases::rows(60), n_base in 0usize..60, size in 1usize..12) {
+        let stream = edge_cases::with_isolated_nodes(&rows);
         let ids: Vec<EventId> = stream.ids().collect();
         let (base, pass) = ids.split_at(n_base.min(ids.len()));
         for mode in EdgeBankMode::ALL {
             let mut bank = EdgeBank::new(&stream, base, mode).unwrap();
             for batch in pass.chunks(size) {
                 let time = stream.event(batch[0]).time;
-                // Base and earlier batches are all events before the batch; of them, those strictly earlier in time.
+                // Of the base and the earlier batches, the events strictly before the time of the batch.
                 let past: Vec<Row> = rows[..batch[0].index()].iter().copied().filter(|row| row.2 < time).collect();
                 let memory = brute_memory(&past, mode);
                 let queries = all_pairs(9, time);
@@ -102,9 +102,9 @@ proptest! {
     }
 
     #[test]
-    fn batches_of_a_part_of_the_events_remember_only_that_part(rows in nasty::rows(60), size in 1usize..5) {
-        // As in the new-node passes: between the events of the pass lie others that it never shows.
-        let stream = nasty::with_lone_nodes(&rows);
+    fn edge_bank_sees_only_events_of_its_pass(rows in edge_cases::rows(60), size in 1usize..5) {
+        // As in the new-node passes, the stream has other events between those of the pass.
+        let stream = edge_cases::with_isolated_nodes(&rows);
         let shown: Vec<EventId> = stream.ids().filter(|id| id.0 % 3 != 1).collect();
         let (base, pass) = shown.split_at(shown.len() / 2);
         for mode in EdgeBankMode::ALL {
@@ -122,8 +122,8 @@ proptest! {
     }
 
     #[test]
-    fn recency_and_popularity_equal_brute_force(rows in nasty::rows(90), time in nasty::time()) {
-        let stream = nasty::with_lone_nodes(&rows);
+    fn recency_and_popularity_equal_brute_force(rows in edge_cases::rows(90), time in edge_cases::time()) {
+        let stream = edge_cases::with_isolated_nodes(&rows);
         let store = Store::build(&stream).unwrap();
         let mut heuristic = RecencyPopularity::new(&store);
         let queries = all_pairs(9, time);
@@ -135,11 +135,11 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_simultaneous_events_does_not_matter(rows in nasty::rows(60), time in nasty::time()) {
+    fn score_ignores_the_order_of_simultaneous_events(rows in edge_cases::rows(60), time in edge_cases::time()) {
         let mut turned: Vec<Row> = rows.iter().rev().copied().collect();
         turned.sort_by(|a, b| a.2.total_cmp(&b.2));
         let score = |rows: &[Row]| {
-            let stream = nasty::with_lone_nodes(rows);
+            let stream = edge_cases::with_isolated_nodes(rows);
             let store = Store::build(&stream).unwrap();
             RecencyPopularity::new(&store).score(&[], &all_pairs(8, time)).unwrap()
         };
@@ -148,15 +148,15 @@ proptest! {
 }
 
 #[test]
-fn knowing_nothing_is_neutral() {
-    let stream = nasty::with_lone_nodes(&[(0, 1, 1.0), (2, 1, 2.0), (3, 0, 2.0)]);
+fn pair_without_history_scores_one() {
+    let stream = edge_cases::with_isolated_nodes(&[(0, 1, 1.0), (2, 1, 2.0), (3, 0, 2.0)]);
     let store = Store::build(&stream).unwrap();
     let heuristic = RecencyPopularity::new(&store);
     let score = |src, dst, time| heuristic.score_pair(&PairQuery { src: NodeId(src), dst: NodeId(dst), time });
     for (src, dst, time) in [(0, 1, 1.0), (6, 7, 9.0), (0, 7, 9.0), (900, 901, 9.0)] {
         assert_eq!(score(src, dst, time).to_bits(), 1_f32.to_bits());
     }
-    assert!(score(0, 1, 3.0) > score(3, 1, 3.0), "they met");
+    assert!(score(0, 1, 3.0) > score(3, 1, 3.0), "they interacted");
     assert!(score(6, 1, 3.0) > score(6, 7, 3.0), "busy");
 }
 
@@ -176,7 +176,7 @@ struct Case {
 }
 
 #[test]
-fn edge_banks_equal_numpys() {
+fn edge_bank_equals_numpy_reference() {
     let fixture: Fixture =
         serde_json::from_str(include_str!("../../../../fixtures/heuristic/edge_bank.json")).expect("this form");
     for case in fixture.cases {
@@ -196,9 +196,9 @@ fn edge_banks_equal_numpys() {
 }
 
 #[test]
-fn the_five_are_made_for_any_pass() {
+fn all_heuristics_are_created_for_any_pass() {
     let stream = EventStream::from_events((0..200u32).map(|i| (i % 7, 7 + i * i % 13, f64::from(i / 3)))).unwrap();
-    let split = SplitRule::of(&stream, Mode::Dyglib, MASK_SEED).unwrap().apply(&stream).unwrap();
+    let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED).unwrap().apply(&stream).unwrap();
     let store = Store::build(&stream).unwrap();
     for pass in Pass::ALL {
         let mut names = BTreeSet::new();

@@ -1,48 +1,48 @@
-//! Nothing that happens later changes an earlier answer.
+//! No leakage: later events never change earlier results.
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::heuristic;
-use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope, Second, SecondTime};
+use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens, SecondHop, SecondHopTime};
 use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
-use ctdg::split::{MASK_SEED, Mode, Split, SplitRule};
+use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule};
 use ctdg::store::Store;
 use proptest::prelude::*;
 
+use crate::edge_cases;
 use crate::heuristic::all_pairs;
-use crate::nasty;
 
-/// `rows` and then `later`, moved behind them; the first may happen at the last moment of `rows`.
+/// `rows` followed by `later`, shifted to times after (or equal to) the last of `rows`.
 fn appended(rows: &[(u32, u32, f64)], later: &[(u32, u32, f64)]) -> EventStream {
     let last = rows.last().map_or(0.0, |row| row.2);
     let moved = later.iter().map(|&(src, dst, time)| (src, dst, last + 1.0 + time));
-    nasty::with_lone_nodes(&rows.iter().copied().chain(moved).collect::<Vec<_>>())
+    edge_cases::with_isolated_nodes(&rows.iter().copied().chain(moved).collect::<Vec<_>>())
 }
 
 fn sampled(stream: &EventStream, t: f64, sampling: Sampling) -> Histories {
     let store = Store::build(stream).unwrap();
     let queries: Vec<_> = (0..8).map(|node| NodeQuery { node: NodeId(node), cut: store.cut(t) }).collect();
     let mut out = Histories::default();
-    NeighborSampler::new(&store, sampling, 4).sample(&queries, &Stream::named(0, "leak"), &mut out);
+    NeighborSampler::new(&store, sampling, 4).sample(&queries, &RandomStream::named(0, "leak"), &mut out);
     out
 }
 
-fn encoded(stream: &EventStream, t: f64, scope: Scope, sampling: Sampling) -> PairTokens {
+fn encoded(stream: &EventStream, t: f64, scope: MiteScope, sampling: Sampling) -> PairTokens {
     let store = Store::build(stream).unwrap();
     let pairs = (0..8).flat_map(|src| (0..8).map(move |dst| (NodeId(src), NodeId(dst))));
     let queries: Vec<_> = pairs.map(|(src, dst)| PairQuery { src, dst, time: t }).collect();
     let mut out = PairTokens::default();
-    let time = if scope == Scope::Full { SecondTime::Query } else { SecondTime::Event };
-    let second = Some(Second { length: 3, time });
-    let encoding = PairEncoding { length: 5, k: 3, scope, sampling, second, ..PairEncoding::default() };
+    let time = if scope == MiteScope::Full { SecondHopTime::Query } else { SecondHopTime::Event };
+    let second = Some(SecondHop { length: 3, time });
+    let encoding = PairEncoderConfig { length: 5, k: 3, scope, sampling, second, ..PairEncoderConfig::default() };
     PairEncoder::new(&store, encoding).encode(&queries, &mut out);
     out
 }
 
 type Pairs = Vec<Option<Vec<(NodeId, NodeId)>>>;
 
-/// Every negative of every pass, and of one training epoch.
+/// All negatives of every pass and of one training epoch.
 fn negatives(stream: &EventStream, split: &Split) -> (Vec<Vec<NodeId>>, Pairs, Vec<Vec<NodeId>>) {
     let (mut random, mut past, mut ranked) = (Vec::new(), Vec::new(), Vec::new());
     let mut training = RandomNegatives::new(stream, &split.train, 0);
@@ -52,17 +52,17 @@ fn negatives(stream: &EventStream, split: &Split) -> (Vec<Vec<NodeId>>, Pairs, V
         let mut sampler = RandomNegatives::new(stream, &pool, pass.seed());
         random.extend(pass.events(split).chunks(3).map(|batch| sampler.draw(batch.len())));
         for kind in [PastKind::Historical, PastKind::Inductive { observed: pass.observed(stream, split) }] {
-            let sampler = PastNegatives::new(stream, pool.clone(), kind, Stream::named(1, "leak"));
+            let sampler = PastNegatives::new(stream, pool.clone(), kind, RandomStream::named(1, "leak"));
             let batches = (0..).zip(pass.events(split).chunks(3));
             past.extend(batches.map(|(index, batch)| sampler.draw(batch, index).ok()));
         }
-        let lists = CandidateLists::new(stream, split, CandidateCount::Some(3), Stream::named(2, "leak"));
+        let lists = CandidateLists::new(stream, split, CandidateCount::Some(3), RandomStream::named(2, "leak"));
         ranked.extend(pass.events(split).iter().map(|&event| lists.of(event)));
     }
     (random, past, ranked)
 }
 
-/// What every heuristic says of all pairs in every batch of every pass.
+/// Scores of every heuristic for all pairs in every batch of every pass.
 fn scored(stream: &EventStream, split: &Split) -> Vec<Vec<f32>> {
     let store = Store::build(stream).unwrap();
     let mut all = Vec::new();
@@ -78,20 +78,20 @@ fn scored(stream: &EventStream, split: &Split) -> Vec<Vec<f32>> {
 
 proptest! {
     #[test]
-    fn later_events_change_no_score_of_a_heuristic(rows in nasty::rows(60), later in nasty::rows(20)) {
-        let (before, after) = (nasty::with_lone_nodes(&rows), appended(&rows, &later));
-        let split = SplitRule::of(&before, Mode::Portable, MASK_SEED).unwrap().apply(&before).unwrap();
+    fn later_events_change_no_score_of_a_heuristic(rows in edge_cases::rows(60), later in edge_cases::rows(20)) {
+        let (before, after) = (edge_cases::with_isolated_nodes(&rows), appended(&rows, &later));
+        let split = SplitRule::of(&before, SplitMode::Portable, MASK_SEED).unwrap().apply(&before).unwrap();
         let scores = scored(&before, &split);
         prop_assert_eq!(&scores, &scored(&after, &split));
-        // Nor does what comes at a batch's own moment, in earlier batches or in later ones: it scores alike in a stream
-        // that ends with its first event.
+        // Events at the time of a batch's first event do not matter either: scores are the same in a stream that ends
+        // with that event.
         let whole = Store::build(&before).unwrap();
         let mut passes = heuristic::all(&before, &whole, &Pass::Test.base(&split)).unwrap();
         let known = [Pass::Test.base(&split), split.test.clone()].concat();
         for batch in split.test.chunks(3) {
             let time = before.times()[batch[0].index()];
             let until = before.cut(time).n_events();
-            let short = nasty::with_lone_nodes(&[&rows[..until], &[rows[batch[0].index()]]].concat());
+            let short = edge_cases::with_isolated_nodes(&[&rows[..until], &[rows[batch[0].index()]]].concat());
             let store = Store::build(&short).unwrap();
             let base: Vec<EventId> = known.iter().copied().filter(|id| id.index() < until).collect();
             let alone = heuristic::all(&short, &store, &base).unwrap();
@@ -104,13 +104,13 @@ proptest! {
     }
 
     #[test]
-    fn later_events_change_no_earlier_answer(rows in nasty::rows(50), later in nasty::rows(20)) {
-        let (before, after) = (nasty::with_lone_nodes(&rows), appended(&rows, &later));
+    fn later_events_change_no_earlier_answer(rows in edge_cases::rows(50), later in edge_cases::rows(20)) {
+        let (before, after) = (edge_cases::with_isolated_nodes(&rows), appended(&rows, &later));
         for t in rows.iter().map(|row| row.2) {
             prop_assert_eq!(before.cut(t), after.cut(t));
             for sampling in [Sampling::Recent, Sampling::Uniform, Sampling::TimeIntervalAware { a: 0.3 }] {
                 prop_assert_eq!(sampled(&before, t, sampling), sampled(&after, t, sampling));
-                for scope in [Scope::Truncated, Scope::Full] {
+                for scope in [MiteScope::Truncated, MiteScope::Full] {
                     prop_assert_eq!(encoded(&before, t, scope, sampling), encoded(&after, t, scope, sampling));
                 }
             }
@@ -118,9 +118,9 @@ proptest! {
     }
 
     #[test]
-    fn later_events_change_no_split_and_no_negative(rows in nasty::rows(60), later in nasty::rows(20), portable: bool) {
-        let (before, after) = (nasty::with_lone_nodes(&rows), appended(&rows, &later));
-        let mode = if portable { Mode::Portable } else { Mode::Dyglib };
+    fn later_events_change_no_split_and_no_negative(rows in edge_cases::rows(60), later in edge_cases::rows(20), portable: bool) {
+        let (before, after) = (edge_cases::with_isolated_nodes(&rows), appended(&rows, &later));
+        let mode = if portable { SplitMode::Portable } else { SplitMode::Dyglib };
         let rule = SplitRule::of(&before, mode, MASK_SEED).unwrap();
         let (split, split_after) = (rule.apply(&before).unwrap(), rule.apply(&after).unwrap());
         prop_assert_eq!(&split, &split_after);
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn an_event_never_sees_itself_or_its_equals_in_time(stream in nasty::stream(60)) {
+    fn events_at_the_same_time_are_not_in_the_history(stream in edge_cases::stream(60)) {
         let store = Store::build(&stream).unwrap();
         for id in stream.ids() {
             let event = stream.event(id);
@@ -137,8 +137,8 @@ proptest! {
             for node in [event.src, event.dst] {
                 prop_assert!(store.history(node, cut).times.iter().all(|&time| time < event.time));
             }
-            let met: &[EventId] = store.pair_events(event.src, event.dst, cut);
-            prop_assert!(met.iter().all(|&other| store.time(other) < event.time));
+            let events: &[EventId] = store.pair_events(event.src, event.dst, cut);
+            prop_assert!(events.iter().all(|&other| store.time(other) < event.time));
         }
     }
 }

@@ -20,7 +20,7 @@ fn check(file: &str, expected: &str) {
 }
 
 #[test]
-fn a_table_without_its_columns_is_refused() {
+fn missing_columns_and_rows_are_refused() {
     check(
         "missing-column.csv",
         r#"missing-column.csv, line 1: found no time column among "src", "dst", "when", expected one of "time", "timestamp", "ts", "t", "unixts", "day"; name the source, destination and time columns (by name or by position from 1), or read without a header"#,
@@ -45,7 +45,7 @@ fn a_table_without_its_columns_is_refused() {
 }
 
 #[test]
-fn values_that_are_no_numbers_are_refused() {
+fn values_that_are_not_numbers_are_refused() {
     check(
         "not-a-number.csv",
         r#"not-a-number.csv, line 3, column 3 (time): found "noon", expected a number; correct the value, or choose other columns"#,
@@ -113,7 +113,7 @@ fn ids_out_of_range_are_refused() {
 }
 
 #[test]
-fn features_that_do_not_fit_are_refused() {
+fn mismatched_features_are_refused() {
     check(
         "feature-rows.csv",
         "feature-rows_features.npy: found 2 feature rows, expected 3, one for each of the events; make the feature file again from the same events",
@@ -145,7 +145,7 @@ fn features_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn cut_off_and_damaged_files_are_refused() {
+fn truncated_and_damaged_files_are_refused() {
     check(
         "truncated.csv.gz",
         "truncated.csv.gz: found the end of the gzip data too early, expected more of it; the file was cut off; fetch or copy it again",
@@ -185,7 +185,7 @@ fn cut_off_and_damaged_files_are_refused() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn bytes_that_are_not_utf8_are_refused() {
     check(
         "non-utf8.csv",
         "non-utf8.csv, line 3, column 1 (src): found bytes that are not UTF-8, expected text; save the file as UTF-8",
@@ -197,7 +197,7 @@ fn bytes_that_are_no_text_are_refused() {
 }
 
 #[test]
-fn parquet_without_a_value_in_every_row_is_refused() {
+fn parquet_nulls_and_lists_are_refused() {
     check(
         "null.parquet",
         "null.parquet, row 2, column 1 (src): found no value, expected one in every row; drop the rows without a value, or fill them in",
@@ -209,7 +209,7 @@ fn parquet_without_a_value_in_every_row_is_refused() {
 }
 
 #[test]
-fn the_remedies_work() {
+fn remedies_resolve_their_errors() {
     let read = |file: &str, options: ReadOptions| read(&folder().join(file), &options).expect(file);
     let text = ReadOptions { ids: ctdg::event::IdKind::Text, ..ReadOptions::default() };
     for file in ["negative-id.csv", "text-id.csv", "id-overflow.csv"] {
@@ -223,7 +223,7 @@ fn the_remedies_work() {
 }
 
 #[test]
-fn a_chosen_column_that_is_not_there_is_named() {
+fn missing_chosen_column_is_named() {
     let options = ReadOptions { src: Some(ColumnRef::Name("sender".into())), ..ReadOptions::default() };
     check_with(
         "time-backwards.csv",

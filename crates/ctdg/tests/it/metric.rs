@@ -1,4 +1,4 @@
-//! Metrics against scikit-learn's numbers and against their definitions written out in full.
+//! Metrics against scikit-learn and against their definitions.
 
 #![expect(clippy::float_cmp, reason = "ranks are halves, which are exact")]
 
@@ -40,7 +40,7 @@ fn fixture() -> Fixture {
 }
 
 #[test]
-fn binary_metrics_equal_those_of_scikit_learn() {
+fn binary_metrics_equal_scikit_learn() {
     for case in fixture().binary {
         let found = binary_scores(&case.scores, &case.labels).unwrap();
         assert!((found.ap - case.ap).abs() < TOLERANCE, "{}: AP {} is not {}", case.name, found.ap, case.ap);
@@ -75,7 +75,7 @@ fn is_near(found: f64, expected: f64) -> bool {
     (found - expected).abs() < TOLERANCE
 }
 
-/// Shows every order of `items` from place `from` on.
+/// Calls `show` with every order of `items` from index `from` on.
 fn for_each_order<T>(items: &mut [T], from: usize, show: &mut impl FnMut(&[T])) {
     if from == items.len() {
         return show(items);
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn shuffled_precision_is_the_mean_over_all_orders_of_ties(
+    fn shuffled_average_precision_is_the_mean_over_all_orders_of_ties(
         mut cases in proptest::collection::vec((0_u8..3, any::<bool>()), 0..5)
     ) {
         cases.extend([(0, true), (1, false)]);
@@ -136,7 +136,7 @@ proptest! {
     }
 
     #[test]
-    fn metrics_ignore_order_and_monotone_changes((scores, labels) in tied_scores()) {
+    fn metrics_ignore_order_and_monotone_transformations((scores, labels) in tied_scores()) {
         let expected = binary_scores(&scores, &labels).unwrap();
         let reversed: (Vec<f64>, Vec<bool>) =
             scores.iter().zip(&labels).rev().map(|(&score, &label)| (f64::from(score) * 3.0 - 7.0, label)).unzip();

@@ -1,11 +1,11 @@
 //! Tokens and MITE intervals against brute force.
 
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope, Side, TimePrecision};
+use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens, Side, TimePrecision};
 use ctdg::store::Store;
 use proptest::prelude::*;
 
-use crate::nasty;
+use crate::edge_cases;
 
 /// A token from the definition: node, event (none for the root), age.
 type Token = (NodeId, Option<EventId>, f32);
@@ -35,18 +35,18 @@ fn brute_side(stream: &EventStream, root: NodeId, t: f64, length: usize) -> Vec<
     std::iter::once((root, None, 0.0)).chain(history).collect()
 }
 
-/// Intervals of `w` with a root, newest first: among the root's tokens, or in its whole past.
+/// Intervals of `w` with a root, newest first: among the root's tokens, or in its whole history.
 fn brute_intervals(
     stream: &EventStream,
     w: NodeId,
     root: NodeId,
     side: &[Token],
     t: f64,
-    encoding: &PairEncoding,
+    encoding: &PairEncoderConfig,
 ) -> Vec<f32> {
     let mut all: Vec<f32> = match encoding.scope {
-        Scope::Truncated => side[1..].iter().filter(|token| token.0 == w).map(|token| token.2).collect(),
-        Scope::Full => {
+        MiteScope::Truncated => side[1..].iter().filter(|token| token.0 == w).map(|token| token.2).collect(),
+        MiteScope::Full => {
             past(stream, root, t).into_iter().filter(|entry| entry.0 == w).map(|entry| age(t, entry.2)).collect()
         }
     };
@@ -58,15 +58,15 @@ fn brute_intervals(
 proptest! {
     #[test]
     fn tokens_and_intervals_equal_brute_force(
-        stream in nasty::stream(60),
-        pairs in prop::collection::vec((0u32..9, 0u32..9, nasty::time()), 1..100),
+        stream in edge_cases::stream(60),
+        pairs in prop::collection::vec((0u32..9, 0u32..9, edge_cases::time()), 1..100),
         length in 1usize..9,
         k in 0usize..5,
         full: bool,
     ) {
         let store = Store::build(&stream).unwrap();
-        let scope = if full { Scope::Full } else { Scope::Truncated };
-        let encoding = PairEncoding { length, k, scope, ..PairEncoding::default() };
+        let scope = if full { MiteScope::Full } else { MiteScope::Truncated };
+        let encoding = PairEncoderConfig { length, k, scope, ..PairEncoderConfig::default() };
         let queries: Vec<_> =
             pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
         let mut tokens = PairTokens::default();
@@ -92,7 +92,7 @@ proptest! {
                         let side = &sides[with as usize];
                         let expected = brute_intervals(&stream, w, root, side, query.time, &encoding);
                         prop_assert_eq!(tokens.intervals(row, with), &expected[..]);
-                        let unbounded = PairEncoding { k: usize::MAX, ..encoding };
+                        let unbounded = PairEncoderConfig { k: usize::MAX, ..encoding };
                         let count = brute_intervals(&stream, w, root, side, query.time, &unbounded).len() + usize::from(w == root);
                         prop_assert_eq!(tokens.counts(row)[with as usize] as usize, count);
                     }
@@ -100,7 +100,7 @@ proptest! {
             }
             let distinct: std::collections::BTreeSet<NodeId> = sides.iter().flatten().map(|token| token.0).collect();
             prop_assert_eq!(tokens.rows_of_pair(pair).len(), distinct.len(), "each node has one row");
-            let (starts, lists) = tokens.lists(tokens.rows_of_pair(pair));
+            let (starts, lists) = tokens.interval_lists(tokens.rows_of_pair(pair));
             let mut ends = starts.iter().map(|start| (start - starts[0]) as usize);
             let mut start = ends.next().unwrap();
             for row in tokens.rows_of_pair(pair) {
@@ -112,19 +112,19 @@ proptest! {
             }
             prop_assert_eq!((start, ends.next()), (lists.len(), None));
         }
-        prop_assert_eq!(tokens.lists(0..0), (&[0_u32][..], &[][..]));
+        prop_assert_eq!(tokens.interval_lists(0..0), (&[0_u32][..], &[][..]));
     }
 
-    /// Section 4.2: an interval that says no more than "there" makes MITE the neighbour co-occurrence encoding, which counts
-    /// the tokens of each side that stand for a node, its own root among them.
+    /// Section 4.2: with constant intervals MITE is the neighbor co-occurrence encoding, which counts the tokens of a node on
+    /// each side, root tokens included.
     #[test]
-    fn without_times_intervals_count_co_occurrences(
-        stream in nasty::stream(60),
-        pairs in prop::collection::vec((0u32..9, 0u32..9, nasty::time()), 1..100),
+    fn number_of_intervals_equals_co_occurrence_counts(
+        stream in edge_cases::stream(60),
+        pairs in prop::collection::vec((0u32..9, 0u32..9, edge_cases::time()), 1..100),
         length in 1usize..9,
     ) {
         let store = Store::build(&stream).unwrap();
-        let encoding = PairEncoding { length, k: length, ..PairEncoding::default() };
+        let encoding = PairEncoderConfig { length, k: length, ..PairEncoderConfig::default() };
         let queries: Vec<_> =
             pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
         let mut tokens = PairTokens::default();
@@ -144,21 +144,21 @@ proptest! {
     }
 
     #[test]
-    fn truncation_to_a_long_history_is_no_truncation(stream in nasty::stream(40), src in 0u32..8, dst in 0u32..8, time in nasty::time()) {
+    fn truncated_scope_equals_full_scope_for_long_histories(stream in edge_cases::stream(40), src in 0u32..8, dst in 0u32..8, time in edge_cases::time()) {
         let store = Store::build(&stream).unwrap();
         let query = [PairQuery { src: NodeId(src), dst: NodeId(dst), time }];
         let encode = |scope| {
-            let encoding = PairEncoding { length: 200, k: 50, scope, ..PairEncoding::default() };
+            let encoding = PairEncoderConfig { length: 200, k: 50, scope, ..PairEncoderConfig::default() };
             let mut tokens = PairTokens::default();
             PairEncoder::new(&store, encoding).encode(&query, &mut tokens);
             tokens
         };
-        prop_assert_eq!(encode(Scope::Truncated), encode(Scope::Full));
+        prop_assert_eq!(encode(MiteScope::Truncated), encode(MiteScope::Full));
     }
 }
 
 #[test]
-fn neighbour_co_occurrence_is_the_papers_example() {
+fn co_occurrence_counts_equal_the_example_of_the_paper() {
     // Section 4.2: histories {a, b, a} and {b, b, a, c} give a [2, 1], b [1, 2], c [0, 1].
     let (u, v) = (0, 1);
     let others = [2, 3, 4];
@@ -167,24 +167,25 @@ fn neighbour_co_occurrence_is_the_papers_example() {
     let store = Store::build(&stream).unwrap();
     let mut tokens = PairTokens::default();
     let query = [PairQuery { src: NodeId(u), dst: NodeId(v), time: 100.0 }];
-    PairEncoder::new(&store, PairEncoding::default()).encode(&query, &mut tokens);
+    PairEncoder::new(&store, PairEncoderConfig::default()).encode(&query, &mut tokens);
     let counts = |node| {
         let at = tokens.nodes().iter().position(|&found| found == NodeId(node)).unwrap();
         tokens.counts(tokens.rows()[at] as usize)
     };
     assert_eq!(others.map(counts), [[2, 1], [1, 2], [0, 1]]);
-    assert_eq!(counts(u), [1, 0], "the root stands among its own tokens");
+    assert_eq!(counts(u), [1, 0], "the root token is counted");
 }
 
 #[test]
-fn rounding_times_first_reproduces_dyglibs_grid() {
+fn f32_precision_rounds_times_before_subtracting() {
     // At Unix times an f32 is a multiple of 128 s.
     let stream = EventStream::from_events([(0, 1, 1_085_843_361.0)]).unwrap();
     let store = Store::build(&stream).unwrap();
     let query = [PairQuery { src: NodeId(0), dst: NodeId(1), time: 1_085_843_500.0 }];
     let age = |precision| {
         let mut tokens = PairTokens::default();
-        PairEncoder::new(&store, PairEncoding { precision, ..PairEncoding::default() }).encode(&query, &mut tokens);
+        PairEncoder::new(&store, PairEncoderConfig { precision, ..PairEncoderConfig::default() })
+            .encode(&query, &mut tokens);
         tokens.ages()[1]
     };
     assert_eq!(age(TimePrecision::F64).to_bits(), 139.0f32.to_bits());

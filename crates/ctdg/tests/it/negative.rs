@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
-use ctdg::random::Stream;
-use ctdg::split::{MASK_SEED, Mode, SplitRule};
+use ctdg::random::RandomStream;
+use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use proptest::prelude::*;
 
-use crate::nasty;
+use crate::edge_cases;
 
 type Pair = (NodeId, NodeId);
 
@@ -24,16 +24,16 @@ fn pairs(stream: &EventStream, keep: impl Fn(f64) -> bool) -> BTreeSet<Pair> {
 proptest! {
     #[test]
     fn past_negatives_come_from_the_past_and_not_from_the_batch(
-        stream in nasty::stream(80), size in 1usize..9, inductive: bool, val: bool,
+        stream in edge_cases::stream(80), size in 1usize..9, inductive: bool, val: bool,
     ) {
-        let split = SplitRule::of(&stream, Mode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
+        let split = SplitRule::of(&stream, SplitMode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
         // Validation has a future that must not be drawn from; test has the longer past.
-        let (pass, learnt) = if val { (Pass::Val, &split.train) } else { (Pass::Test, &split.val) };
+        let (pass, observed_events) = if val { (Pass::Val, &split.train) } else { (Pass::Test, &split.val) };
         let observed = pass.observed(&stream, &split);
         let kind = if inductive { PastKind::Inductive { observed } } else { PastKind::Historical };
-        let negatives = PastNegatives::new(&stream, pass.pool(&split), kind, Stream::named(0, "past"));
+        let negatives = PastNegatives::new(&stream, pass.pool(&split), kind, RandomStream::named(0, "past"));
         let everything = pairs(&stream, |_| true);
-        let until = learnt.last().map_or(f64::NEG_INFINITY, |id| stream.times()[id.index()]);
+        let until = observed_events.last().map_or(f64::NEG_INFINITY, |id| stream.times()[id.index()]);
         let seen = if inductive { pairs(&stream, |time| time <= until) } else { BTreeSet::new() };
         for (index, batch) in pass.events(&split).chunks(size).enumerate() {
             let drawn = negatives.draw(batch, index as u64);
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn random_negatives_go_on_from_where_they_stopped(stream in nasty::stream(60), sizes in prop::collection::vec(0usize..30, 1..20)) {
+    fn random_negatives_go_on_from_where_they_stopped(stream in edge_cases::stream(60), sizes in prop::collection::vec(0usize..30, 1..20)) {
         let pool: Vec<EventId> = stream.ids().collect();
         let mut whole = RandomNegatives::new(&stream, &pool, 3);
         let mut ahead = whole.clone();
@@ -82,10 +82,10 @@ proptest! {
     }
 
     #[test]
-    fn candidates_are_never_true_and_mix_past_with_others(stream in nasty::stream(80), k in 0usize..8) {
-        let split = SplitRule::of(&stream, Mode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
+    fn candidates_are_never_true_and_mix_past_with_others(stream in edge_cases::stream(80), k in 0usize..8) {
+        let split = SplitRule::of(&stream, SplitMode::Portable, MASK_SEED).unwrap().apply(&stream).unwrap();
         let pool: Vec<EventId> = stream.ids().collect();
-        let random = Stream::named(0, "candidates");
+        let random = RandomStream::named(0, "candidates");
         let some = CandidateLists::new(&stream, &split, CandidateCount::Some(k), random.clone());
         let all = CandidateLists::new(&stream, &split, CandidateCount::All, random);
         let destinations: BTreeSet<NodeId> = stream.dst().iter().copied().collect();
@@ -111,12 +111,12 @@ proptest! {
 
 #[test]
 fn historical_draws_are_uniform_over_distinct_pairs() {
-    // Pair (0, 1) met fifty times, the nine others once: all ten are equally likely.
+    // Pair (0, 1) has fifty events, the nine others once: all ten are equally likely.
     let early = std::iter::repeat_n((0, 1), 50).chain((2..11).map(|dst| (0, dst)));
     let rows = (0..).zip(early).map(|(t, (src, dst))| (src, dst, f64::from(t))).chain([(11, 12, 100.0)]);
     let stream = EventStream::from_events(rows).unwrap();
     let pool: Vec<EventId> = stream.ids().collect();
-    let negatives = PastNegatives::new(&stream, pool, PastKind::Historical, Stream::named(5, "uniform"));
+    let negatives = PastNegatives::new(&stream, pool, PastKind::Historical, RandomStream::named(5, "uniform"));
     let mut counts = [0; 12];
     for index in 0..5000 {
         let drawn = negatives.draw(&[EventId(59)], index).unwrap();

@@ -1,6 +1,4 @@
-//! Splits and negatives against reference values of real data, where the data is there.
-
-use std::path::PathBuf;
+//! Splits, negatives and EdgeBank against published values on real data (see [`real_data`](crate::real_data)).
 
 use ctdg::dataset::{ReadOptions, read};
 use ctdg::event::{Event, EventStream, NodeId};
@@ -8,30 +6,19 @@ use ctdg::heuristic::{EdgeBank, EdgeBankMode, Heuristic};
 use ctdg::metric::BatchMean;
 use ctdg::mite::PairQuery;
 use ctdg::negative::{Pass, RandomNegatives};
-use ctdg::split::{MASK_SEED, Mode, Split, SplitRule, dyglib_id, fingerprint, n_nodes_of};
+use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule, dyglib_id, fingerprint, n_nodes_of};
 
-/// The folder of real data sets beside the repository, if it is there.
-fn data_folder() -> Option<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    folder.is_dir().then_some(folder)
-}
+use crate::real_data;
 
-/// Loads and splits `name`, or says that the test is skipped.
+/// The stream, the split and the reference masked nodes of the data set `name`, or `None` to skip the test.
 fn real(name: &str) -> Option<(EventStream, Split, Vec<u64>)> {
-    let Some(folder) = data_folder() else {
-        skipped(name);
-        return None;
-    };
-    let stream = read(&folder.join(format!("{name}/{name}.csv.gz")), &ReadOptions::default()).unwrap();
-    let split = SplitRule::of(&stream, Mode::Dyglib, MASK_SEED).unwrap().apply(&stream).unwrap();
-    let masked = std::fs::read_to_string(folder.join(format!("{name}/{name}_inductive_nodes.txt"))).unwrap();
+    let events = real_data::file(&format!("{name}/{name}.csv.gz"))?;
+    let masked = real_data::file(&format!("{name}/{name}_inductive_nodes.txt"))?;
+    let stream = read(&events, &ReadOptions::default()).unwrap();
+    let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED).unwrap().apply(&stream).unwrap();
+    let masked = std::fs::read_to_string(masked).unwrap();
     let masked = masked.split_whitespace().map(|id| id.parse().unwrap()).collect();
     Some((stream, split, masked))
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test must say so")]
-fn skipped(name: &str) {
-    eprintln!("skipped: no real data beside the repository, so {name} was not compared");
 }
 
 struct Expected {
@@ -97,16 +84,16 @@ const EXPECTED: [Expected; 4] = [
 ];
 
 #[test]
-fn splits_of_real_data_equal_dyglibs() {
+fn splits_of_real_data_equal_dyglib() {
     for expected in EXPECTED {
         let Some((stream, split, masked)) = real(expected.name) else { continue };
         let name = expected.name;
         assert_eq!(stream.n_nodes(), expected.nodes, "{name}");
-        let parts = [&split.train, &split.val, &split.test, &split.new_node_val, &split.new_node_test];
-        assert_eq!(parts.map(Vec::len), expected.events, "{name}");
-        assert_eq!(parts.map(|part| n_nodes_of(&stream, part)), expected.nodes_of, "{name}");
+        let subsets = [&split.train, &split.val, &split.test, &split.new_node_val, &split.new_node_test];
+        assert_eq!(subsets.map(Vec::len), expected.events, "{name}");
+        assert_eq!(subsets.map(|events| n_nodes_of(&stream, events)), expected.nodes_of, "{name}");
         let ids: Vec<u64> = split.rule.masked.iter().map(|&node| dyglib_id(node)).collect();
-        assert_eq!(ids, masked, "{name}: the nodes DyGLib hides");
+        assert_eq!(ids, masked, "{name}: DyGLib's masked nodes");
         assert_eq!(ids.len(), expected.n_masked);
         assert!(expected.new_nodes.is_none_or(|n| n == split.new_nodes.len()), "{name}");
         let fingerprint = fingerprint(&split.rule.masked);
@@ -119,7 +106,7 @@ fn splits_of_real_data_equal_dyglibs() {
 }
 
 #[test]
-fn features_of_real_data_are_read_beside_the_events() {
+fn features_of_real_data_are_read_from_the_sidecar() {
     let Some((stream, ..)) = real("canparl") else { return };
     let features = stream.edge_features().expect("vote counts");
     assert_eq!((features.n_rows(), features.width()), (74_478, 1));
@@ -127,7 +114,7 @@ fn features_of_real_data_are_read_beside_the_events() {
 }
 
 #[test]
-fn random_negatives_of_real_data_equal_dyglibs() {
+fn random_negatives_of_real_data_equal_dyglib() {
     // Protocol §5.1: first eight destinations of batch 0, destination pool, source pool.
     type Row = ([u64; 8], usize, usize);
     let tables: [(&str, [Row; 5]); 2] = [
@@ -163,15 +150,15 @@ fn random_negatives_of_real_data_equal_dyglibs() {
             let second = sampler.draw(200);
             assert_ne!(first, second);
             sampler.reset();
-            assert_eq!(sampler.draw(200), first, "a pass starts over");
+            assert_eq!(sampler.draw(200), first, "a pass restarts the sequence");
         }
     }
 }
 
 #[test]
-fn edge_banks_of_real_data_score_what_was_published() {
-    // Best mode for random negatives, and DyGLib's test AP in percent. Ours may differ by how many points: nothing
-    // where few times are equal, a little where DyGLib's memory holds events at the batch's own first time.
+fn edge_bank_on_real_data_reaches_published_scores() {
+    // Best mode for random negatives, DyGLib's test AP in percent, and the tolerance in points: larger where many times
+    // are equal, because DyGLib's memory also has events at the time of the batch's first event.
     let table = [
         ("wikipedia", EdgeBankMode::Unlimited, 90.37, 0.005),
         ("uci", EdgeBankMode::Unlimited, 76.20, 0.025),
@@ -197,12 +184,12 @@ fn edge_banks_of_real_data_score_what_was_published() {
 }
 
 #[test]
-fn the_bundled_set_is_what_it_says() {
+fn bundled_data_set_has_its_published_counts() {
     let stream = ctdg::dataset::collegemsg().unwrap();
     assert_eq!((stream.len(), stream.n_nodes()), (59_835, 1_899));
     assert!(stream.times().iter().all(|time| time % 60.0 == 0.0), "to the minute");
     // The same messages as UCI, whose masked nodes are known, in the same order.
-    let split = SplitRule::of(&stream, Mode::Dyglib, MASK_SEED).unwrap();
+    let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED).unwrap();
     assert_eq!(fingerprint(&split.masked).sum, 224_768);
     if let Some((uci, ..)) = real("uci") {
         assert_eq!((stream.src(), stream.dst()), (uci.src(), uci.dst()));

@@ -1,14 +1,14 @@
 //! The store and the samplers against brute force.
 
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
 use ctdg::store::Store;
 use proptest::prelude::*;
 
-use crate::nasty;
+use crate::edge_cases;
 
-/// `(neighbour, event, time)` of every entry of `node` before `t`, straight from the definition.
+/// `(neighbor, event, time)` of every interaction of `node` before `t`, from the definition.
 fn brute_history(stream: &EventStream, kept: &[EventId], node: NodeId, t: f64) -> Vec<(NodeId, EventId, f64)> {
     let mut entries = Vec::new();
     for &id in kept {
@@ -27,7 +27,7 @@ fn brute_history(stream: &EventStream, kept: &[EventId], node: NodeId, t: f64) -
 
 proptest! {
     #[test]
-    fn histories_equal_brute_force(stream in nasty::stream(40), t in nasty::time(), keep in 1usize..4) {
+    fn histories_equal_brute_force(stream in edge_cases::stream(40), t in edge_cases::time(), keep in 1usize..4) {
         let kept: Vec<EventId> = stream.ids().filter(|id| id.index() % keep == 0).collect();
         let store = Store::of_events(&stream, &kept).unwrap();
         for node in (0..9).map(NodeId) {
@@ -39,7 +39,7 @@ proptest! {
     }
 
     #[test]
-    fn meetings_equal_brute_force(stream in nasty::stream(40), t in nasty::time()) {
+    fn pair_events_equal_brute_force(stream in edge_cases::stream(40), t in edge_cases::time()) {
         let store = Store::build(&stream).unwrap();
         let all: Vec<EventId> = stream.ids().collect();
         for (a, b) in (0..9).flat_map(|a| (0..9).map(move |b| (NodeId(a), NodeId(b)))) {
@@ -50,12 +50,12 @@ proptest! {
     }
 
     #[test]
-    fn samples_are_ordered_parts_of_the_history(stream in nasty::stream(40), t in nasty::time(), k in 1usize..6) {
+    fn samples_are_ordered_subsets_of_the_history(stream in edge_cases::stream(40), t in edge_cases::time(), k in 1usize..6) {
         let store = Store::build(&stream).unwrap();
         let queries: Vec<_> = (0..9).map(|node| NodeQuery { node: NodeId(node), cut: store.cut(t) }).collect();
         for sampling in [Sampling::Recent, Sampling::Uniform, Sampling::TimeIntervalAware { a: 0.5 }] {
             let mut sampled = Histories::default();
-            NeighborSampler::new(&store, sampling, k).sample(&queries, &Stream::named(3, "test"), &mut sampled);
+            NeighborSampler::new(&store, sampling, k).sample(&queries, &RandomStream::named(3, "test"), &mut sampled);
             prop_assert_eq!(sampled.len(), queries.len());
             for (index, query) in queries.iter().enumerate() {
                 let (row, history) = (sampled.row(index), store.history(query.node, query.cut));
@@ -77,10 +77,10 @@ proptest! {
     }
 
     #[test]
-    fn a_query_draws_the_same_alone_and_in_company(stream in nasty::stream(40), t in nasty::time()) {
+    fn sample_of_a_query_does_not_depend_on_the_batch(stream in edge_cases::stream(40), t in edge_cases::time()) {
         let store = Store::build(&stream).unwrap();
         let sampler = NeighborSampler::new(&store, Sampling::Uniform, 3);
-        let random = Stream::named(0, "company");
+        let random = RandomStream::named(0, "company");
         let queries: Vec<_> = (0..700).map(|i| NodeQuery { node: NodeId(i % 8), cut: store.cut(t) }).collect();
         let (mut all, mut few) = (Histories::default(), Histories::default());
         sampler.sample(&queries, &random, &mut all);
@@ -92,7 +92,7 @@ proptest! {
 }
 
 #[test]
-fn time_aware_draws_follow_the_protocols_weights() {
+fn time_interval_aware_sampling_follows_its_weights() {
     let times = [0.0, 1.0, 1.5, 4.0, 4.0, 9.0];
     let stream =
         EventStream::from_events(times.iter().enumerate().map(|(i, &t)| (0, 1 + u32::try_from(i).unwrap(), t)))
@@ -113,7 +113,7 @@ fn time_aware_draws_follow_the_protocols_weights() {
     let queries = vec![NodeQuery { node: NodeId(0), cut: store.cut(9.0) }; n];
     let mut sampled = Histories::default();
     let sampler = NeighborSampler::new(&store, Sampling::TimeIntervalAware { a }, 1);
-    sampler.sample(&queries, &Stream::named(1, "weights"), &mut sampled);
+    sampler.sample(&queries, &RandomStream::named(1, "weights"), &mut sampled);
     let mut counts = [0.0; 5];
     for event in sampled.entries().events {
         counts[event.index()] += 1.0 / f64::from(u32::try_from(n).unwrap());
@@ -124,20 +124,20 @@ fn time_aware_draws_follow_the_protocols_weights() {
 }
 
 #[test]
-fn memory_stays_within_forty_bytes_an_event() {
+fn adjacency_takes_at_most_forty_bytes_per_event() {
     let stream = ctdg::dataset::collegemsg().unwrap();
     let store = Store::build(&stream).unwrap();
     let bound = 32 * stream.len() + 4 * (stream.n_nodes() + 1);
     assert!(store.adjacency_bytes() <= bound, "{} bytes, documented as {bound}", store.adjacency_bytes());
     assert!(bound <= 40 * stream.len());
-    // The worst case: as many nodes as events can have.
+    // Worst case: two nodes per event.
     let stream = EventStream::from_events((0..1000).map(|i| (2 * i, 2 * i + 1, f64::from(i)))).unwrap();
     let store = Store::build(&stream).unwrap();
     assert!(store.adjacency_bytes() <= 40 * stream.len() + 4);
 }
 
 #[test]
-fn any_number_of_threads_gives_the_same_answer() {
+fn samples_do_not_depend_on_the_number_of_threads() {
     let stream = ctdg::dataset::collegemsg().unwrap();
     let store = Store::build(&stream).unwrap();
     let queries: Vec<_> = stream
@@ -149,7 +149,11 @@ fn any_number_of_threads_gives_the_same_answer() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut out = Histories::default();
         pool.install(|| {
-            NeighborSampler::new(&store, Sampling::Uniform, 5).sample(&queries, &Stream::named(9, "threads"), &mut out);
+            NeighborSampler::new(&store, Sampling::Uniform, 5).sample(
+                &queries,
+                &RandomStream::named(9, "threads"),
+                &mut out,
+            );
         });
         out
     };

@@ -1,4 +1,4 @@
-//! Positional counts against a dense state with reach sets, as the original keeps it.
+//! Walk counts against a dense state with reach sets, as in PINT's code.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use ctdg::event::NodeId;
 use ctdg::walk_counts::WalkCounts;
 use proptest::prelude::*;
 
-use crate::nasty;
+use crate::edge_cases;
 
 /// All pairs and the reach sets.
 struct Dense {
@@ -27,8 +27,8 @@ impl Dense {
         let old = self.r.clone();
         for (from, to) in [(u, v), (v, u)] {
             for &i in &self.reach[from] {
-                for place in 1..4 {
-                    self.r[i][to][place] += old[i][from][place - 1];
+                for length in 1..4 {
+                    self.r[i][to][length] += old[i][from][length - 1];
                 }
             }
         }
@@ -38,16 +38,16 @@ impl Dense {
     }
 }
 
-fn check(positions: &WalkCounts, dense: &Dense) -> Result<(), TestCaseError> {
+fn check(counts: &WalkCounts, dense: &Dense) -> Result<(), TestCaseError> {
     for (i, row) in (0..).zip(&dense.r) {
         for (j, expected) in (0..).zip(row) {
-            prop_assert_eq!(&positions.get(NodeId(i), NodeId(j)), expected, "r[{}, {}]", i, j);
+            prop_assert_eq!(&counts.get(NodeId(i), NodeId(j)), expected, "r[{}, {}]", i, j);
         }
     }
     Ok(())
 }
 
-/// Events over many nodes, some of them busy and close together: windows open, grow, shrink back to lists and move.
+/// Events over many nodes, some of them frequent and close together, so that columns switch between sparse and dense.
 fn crowded() -> impl Strategy<Value = Vec<(u32, u32)>> {
     let node = || prop_oneof![4 => 40u32..60, 1 => 0u32..200, 1 => 190u32..200];
     prop::collection::vec((node(), node()), 1..250)
@@ -55,49 +55,49 @@ fn crowded() -> impl Strategy<Value = Vec<(u32, u32)>> {
 
 proptest! {
     #[test]
-    fn positions_equal_a_dense_state_with_reach_sets(rows in nasty::rows(60)) {
-        let (mut positions, mut dense) = (WalkCounts::new(8), Dense::new(8));
-        check(&positions, &dense)?;
+    fn walk_counts_equal_a_dense_state_with_reach_sets(rows in edge_cases::rows(60)) {
+        let (mut counts, mut dense) = (WalkCounts::new(8), Dense::new(8));
+        check(&counts, &dense)?;
         for (src, dst, _) in rows {
-            positions.advance(NodeId(src), NodeId(dst));
+            counts.advance(NodeId(src), NodeId(dst));
             dense.advance(src as usize, dst as usize);
-            check(&positions, &dense)?;
+            check(&counts, &dense)?;
         }
-        let snapshot = positions.clone();
-        positions.reset();
-        check(&positions, &Dense::new(8))?;
+        let snapshot = counts.clone();
+        counts.reset();
+        check(&counts, &Dense::new(8))?;
         check(&snapshot, &dense)?;
     }
 
     #[test]
-    fn positions_of_many_nodes_equal_a_dense_state(rows in crowded()) {
-        let (mut positions, mut dense) = (WalkCounts::new(200), Dense::new(200));
+    fn walk_counts_of_many_nodes_equal_a_dense_state(rows in crowded()) {
+        let (mut counts, mut dense) = (WalkCounts::new(200), Dense::new(200));
         for (src, dst) in rows {
-            positions.advance(NodeId(src), NodeId(dst));
+            counts.advance(NodeId(src), NodeId(dst));
             dense.advance(src as usize, dst as usize);
         }
-        check(&positions, &dense)?;
+        check(&counts, &dense)?;
     }
 }
 
 #[test]
-fn a_self_loop_counts_both_ways() {
-    let mut positions = WalkCounts::new(1);
-    positions.advance(NodeId(0), NodeId(0));
-    assert_eq!(positions.get(NodeId(0), NodeId(0)), [1.0, 2.0, 0.0, 0.0]);
-    positions.advance(NodeId(0), NodeId(0));
-    assert_eq!(positions.get(NodeId(0), NodeId(0)), [1.0, 4.0, 4.0, 0.0]);
-    assert_eq!(positions.get(NodeId(7), NodeId(7)), [1.0, 0.0, 0.0, 0.0], "an unknown node has met nobody");
-    assert_eq!(positions.get(NodeId(0), NodeId(7)), [0.0; 4]);
+fn self_loop_counts_twice() {
+    let mut counts = WalkCounts::new(1);
+    counts.advance(NodeId(0), NodeId(0));
+    assert_eq!(counts.get(NodeId(0), NodeId(0)), [1.0, 2.0, 0.0, 0.0]);
+    counts.advance(NodeId(0), NodeId(0));
+    assert_eq!(counts.get(NodeId(0), NodeId(0)), [1.0, 4.0, 4.0, 0.0]);
+    assert_eq!(counts.get(NodeId(7), NodeId(7)), [1.0, 0.0, 0.0, 0.0], "an unknown node has no walks");
+    assert_eq!(counts.get(NodeId(0), NodeId(7)), [0.0; 4]);
 }
 
 #[test]
-fn memory_stays_far_below_a_dense_state() {
+fn memory_is_below_a_dense_state() {
     let stream = ctdg::dataset::collegemsg().unwrap();
-    let mut positions = WalkCounts::new(stream.n_nodes());
+    let mut counts = WalkCounts::new(stream.n_nodes());
     for (&src, &dst) in stream.src().iter().zip(stream.dst()) {
-        positions.advance(src, dst);
+        counts.advance(src, dst);
     }
     let dense = 16 * stream.n_nodes().pow(2);
-    assert!(positions.bytes() < dense * 3 / 4, "{} bytes of {dense}", positions.bytes());
+    assert!(counts.bytes() < dense * 3 / 4, "{} bytes of {dense}", counts.bytes());
 }

@@ -9,14 +9,14 @@ mod properties;
 mod random;
 
 use ctdg::event::{EventStream, NodeId};
-use ctdg::wl::{Comparison, Dwl, Graph, Reading};
+use ctdg::wl::{Comparison, Dwl, Graph, GraphOptions};
 
 /// An event as a test writes it.
 type Event = (u32, u32, f64);
 
 /// The graph of `events`, which need not be in order, on the nodes `0..n_nodes`.
-fn graph(n_nodes: u32, events: &[Event], reading: &Reading) -> Graph {
-    Graph::new(&stream(n_nodes, events), reading).unwrap()
+fn graph(n_nodes: u32, events: &[Event], options: &GraphOptions) -> Graph {
+    Graph::new(&stream(n_nodes, events), options).unwrap()
 }
 
 fn stream(n_nodes: u32, events: &[Event]) -> EventStream {

@@ -1,4 +1,4 @@
-//! `hopedgn bench`: measure this machine.
+//! `hopedgn bench`: the speed of this machine.
 
 mod encode;
 mod epoch;
@@ -11,13 +11,19 @@ use std::fmt::{self, Display};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
-use ctdg::event::EventStream;
+use hopedgn::{Events, ModelRegistry};
 use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use crate::progress;
 use hopedgn::fmt::grouped;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  hopedgn bench step --device cpu --json
+  hopedgn bench sample --data wikipedia";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
@@ -29,42 +35,42 @@ pub(crate) enum Bench {
     Wl(wl::WlBench),
 }
 
-pub(crate) fn run(bench: Bench, output: &Output) -> anyhow::Result<Outcome> {
+pub(crate) fn run(bench: Bench, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     match bench {
         Bench::Load(args) => load::run(&args, output),
         Bench::Sample(args) => sample::run(&args, output),
         Bench::Encode(args) => encode::run(&args, output),
         Bench::Step(args) => step::run(&args, output),
-        Bench::Epoch(args) => epoch::run(&args, output),
+        Bench::Epoch(args) => epoch::run(&args, registry, output),
         Bench::Wl(args) => wl::run(&args, output),
     }
 }
 
-/// What every bench over a data set takes.
+/// Arguments of every benchmark over a dataset.
 #[derive(Debug, Args)]
-struct OnData {
-    /// A bundled or fetched data set, or a file
+struct DataBenchArgs {
+    /// A bundled or fetched dataset, or a file
     #[arg(long, value_name = "D", default_value = ctdg::dataset::COLLEGEMSG)]
     data: String,
-    #[command(flatten)]
-    from: ReadArgs,
     /// Passes over all events; the best and the median are reported
     #[arg(long, default_value_t = 10)]
     repeats: usize,
-    /// Events handled at once
+    /// Events per batch
     #[arg(long, default_value_t = 2000)]
     batch: usize,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
-impl OnData {
-    fn load(&self, output: &Output) -> anyhow::Result<EventStream> {
-        within("--repeats", self.repeats, 1_000_000)?;
-        within("--batch", self.batch, 100_000_000)?;
-        Ok(self.from.load(&self.data, output)?.stream)
+impl DataBenchArgs {
+    fn load(&self, output: &Output) -> anyhow::Result<Events> {
+        check_range("--repeats", self.repeats, 1_000_000)?;
+        check_range("--batch", self.batch, 100_000_000)?;
+        self.read.load(&self.data, output)
     }
 
-    /// Times `pass`, which handles `items`, once unmeasured and then `repeats` times.
-    fn measure(&self, output: &Output, bench: Measured, items: usize, mut pass: impl FnMut()) -> Report {
+    /// Times `pass` over `items`: one warm-up, then `repeats` passes.
+    fn measure(&self, output: &Output, bench: Benchmark, items: usize, mut pass: impl FnMut()) -> Report {
         pass();
         let bar = progress::steps(output, bench.bench, self.repeats as u64);
         let mut seconds: Vec<f64> = (0..self.repeats)
@@ -80,7 +86,7 @@ impl OnData {
         let rate = |seconds: f64| items as f64 / seconds.max(f64::MIN_POSITIVE);
         let (best, median) = (rate(seconds[0]), rate(seconds[seconds.len() / 2]));
         Report {
-            measured: bench,
+            benchmark: bench,
             data: self.data.clone(),
             device: "cpu",
             threads: rayon::current_num_threads(),
@@ -95,17 +101,17 @@ impl OnData {
     }
 }
 
-/// Refuses a setting outside `1..=most`.
-fn within(name: &str, found: usize, most: usize) -> anyhow::Result<()> {
+/// Refuses a flag outside `1..=most`.
+fn check_range(name: &str, found: usize, most: usize) -> anyhow::Result<()> {
     anyhow::ensure!((1..=most).contains(&found), "found {name} {found}, expected 1 to {most}");
     Ok(())
 }
 
-/// What was measured.
+/// Which benchmark, with its settings.
 #[derive(Debug, Serialize)]
-struct Measured {
+struct Benchmark {
     bench: &'static str,
-    /// What is counted.
+    /// Noun of the items.
     unit: &'static str,
     settings: serde_json::Value,
 }
@@ -113,14 +119,14 @@ struct Measured {
 #[derive(Debug, Serialize)]
 struct Report {
     #[serde(flatten)]
-    measured: Measured,
+    benchmark: Benchmark,
     data: String,
     device: &'static str,
     threads: usize,
     batch: usize,
     items: usize,
     per_second: f64,
-    /// These benches move bytes; they do no floating-point work worth counting.
+    /// Not applicable: these benchmarks do little floating-point work.
     gflops: Option<f64>,
     repeats: usize,
     best: f64,
@@ -131,14 +137,14 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a positive rate, shown whole")]
         let whole = |rate: f64| grouped(rate as u64);
-        let Measured { bench, unit, settings } = &self.measured;
-        writeln!(f, "{bench} on {}: {} {unit} a second (median {})", self.data, whole(self.best), whole(self.median))?;
+        let Benchmark { bench, unit, settings } = &self.benchmark;
+        writeln!(f, "{bench} on {}: {} {unit}/s (median {})", self.data, whole(self.best), whole(self.median))?;
         writeln!(
             f,
-            "  {} {unit} in batches of {} events, {} threads, best of {}; {settings}",
+            "  {} {unit} in batches of {} events, {}, best of {}; {settings}",
             grouped(self.items),
             self.batch,
-            self.threads,
+            count(self.threads, "thread"),
             self.repeats
         )
     }

@@ -1,4 +1,4 @@
-//! `hopedgn data`: look at, make, convert, fetch and split data sets.
+//! `hopedgn data`: list, inspect, generate, convert, fetch and split datasets.
 
 mod convert;
 mod fetch;
@@ -10,6 +10,12 @@ mod split;
 use clap::Subcommand;
 
 use crate::output::{Outcome, Output};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  hopedgn data list
+  hopedgn data info collegemsg
+  hopedgn data convert events.csv events.ctdg --src sender --dst receiver --time sent_at";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Data {

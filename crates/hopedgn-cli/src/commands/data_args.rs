@@ -1,47 +1,39 @@
-//! `D` on the command line: a bundled or known name, or a path with ways to read it.
+//! The argument `D`: a bundled or fetched dataset by name, or a file of events with the flags that say how to read it.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use anyhow::Context as _;
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use ctdg::Problem;
 use ctdg::dataset::{self, ColumnRef, FeatureColumns, Format, ReadOptions};
 use ctdg::event::{EventStream, IdKind};
 use ctdg::fetch;
+use hopedgn::Events;
 
 use crate::output::Output;
 use crate::progress;
 
-/// The data set and, for a file, how to read it.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Input {
-    /// A bundled or fetched data set (see `hopedgn data list`), or a file
-    #[arg(value_name = "D")]
-    pub(crate) data: String,
-    #[command(flatten)]
-    pub(crate) from: ReadArgs,
-}
-
-/// Where data sets lie and how files are read.
+/// The folder of fetched datasets, and how a file is read.
+///
+/// Flatten it last: arguments after it would be listed under its help heading.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(crate) folder: DataFolder,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    file: FileArgs,
 }
 
-/// Where fetched data sets lie.
+/// The folder of fetched datasets.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DataFolder {
-    /// Folder of fetched data sets [default: hopedgn in the user's data folder]
+    /// Folder of fetched datasets [default: ~/.local/share/hopedgn]
     #[arg(long, value_name = "DIR", env = "HOPEDGN_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
 }
 
-/// Where fetched data sets lie unless a folder is named.
-pub(crate) fn own_folder() -> Option<PathBuf> {
+/// The folder of fetched datasets unless `--data-dir` names another.
+pub(crate) fn default_data_folder() -> Option<PathBuf> {
     std::env::home_dir().map(|home| home.join(".local/share/hopedgn"))
 }
 
@@ -50,10 +42,10 @@ impl DataFolder {
         if let Some(folder) = &self.data_dir {
             return Ok(folder.clone());
         }
-        own_folder().context("found no home folder, expected one; name a folder with --data-dir")
+        default_data_folder().context("found no home folder, expected one; name a folder with --data-dir")
     }
 
-    /// Where the fetched data set `name` lies, or would.
+    /// The file of the fetched dataset `name`, whether it exists or not.
     pub(crate) fn file(&self, name: &str) -> anyhow::Result<PathBuf> {
         Ok(self.path()?.join(name).with_extension(fetch::EXTENSION))
     }
@@ -62,49 +54,50 @@ impl DataFolder {
 /// How to read a file of events.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Reading a file")]
-pub(crate) struct Reading {
-    /// Format of the file; auto looks at its name and first line
+struct FileArgs {
+    /// Format of the file
     #[arg(long, value_enum, default_value_t = FormatArg::Auto)]
-    pub(crate) format: FormatArg,
+    format: FormatArg,
     /// Source column, by name or by position from 1
     #[arg(long, value_name = "COLUMN")]
-    pub(crate) src: Option<ColumnRef>,
+    src: Option<ColumnRef>,
     /// Destination column
     #[arg(long, value_name = "COLUMN")]
-    pub(crate) dst: Option<ColumnRef>,
+    dst: Option<ColumnRef>,
     /// Time column
     #[arg(long, value_name = "COLUMN")]
-    pub(crate) time: Option<ColumnRef>,
+    time: Option<ColumnRef>,
     /// Label column
     #[arg(long, value_name = "COLUMN")]
-    pub(crate) label: Option<ColumnRef>,
+    label: Option<ColumnRef>,
     /// Feature columns: `none`, `rest`, or columns separated by commas [default: those called feat…]
-    #[arg(long, value_name = "COLUMNS")]
-    pub(crate) features: Option<String>,
-    /// The first row is data, not names
+    #[arg(long, value_name = "COLUMNS", value_parser = parse_features)]
+    features: Option<FeatureColumns>,
+    /// The first row is data, not column names
     #[arg(long, conflicts_with = "header")]
-    pub(crate) no_header: bool,
-    /// The first row is names, not data
+    no_header: bool,
+    /// The first row is column names, not data
     #[arg(long)]
-    pub(crate) header: bool,
+    header: bool,
     /// Field separator: one character, or `tab`
     #[arg(long, value_name = "CHAR", value_parser = parse_delimiter)]
-    pub(crate) delimiter: Option<u8>,
+    delimiter: Option<u8>,
     /// Whether node ids are integers or text
     #[arg(long, value_enum, default_value_t = IdsArg::Auto)]
-    pub(crate) ids: IdsArg,
+    ids: IdsArg,
     /// Sources and destinations are different nodes even when their ids are equal
     #[arg(long, num_args = 0..=1, default_missing_value = "true", value_name = "BOOL")]
-    pub(crate) bipartite: Option<bool>,
-    /// Put events in order of time instead of refusing a file that goes backwards
+    bipartite: Option<bool>,
+    /// Sort events by time instead of refusing a file whose times go backwards
     #[arg(long)]
-    pub(crate) sort: bool,
+    sort: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum FormatArg {
+enum FormatArg {
+    /// Decided by the file's name and first line
     Auto,
-    /// CSV, TSV, or blanks
+    /// CSV, TSV or columns separated by blanks
     Text,
     /// JODIE's raw CSV
     Jodie,
@@ -115,13 +108,13 @@ pub(crate) enum FormatArg {
     /// `ml_NAME.csv` with its two .npy files
     Dyglib,
     Parquet,
-    /// Our own .ctdg
+    /// .ctdg, the memory-mapped form that `data convert` writes
     Binary,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum IdsArg {
-    /// Integers if the first row's are
+enum IdsArg {
+    /// Integers if those of the first row are
     Auto,
     Integer,
     Text,
@@ -135,16 +128,21 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
-impl Reading {
-    fn options(&self) -> anyhow::Result<ReadOptions<'static>> {
-        let features = match self.features.as_deref() {
-            None => FeatureColumns::Auto,
-            Some("none") => FeatureColumns::None,
-            Some("rest") => FeatureColumns::Rest,
-            Some(list) => FeatureColumns::Chosen(list.split(',').map(str::parse).collect::<Result<_, _>>()?),
-        };
-        Ok(ReadOptions {
-            format: match self.format {
+fn parse_features(text: &str) -> Result<FeatureColumns, ctdg::Error> {
+    Ok(match text {
+        "none" => FeatureColumns::None,
+        "rest" => FeatureColumns::Rest,
+        list => FeatureColumns::Chosen(list.split(',').map(str::parse).collect::<Result<_, _>>()?),
+    })
+}
+
+impl ReadArgs {
+    /// The flags as data, which a run folder can keep.
+    pub(crate) fn options(&self) -> ReadOptions {
+        let FileArgs { format, ids, .. } = self.file;
+        let file = self.file.clone();
+        ReadOptions {
+            format: match format {
                 FormatArg::Auto => Format::Auto,
                 FormatArg::Text => Format::Text,
                 FormatArg::Jodie => Format::Jodie,
@@ -154,89 +152,120 @@ impl Reading {
                 FormatArg::Parquet => Format::Parquet,
                 FormatArg::Binary => Format::Binary,
             },
-            src: self.src.clone(),
-            dst: self.dst.clone(),
-            time: self.time.clone(),
-            label: self.label.clone(),
-            features,
-            header: (self.header || self.no_header).then_some(self.header),
-            delimiter: self.delimiter,
-            ids: match self.ids {
+            src: file.src,
+            dst: file.dst,
+            time: file.time,
+            label: file.label,
+            features: file.features.unwrap_or(FeatureColumns::Auto),
+            header: (file.header || file.no_header).then_some(file.header),
+            delimiter: file.delimiter,
+            ids: match ids {
                 IdsArg::Auto => IdKind::Auto,
                 IdsArg::Integer => IdKind::Integer,
                 IdsArg::Text => IdKind::Text,
             },
-            bipartite: self.bipartite,
-            sort: self.sort,
-            progress: None,
-        })
-    }
-}
-
-/// Events and where they came from.
-pub(crate) struct Loaded {
-    /// What the person asked for.
-    pub(crate) name: String,
-    pub(crate) stream: EventStream,
-    pub(crate) seconds: f64,
-}
-
-impl ReadArgs {
-    /// Whether no flag says how to read a file.
-    pub(crate) fn is_as_if_untyped(&self) -> bool {
-        #[derive(Debug, Parser)]
-        struct Untyped {
-            #[command(flatten)]
-            from: ReadArgs,
+            bipartite: file.bipartite,
+            sort: file.sort,
         }
-        let untyped = Untyped::try_parse_from(["hopedgn"]);
-        untyped.is_ok_and(|untyped| format!("{:?}", untyped.from.reading) == format!("{:?}", self.reading))
     }
-}
 
-impl Input {
-    pub(crate) fn load(&self, output: &Output) -> anyhow::Result<Loaded> {
-        self.from.load(&self.data, output)
+    /// Whether no flag says how to read a file.
+    pub(crate) fn is_default(&self) -> bool {
+        self.options() == ReadOptions::default()
     }
-}
 
-impl ReadArgs {
-    /// Loads the data set or file called `data`. A name wins over a file of the same name; `./NAME` is the file.
-    pub(crate) fn load(&self, data: &str, output: &Output) -> anyhow::Result<Loaded> {
-        let start = Instant::now();
-        let stream = if data == dataset::COLLEGEMSG {
-            dataset::collegemsg()?
-        } else if fetch::Source::named(data).is_ok() {
+    /// Loads the dataset or file called `data`, a file as these flags say.
+    pub(crate) fn load(&self, data: &str, output: &Output) -> anyhow::Result<Events> {
+        self.load_with(data, &self.options(), output)
+    }
+
+    /// Loads the dataset or file called `data`. A name wins over a file of the same name; `./NAME` is the file. `options` apply
+    /// to a file that the user named, not to bundled and fetched datasets.
+    pub(crate) fn load_with(&self, data: &str, options: &ReadOptions, output: &Output) -> anyhow::Result<Events> {
+        if data == dataset::COLLEGEMSG {
+            return Ok(Events::collegemsg()?);
+        }
+        if fetch::Source::named(data).is_ok() {
             let file = self.folder.file(data)?;
             if !file.exists() {
                 return Err(ctdg::Error::from(Problem::NotFetched { name: data.to_owned() }).into());
             }
-            dataset::read(&file, &ReadOptions::default())?
-        } else if Path::new(data).exists() {
-            read(Path::new(data), &self.reading, output)?
-        } else {
+            return Ok(Events::from_stream(data, dataset::read(&file, &ReadOptions::default())?));
+        }
+        let file = Path::new(data);
+        if !file.exists() {
             let known: Vec<&str> = names().collect();
             let (name, known) = (data.to_owned(), known.join(", "));
             return Err(ctdg::Error::from(Problem::UnknownData { name, known }).into());
-        };
-        Ok(Loaded { name: data.to_owned(), stream, seconds: start.elapsed().as_secs_f64() })
+        }
+        Ok(Events::from_stream(data, read(file, options, output)?).with_source(file, options))
     }
 }
 
-/// The names that data sets have.
+/// Names of bundled and fetchable datasets.
 fn names() -> impl Iterator<Item = &'static str> {
-    let fetched = fetch::Source::all().iter().map(|source| source.name.as_str());
-    std::iter::once(dataset::COLLEGEMSG).chain(fetched)
+    let fetchable = fetch::Source::all().iter().map(|source| source.name.as_str());
+    std::iter::once(dataset::COLLEGEMSG).chain(fetchable)
 }
 
-/// Reads a file with a bar.
-fn read(path: &Path, reading: &Reading, output: &Output) -> anyhow::Result<EventStream> {
+/// Reads a file with a progress bar.
+fn read(path: &Path, options: &ReadOptions, output: &Output) -> anyhow::Result<EventStream> {
     let bar = progress::bytes(output, "reading", 0);
     let report = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     };
-    let stream = dataset::read(path, &ReadOptions { progress: Some(&report), ..reading.options()? });
+    let stream = dataset::read_with_progress(path, options, &report);
     bar.finish_and_clear();
     Ok(stream?)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        read: ReadArgs,
+    }
+
+    fn options(flags: &[&str]) -> ReadOptions {
+        Line::try_parse_from([&["hopedgn"], flags].concat()).expect("valid flags").read.options()
+    }
+
+    #[test]
+    fn options_are_default_without_flags() {
+        assert_eq!(options(&[]), ReadOptions::default());
+        assert_eq!(
+            options(&["--data-dir", "elsewhere"]),
+            ReadOptions::default(),
+            "a folder is not a way to read a file"
+        );
+    }
+
+    #[test]
+    fn every_flag_changes_its_option_and_survives_json() {
+        let flags = [
+            "--format=text",
+            "--src=a",
+            "--dst=2",
+            "--time=t",
+            "--label=l",
+            "--features=x,7",
+            "--no-header",
+            "--delimiter=tab",
+            "--ids=text",
+            "--bipartite",
+            "--sort",
+        ];
+        for flag in flags {
+            let options = options(&[flag]);
+            assert_ne!(options, ReadOptions::default(), "{flag}");
+            let json = serde_json::to_string(&options).expect("JSON");
+            assert_eq!(serde_json::from_str::<ReadOptions>(&json).expect("options"), options, "{json}");
+        }
+    }
 }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use hopedgn::config::ModelConfig;
-use hopedgn::{CudaOptions, Device, Heads, Precision, TensorError as Error};
+use hopedgn::tensor::{Error, Heads};
+use hopedgn::{CudaOptions, Device, Precision};
 
 use crate::output::Output;
 
@@ -40,7 +41,7 @@ impl DeviceArgs {
     pub(crate) fn open_for(self, model: &ModelConfig, output: &Output) -> anyhow::Result<Device> {
         let device = self.open(output)?;
         let width = model.encoder_width().unwrap_or(0);
-        match (device.can_encode(width, Heads(model.encoder_heads())), self.device) {
+        match (device.check_encoder(width, Heads(model.encoder_heads())), self.device) {
             (Err(error), DeviceArg::Auto) if self.precision.is_none() => {
                 output.remark(format_args!("on the CPU: {error}"));
                 Ok(Device::cpu())

@@ -67,10 +67,8 @@ impl FromStr for Candidates {
 
 pub(crate) fn run(args: &Evaluate, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     let predictor = args.run.load(OtherEvents::Refused, registry, output)?;
-    let options = EvaluateOptions {
-        negatives: args.negatives.kinds(),
-        ranking: args.ranking.map(|Candidates(count)| count),
-    };
+    let options =
+        EvaluateOptions { negatives: args.negatives.kinds(), ranking: args.ranking.map(|Candidates(count)| count) };
     let mut progress = ProgressCallback::new(output)?;
     let evaluation = predictor.evaluate_with(predictor.events(), &options, &mut progress)?;
     for (kind, _) in evaluation.negatives.iter().filter(|(_, scorers)| scorers.is_empty()) {

@@ -1,4 +1,4 @@
-//! `hopedgn experiment`: a table of the paper as one command.
+//! `hopedgn experiment`: grids of runs, and their tables beside those of the paper.
 
 mod data_dir;
 mod pages;
@@ -9,60 +9,84 @@ mod subprocess;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hopedgn_experiments::experiment::{RunArchive, Experiment, Found, State};
+use hopedgn_experiments::experiment::{self, Experiment, Found, RunArchive, State};
 
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
-use data_dir::Place;
+use crate::plural::count;
+use data_dir::DataDirArgs;
 
-#[derive(Debug, Subcommand)]
-#[command(after_help = "A whole file:
+/// Lines stay below 80 columns, so that no terminal wraps them into something else.
+const EXAMPLE_FILE: &str = r#"An experiment is a TOML file. All that it may hold:
 
-  extends = \"base/grid.toml\"  # optional: this file says only what is different
-  title = \"Two models on two data sets\"
-  kind = \"link-prediction\"     # or node-classification
-  metrics = [\"ap\", \"auc\"]     # mrr, hits-at-10, parameters, peak-memory, seconds-per-epoch, pairs-per-second
-  negatives = [\"random\"]       # of ap and auc; historical and inductive with [evaluate]
-  heuristics = [\"edgebank-unlimited\"]  # optional: rows of scorers that learn nothing
+  extends = "base/grid.toml"    # optional: state only what differs
+  title = "Two models on two datasets"
+  kind = "link-prediction"      # or node-classification
+  # also: mrr, hits-at-10, parameters, peak-memory, seconds-per-epoch,
+  # pairs-per-second
+  metrics = ["ap", "auc"]
+  # for ap and auc; historical and inductive need [evaluate]
+  negatives = ["random"]
+  # optional: rows of scorers without parameters
+  heuristics = ["edgebank-unlimited"]
 
-  [grid]                       # the product of these, and of [[variant]]s, is the experiment
-  model = [\"hopedgn\", \"tgat\"]
-  data = [\"uci\", \"enron\"]
+  # the product of these, and of all [[variant]]s, is the experiment
+  [grid]
+  model = ["hopedgn", "tgat"]
+  data = ["uci", "enron"]
   seed = [0, 1, 2]
-  mite = [true]                # optional
+  mite = [true]                 # optional
 
-  [evaluate]                   # optional: `hopedgn evaluate` after each training
-  negatives = \"all\"
+  # optional: `hopedgn evaluate` after each training
+  [evaluate]
+  negatives = "all"
   ranking = 100
 
-  [[variant]]                  # optional
-  name = \"k-16\"
-  title = \"K = 16\"
+  [[variant]]                   # optional
+  name = "k-16"
+  title = "K = 16"
   set = { model.k = 16 }
 
-  [[override]]                 # later wins; one that fits no cell is an error
-  when = { model = \"tgat\", data = [\"uci\"] }
+  # later ones win; one that fits no cell is an error
+  [[override]]
+  when = { model = "tgat", data = ["uci"] }
   set = { model.dropout = 0.2 }
-  source = \"where this number was published\"
+  source = "where this number was published"
 
   [[exclude]]
-  when = { model = \"tgat\", data = \"enron\" }
+  when = { model = "tgat", data = "enron" }
 
-  [[paper]]                    # in percent: mean, deviation
-  model = \"hopedgn\"
-  data = \"uci\"
+  # values of the paper in percent: mean, standard deviation
+  [[paper]]
+  model = "hopedgn"
+  data = "uci"
   transductive = { ap = [97.18, 0.06], auc = [96.51, 0.08] }
 
-  [[expect]]                   # or at-least = 95.0
-  when = { model = \"hopedgn\", data = \"uci\" }
+  # the same from a file
+  [[paper-from]]
+  file = "base/paper.toml"
+  when = { data = "enron" }     # optional
+
+  # for `experiment check`; or at-least = 95.0
+  [[expect]]
+  when = { model = "hopedgn", data = "uci" }
   below-paper-at-most = 1.0
 
-  [[figure]]                   # bars; lines, with a sweep of variants; scatter, against another metric
-  name = \"k\"
-  title = \"Intervals kept\"
-  kind = \"lines\"
-  metric = \"ap\"
-  sweep = \"k\"")]
+  # kind: bars; lines, over a sweep of variants; scatter, against another metric
+  [[figure]]
+  name = "k"
+  title = "Intervals kept"
+  kind = "lines"
+  metric = "ap"
+  sweep = "k"
+
+Examples:
+  hopedgn experiment run experiments/table-1.toml --smoke
+  hopedgn experiment status experiments/table-1.toml
+  hopedgn experiment report experiments/table-1.toml"#;
+
+#[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLE_FILE)]
 pub(crate) enum Command {
     Run(Run),
     Status(Status),
@@ -72,27 +96,29 @@ pub(crate) enum Command {
     Archive(Archive),
 }
 
-/// Train every cell that is not done yet, and do what follows it
+/// Train, evaluate and classify every cell that is not done yet
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn experiment run experiments/table-1.toml
   hopedgn experiment run experiments/table-1.toml --device cpu --jobs 4 --data-dir data
   hopedgn experiment run experiments/table-1.toml --smoke
 
-A run with the same settings that another experiment has made is used again. Stop it with Ctrl-C and type the same again to go on. Exit status 1: a cell failed, or data are missing.")]
+A finished run of another experiment with the same settings is reused.
+Stop with Ctrl-C; the same command continues.
+Exit status 1: a cell failed, or a dataset is missing.")]
 pub(crate) struct Run {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    kept: ArchivedRuns,
+    archive: ArchivedRuns,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Cells at a time, each in a process of its own; on a GPU always one [default: 1]
+    /// Cells to run at once, each in its own process; always one on a GPU [default: 1]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
 }
 
-/// How far every cell is
+/// Show the state of every cell
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   hopedgn experiment status experiments/table-1.toml")]
@@ -100,73 +126,77 @@ pub(crate) struct Status {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    kept: ArchivedRuns,
+    archive: ArchivedRuns,
 }
 
-/// Write a page and Markdown: ours beside the paper's
+/// Write tables and figures beside the values of the paper, as HTML and Markdown
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn experiment report experiments/table-1.toml
-  hopedgn experiment report experiments/table-2.toml --results results/models.jsonl --markdown table-2.md")]
+  hopedgn experiment report experiments/table-2.toml --results results/models.jsonl")]
 pub(crate) struct Report {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    kept: ArchivedRuns,
-    /// Where the page goes [default: report.html among the runs]
+    archive: ArchivedRuns,
+    /// File of the HTML page [default: report.html in the folder of the runs]
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Where the Markdown goes [default: report.md among the runs]
+    /// File of the Markdown page [default: report.md in the folder of the runs]
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }
 
-/// Write the pages of many experiments, and one that lists them
+/// Write the pages of many experiments and an index of them
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
-  hopedgn experiment pages experiments --results results/models.jsonl results/hopedgn-tf32.jsonl --into docs/reproduction
+  hopedgn experiment pages experiments --results results/models.jsonl --into docs/reproduction
 
-Writes NAME.md, NAME.html and the figures of each into the folder, and the list beside it, as docs/reproduction.md.")]
+Writes NAME.md, NAME.html and the figures of each experiment to docs/reproduction/,
+and the index to docs/reproduction.md.")]
 pub(crate) struct Pages {
-    /// The files that declare the experiments, or folders of such
+    /// Experiment files, or folders of them
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// The folder of the pages
+    /// Folder for the pages
     #[arg(long, value_name = "DIR")]
     into: PathBuf,
-    /// Where experiments keep their runs
+    /// Folder of the runs of all experiments
     #[arg(long, value_name = "DIR", default_value = RUNS)]
     runs: PathBuf,
     #[command(flatten)]
-    kept: ArchivedRuns,
+    archive: ArchivedRuns,
     #[command(flatten)]
-    place: Place,
+    data_dir: DataDirArgs,
 }
 
-/// Compare what was reached with what the file expects
+/// Check the results against the expectations of the file ([[expect]])
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   hopedgn experiment check experiments/table-1.toml --results results/models.jsonl
 
-Exit status 1: something fell short, or has no result.")]
+Exit status 1: a result falls short or is missing.
+A file without [[expect]] has nothing to check: exit status 0.")]
 pub(crate) struct Check {
     #[command(flatten)]
     files: Files,
     #[command(flatten)]
-    kept: ArchivedRuns,
-    /// What has no result does not fall short
+    archive: ArchivedRuns,
+    /// Ignore expectations without a result
     #[arg(long)]
     allow_missing: bool,
 }
 
-/// Write finished runs to one text file, a line each, for `--results`
+/// Write finished runs to one file, a line each, for `--results`
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   hopedgn experiment archive runs/experiments/table-1 --out results/models.jsonl
 
-Keeps settings, final metrics, speed, evaluation and classification of each run; weights and per-epoch metrics stay in the run folders. Runs that the file already holds stay in it, unless one of the same name is given.")]
+Keeps settings, final metrics, speed, evaluation and classification of each run;
+weights and metrics of epochs stay in the run folders. A run that the file
+already holds is replaced by one of the same name, and kept otherwise.")]
 pub(crate) struct Archive {
-    /// Run folders, or folders of such
+    /// Run folders, or folders of them
     #[arg(required = true)]
     runs: Vec<PathBuf>,
     /// The archive
@@ -174,47 +204,48 @@ pub(crate) struct Archive {
     out: PathBuf,
 }
 
-/// Where experiments keep their runs unless another place is named.
+/// Default folder of the runs of all experiments.
 const RUNS: &str = "runs/experiments";
 
-/// The experiment, its runs and its data.
+/// The experiment file, the folder of its runs, and its datasets.
 #[derive(Debug, Args)]
 pub(crate) struct Files {
-    /// The file that declares the experiment
+    /// The experiment file
     file: PathBuf,
-    /// Where experiments keep their runs, each in a folder of its name; they share what is done
+    /// Folder of the runs of all experiments, which reuse each other's finished runs
     #[arg(long, value_name = "DIR", default_value = RUNS)]
     runs: PathBuf,
-    /// Where this experiment keeps its runs, shared with no other [default: its folder among the others]
+    /// Folder of the runs of this experiment alone [default: RUNS/NAME]
     #[arg(long, value_name = "DIR", conflicts_with = "runs")]
     out: Option<PathBuf>,
-    /// Every cell for a few steps on a part of the bundled data, with one seed and tiny settings
+    /// Try every cell for a few steps: one seed, tiny settings, a part of the bundled data
     #[arg(long)]
     smoke: bool,
     #[command(flatten)]
-    place: Place,
+    data_dir: DataDirArgs,
 }
 
-/// Runs that are not among those of the experiment.
+/// Finished runs outside the folder of the experiment.
 #[derive(Debug, Args)]
 pub(crate) struct ArchivedRuns {
-    /// Finished runs to use for cells with the same settings: archives (.jsonl), run folders or folders of such. The first named
-    /// wins; a quoted name may contain * for anything
+    /// Reuse these finished runs for cells with the same settings: archives (.jsonl), run folders, or folders of them. The first
+    /// fit wins; a quoted name may contain *
     #[arg(long, value_name = "PATH", num_args = 1..)]
     results: Vec<PathBuf>,
 }
 
-/// What cells are looked up for.
+/// Which finished or partial runs a cell may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    /// To show what is there.
-    Show,
-    /// To do what is not.
-    Work,
+enum Lookup {
+    /// Any run with results, to display them.
+    Display,
+    /// Runs that are done, or have the weights that the next step needs.
+    Execute,
 }
 
 impl Files {
     fn read(&self) -> anyhow::Result<Experiment> {
+        check_is_file(&self.file)?;
         Ok(if self.smoke { Experiment::read_small(&self.file) } else { Experiment::read(&self.file) }?)
     }
 
@@ -223,31 +254,31 @@ impl Files {
         self.out.clone().unwrap_or_else(|| self.runs.join(name))
     }
 
-    /// Every cell with what there is of it, in its folder, among runs that were kept, or made by another experiment.
-    fn found(&self, experiment: &Experiment, kept: &ArchivedRuns, purpose: Purpose) -> anyhow::Result<Vec<Found>> {
+    /// Every cell with the run found for it: in its own folder, in the archive, or of another experiment.
+    fn find_runs(&self, experiment: &Experiment, archive: &ArchivedRuns, lookup: Lookup) -> anyhow::Result<Vec<Found>> {
         let out = self.out(experiment);
-        let kept = RunArchive::read(&kept.patterns())?;
-        let mut places = vec![out.clone()];
+        let archived = RunArchive::read(&archive.patterns())?;
+        let mut folders = vec![out.clone()];
         if self.out.is_none() {
-            places.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
+            folders.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
         }
-        let others = RunArchive::of_experiments(&places);
+        let others = RunArchive::of_experiments(&folders);
         let mut found = Vec::new();
         for cell in experiment.cells() {
             let own = Found::of(cell, &out)?;
-            let mut all = vec![own.clone()];
+            let mut candidates = vec![own.clone()];
             if !self.smoke {
-                all.splice(0..0, kept.find(cell)?);
+                candidates.splice(0..0, archived.find(cell)?);
             }
-            all.extend(others.find(cell)?);
-            let is_of_use = |one: &&Found| one.outcome.is_some() && (purpose == Purpose::Show || one.has_weights());
-            let best = all.iter().find(|one| one.is_done()).or_else(|| all.iter().find(is_of_use));
+            candidates.extend(others.find(cell)?);
+            let is_usable = |one: &&Found| one.outcome.is_some() && (lookup == Lookup::Display || one.has_weights());
+            let best = candidates.iter().find(|one| one.is_done()).or_else(|| candidates.iter().find(is_usable));
             let mut one = best.cloned().unwrap_or(own);
-            let has_numbers = one.is_done() || (purpose == Purpose::Show && one.outcome.is_some());
-            if !has_numbers
+            let has_results = one.is_done() || (lookup == Lookup::Display && one.outcome.is_some());
+            if !has_results
                 && one.state != State::Running
                 && !self.smoke
-                && let Err(remedy) = self.place.find(&cell.data)
+                && let Err(remedy) = self.data_dir.find(&cell.data)
             {
                 one.state = State::Missing(remedy);
             }
@@ -256,23 +287,24 @@ impl Files {
         Ok(found)
     }
 
-    /// What was typed of it, to be typed again with another verb.
-    fn typed(&self) -> String {
+    /// These arguments as a command line takes them.
+    fn arguments(&self) -> String {
         let out = self.out.as_ref().map(|out| format!(" --out {}", out.display())).unwrap_or_default();
         let runs =
             if self.runs == Path::new(RUNS) { String::new() } else { format!(" --runs {}", self.runs.display()) };
         let smoke = if self.smoke { " --smoke" } else { "" };
-        format!("{}{runs}{out}{smoke}{}", self.file.display(), self.place.typed())
+        format!("{}{runs}{out}{smoke}{}", self.file.display(), self.data_dir.flag())
     }
 }
 
 impl ArchivedRuns {
-    /// What each name stands for.
+    /// The folders that each name stands for.
     fn patterns(&self) -> Vec<Vec<PathBuf>> {
         self.results.iter().map(|path| matching(path)).collect()
     }
 
-    fn typed(&self) -> String {
+    /// These arguments as a command line takes them.
+    fn arguments(&self) -> String {
         let quoted = |path: &PathBuf| {
             let quote = if path.to_string_lossy().contains('*') { "'" } else { "" };
             format!(" {quote}{}{quote}", path.display())
@@ -282,29 +314,44 @@ impl ArchivedRuns {
     }
 }
 
-/// The folders that a path means, whose last part may have a * in it.
+/// Refuses a missing experiment file with a way out.
+fn check_is_file(file: &Path) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !file.is_dir(),
+        "{}: found a folder, expected an experiment file; name a .toml file in it, or use `hopedgn experiment pages` for all of them",
+        file.display()
+    );
+    anyhow::ensure!(
+        file.exists(),
+        "{}: found no such file, expected an experiment file (TOML); `hopedgn experiment --help` shows one",
+        file.display()
+    );
+    Ok(())
+}
+
+/// The folders that a path stands for; its last part may contain *.
 fn matching(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !name.contains('*') || path.exists() {
         return vec![path.to_owned()];
     }
     let parts: Vec<&str> = name.split('*').collect();
-    let fits = |name: &str| {
+    let matches = |name: &str| {
         let Some(mut rest) = name.strip_prefix(parts[0]) else { return false };
         for part in &parts[1..parts.len() - 1] {
-            let Some(place) = rest.find(part) else { return false };
-            rest = &rest[place + part.len()..];
+            let Some(start) = rest.find(part) else { return false };
+            rest = &rest[start + part.len()..];
         }
         rest.ends_with(parts[parts.len() - 1])
     };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut found = folders_in(parent);
-    found.retain(|folder| folder.file_name().is_some_and(|name| fits(&name.to_string_lossy())));
-    // Nothing: the name is told as it was typed.
+    found.retain(|folder| folder.file_name().is_some_and(|name| matches(&name.to_string_lossy())));
+    // Without a match the pattern itself is returned, so that an error names it.
     if found.is_empty() { vec![path.to_owned()] } else { found }
 }
 
-/// The folders in a folder, by name; none where there is no such folder.
+/// The subfolders of a folder in order of name; none if it does not exist.
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
@@ -325,8 +372,8 @@ pub(crate) fn run(command: &Command, output: &Output) -> anyhow::Result<Outcome>
 
 fn archive(args: &Archive, output: &Output) -> anyhow::Result<Outcome> {
     let runs: Vec<PathBuf> = args.runs.iter().flat_map(|path| matching(path)).collect();
-    let n_runs = hopedgn_experiments::experiment::archive(&runs, &args.out)?;
-    let text = format!("{}: {n_runs} runs\n", args.out.display());
+    let n_runs = experiment::archive(&runs, &args.out)?;
+    let text = format!("{}: {}\n", args.out.display(), count(n_runs, "run"));
     output.answer(text, &serde_json::json!({ "archive": args.out, "runs": n_runs }))?;
     Ok(Outcome::Done)
 }

@@ -1,64 +1,64 @@
-//! `hopedgn lab`: which models tell which graphs and pairs apart.
+//! `hopedgn lab`: expressive power, which model separates which graphs and pairs.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ctdg::dataset;
-use hopedgn_experiments::expressivity::{self, Cell, Findings, LabConfig, Matrix, Origin, Surprise};
+use hopedgn_experiments::expressivity::{self, Cell, Discrepancy, ExpressivityConfig, Findings, Matrix, Origin};
 
 use crate::output::{Outcome, Output};
 use crate::progress;
 
-/// Try every model, with random and with trained weights, on graphs and pairs that are hard to tell apart, beside 1-DWL and
-/// 2-DWL
+/// Measure expressive power: which models separate which graphs and pairs, compared with 1-DWL and 2-DWL
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  hopedgn lab                                  the tables, and what went against a bound
-  hopedgn lab --svg lab.svg --html lab.html    the same as a picture and as a page
-  hopedgn lab --cases 20 --json                every case
+  hopedgn lab                                  print the tables and every violated bound
+  hopedgn lab --svg lab.svg --html lab.html    also write a figure and a page
+  hopedgn lab --cases 20 --json                print every case
   hopedgn lab --model hopedgn --model hopedgn-global --family path-3
 
-Exit status 1 if a model saw what a proposition excludes, unless simultaneous events of one node explain it.")]
+Exit status 1 if a model separates what a proposition of the paper excludes,
+unless simultaneous events of one node explain it.")]
 pub(crate) struct Lab {
     /// Cases of each random family
-    #[arg(long, value_name = "N", default_value_t = LabConfig::default().n_cases, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = ExpressivityConfig::default().n_cases, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     cases: u64,
-    /// Draws of the weights of each model, and trainings of each
-    #[arg(long, value_name = "N", default_value_t = LabConfig::default().n_draws, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    /// Random initialisations of each model, each also trained
+    #[arg(long, value_name = "N", default_value_t = ExpressivityConfig::default().n_draws, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     draws: u64,
-    /// Of cases and weights
+    /// Random seed of cases and weights
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=4_000_000_000))]
     seed: u64,
-    /// Try this family only; may be given several times
+    /// Only this family of graphs; may be given several times
     #[arg(long = "family", value_name = "NAME")]
     families: Vec<String>,
-    /// Try this model only; may be given several times
+    /// Only this model; may be given several times
     #[arg(long = "model", value_name = "NAME")]
     models: Vec<String>,
-    /// Draw the tables
+    /// Write the tables as an SVG figure
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
-    /// Write all of it as one page
+    /// Write tables, cases and training curves as one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }
 
-/// Steps of the bar.
+/// Resolution of the progress bar.
 const PARTS: u32 = 1000;
 
 pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
     for path in [&args.svg, &args.html].into_iter().flatten() {
-        check_place(path)?;
+        check_writable(path)?;
     }
-    let config = LabConfig {
+    let config = ExpressivityConfig {
         n_cases: args.cases,
         n_draws: args.draws,
         seed: args.seed,
         families: args.families.clone(),
-        subjects: args.models.clone(),
+        models: args.models.clone(),
     };
-    let bar = progress::steps(output, "laboratory", PARTS.into());
+    let bar = progress::steps(output, "expressivity", PARTS.into());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
     let findings = expressivity::run(&config, &|share| bar.set_position((share * f64::from(PARTS)) as u64));
     bar.finish_and_clear();
@@ -74,12 +74,12 @@ pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
     Ok(if findings.broken().next().is_some() { Outcome::FellShort } else { Outcome::Done })
 }
 
-/// Refuses a file that could not be written before anything is computed.
-fn check_place(path: &Path) -> anyhow::Result<()> {
+/// Refuses an unwritable path before anything is computed.
+fn check_writable(path: &Path) -> anyhow::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     anyhow::ensure!(
         folder.is_dir() && !path.is_dir(),
-        "found {}, expected a file in a folder that exists: make the folder, or name another",
+        "found {}, expected a file in a folder that exists; create the folder, or name another",
         path.display()
     );
     Ok(())
@@ -88,7 +88,7 @@ fn check_place(path: &Path) -> anyhow::Result<()> {
 struct Text<'a>(&'a Findings);
 
 impl Text<'_> {
-    /// A table as Markdown has it.
+    /// Writes a Markdown table.
     fn table(&self, f: &mut fmt::Formatter<'_>, origin: Origin) -> fmt::Result {
         let families = &self.0.families;
         let mut lines: Vec<Vec<String>> = vec![vec!["separated by".to_owned()]];
@@ -112,15 +112,15 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// One line for a model and a family.
-    fn list(f: &mut fmt::Formatter<'_>, title: &str, surprises: &[Surprise]) -> fmt::Result {
-        writeln!(f, "\n{title}:{}", if surprises.is_empty() { " none" } else { "" })?;
-        for same in Surprise::by_family(surprises) {
-            let Surprise { family, subject, bound, weights, .. } = same[0];
+    /// Writes one line for each model and family.
+    fn list(f: &mut fmt::Formatter<'_>, title: &str, discrepancies: &[Discrepancy]) -> fmt::Result {
+        writeln!(f, "\n{title}:{}", if discrepancies.is_empty() { " none" } else { "" })?;
+        for same in Discrepancy::by_family(discrepancies) {
+            let Discrepancy { family, model, bound, weights, .. } = same[0];
             let cases: Vec<String> = same.iter().map(|one| one.case.to_string()).collect();
             let ties = if same.iter().all(|one| one.ties) { "; simultaneous events" } else { "" };
             let (bound, weights, cases) = (bound.as_str(), weights.as_str(), cases.join(", "));
-            writeln!(f, "- {subject}, {weights} ({bound}): {family}, case {cases}{ties}")?;
+            writeln!(f, "- {model}, {weights} ({bound}): {family}, case {cases}{ties}")?;
         }
         Ok(())
     }
@@ -129,12 +129,16 @@ impl Text<'_> {
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Findings { beyond, missed, lost, n_draws, .. } = self.0;
-        writeln!(f, "Random weights, one of {n_draws} draws:\n")?;
+        writeln!(f, "Separated with random weights by at least one of {n_draws} initialisations:\n")?;
         self.table(f, Origin::Random)?;
-        writeln!(f, "\nTrained weights, one of {n_draws} starts: {}:\n", expressivity::TRAINING)?;
+        writeln!(
+            f,
+            "\nSeparated after training by at least one of {n_draws} initialisations ({}):\n",
+            expressivity::TRAINING
+        )?;
         self.table(f, Origin::Trained)?;
-        Self::list(f, "Seen beyond a bound (Propositions 2 and 4)", beyond)?;
-        Self::list(f, "Separated by 2-DWL, missed by global HopeDGN (Proposition 5)", missed)?;
-        Self::list(f, "Separated by 2-DWL, lost by going local", lost)
+        Self::list(f, "Separated beyond the bound of Propositions 2 and 4", beyond)?;
+        Self::list(f, "Separated by 2-DWL, but not by global HopeDGN (Proposition 5)", missed)?;
+        Self::list(f, "Separated by 2-DWL, but not by local HopeDGN", lost)
     }
 }

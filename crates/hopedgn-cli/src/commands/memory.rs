@@ -1,16 +1,11 @@
-//! What this program takes, and what it could take.
+//! Memory of this process, as Linux reports it.
 
-/// Most memory this program ever held, in bytes, where the system says.
+/// Peak resident memory of this process in bytes, where the system reports it.
 pub(crate) fn peak() -> Option<u64> {
     entry("/proc/self/status", "VmHWM:")
 }
 
-/// Memory that programs can still have without others being put aside, in bytes, where the system says.
-pub(crate) fn free() -> Option<u64> {
-    entry("/proc/meminfo", "MemAvailable:")
-}
-
-/// A number of KiB in a file of the system, as bytes.
+/// The entry `name` of a file under /proc, converted from KiB to bytes.
 fn entry(file: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

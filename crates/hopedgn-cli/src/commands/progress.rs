@@ -1,44 +1,44 @@
-//! Long work on a terminal: a bar inside each stage, a line for each epoch, Ctrl-C that ends in good order.
+//! Progress of training and evaluation on a terminal, and a clean stop on Ctrl-C.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::Context;
-use hopedgn::callbacks::{Callback, Stage};
-use hopedgn::metrics::{EpochRecord, LabelEpoch, LinkMetrics};
+use hopedgn::Result;
+use hopedgn::callbacks::{Callback, EpochEnd, Stage, TrainStart};
+use hopedgn::metrics::{LabelEpoch, LinkMetrics};
 use indicatif::ProgressBar;
 
-use crate::commands::memory;
 use crate::output::Output;
 use crate::progress;
 use hopedgn::fmt::{duration, percent};
 
-/// Watches training and evaluation.
+/// A progress bar for each stage and a line for each epoch.
 pub(crate) struct ProgressCallback<'o> {
     output: &'o Output,
     stop: Arc<AtomicBool>,
     bar: Option<(Stage, usize, ProgressBar)>,
-    /// Epochs to come at most, for the time left.
+    /// Maximal number of epochs, for the estimate of the time left.
     n_epochs: usize,
-    /// When the first epoch of this sitting began, and how many were over then.
+    /// When this process began to train, and how many epochs were done then.
     start: (Instant, usize),
-    /// The best epoch of learning labels so far, and its AUC.
+    /// Best epoch of the node classifier so far, and its AUC.
     best_label: Option<(usize, f64)>,
 }
 
 impl<'o> ProgressCallback<'o> {
-    /// A watch that Ctrl-C stops: the first lets the step at hand finish, the second ends the program at once.
+    /// Installs the handler of Ctrl-C: the first finishes the current step and saves, the second ends the program.
     pub(crate) fn new(output: &'o Output) -> anyhow::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (flag, quiet) = (Arc::clone(&stop), output.clone());
+        let (flag, notes) = (Arc::clone(&stop), output.clone());
         ctrlc::set_handler(move || {
             if flag.swap(true, Ordering::SeqCst) {
-                quiet.remark("stopped at once; the last saved state is still there");
-                // Every file is whole at any time.
+                notes.remark("stopped; the last checkpoint is intact");
+                // Files are written whole or not at all, so ending here damages none.
                 std::process::exit(130);
             }
-            quiet.remark("\nfinishing the step at hand; press Ctrl-C again to stop at once");
+            notes.remark("\nfinishing the current step; press Ctrl-C again to stop at once");
         })
         .context("could not listen for Ctrl-C")?;
         Ok(Self { output, stop, bar: None, n_epochs: 0, start: (Instant::now(), 0), best_label: None })
@@ -52,21 +52,22 @@ impl<'o> ProgressCallback<'o> {
 }
 
 impl Callback for ProgressCallback<'_> {
-    fn start(&mut self, epochs_done: usize, n_epochs: usize) {
-        self.n_epochs = n_epochs;
-        self.start = (Instant::now(), epochs_done);
+    fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
+        self.n_epochs = start.config.train.epochs;
+        self.start = (Instant::now(), start.history.len());
+        Ok(())
     }
 
-    fn progress(&mut self, stage: Stage, done: usize, total: usize) {
-        let same = self.bar.as_ref().is_some_and(|(shown, of, _)| *shown == stage && *of == total && done > 0);
-        if !same {
+    fn on_progress(&mut self, stage: Stage, done: usize, total: usize) {
+        let is_shown = self.bar.as_ref().is_some_and(|(shown, of, _)| *shown == stage && *of == total && done > 0);
+        if !is_shown {
             self.clear();
             let what = match stage {
                 Stage::Train => "training",
                 Stage::Evaluate => "evaluating",
                 Stage::Rank => "ranking",
                 Stage::Embed => "embedding",
-                Stage::Classify => "learning labels",
+                Stage::Classify => "training the classifier",
             };
             self.bar = Some((stage, total, progress::steps(self.output, what, total as u64)));
         }
@@ -78,11 +79,12 @@ impl Callback for ProgressCallback<'_> {
         }
     }
 
-    fn epoch(&mut self, record: &EpochRecord) {
+    fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> Result<()> {
+        let EpochEnd { record, .. } = *end;
         self.clear();
-        let (start, before) = self.start;
-        let sitting = record.epoch.saturating_sub(before).max(1);
-        let per_epoch = start.elapsed().as_secs_f64() / sitting as f64;
+        let (start, done_before) = self.start;
+        let n_done = record.epoch.saturating_sub(done_before).max(1);
+        let per_epoch = start.elapsed().as_secs_f64() / n_done as f64;
         let left = per_epoch * self.n_epochs.saturating_sub(record.epoch) as f64;
         let metrics = |metrics: Option<LinkMetrics>| match metrics {
             Some(LinkMetrics { ap, auc, .. }) => format!("{:.2}/{:.2}", 100.0 * ap, 100.0 * auc),
@@ -99,10 +101,11 @@ impl Callback for ProgressCallback<'_> {
             if record.better { "  best" } else { "" },
             if record.epoch < self.n_epochs { format!("  at most {} left", duration(left)) } else { String::new() },
         ));
+        Ok(())
     }
 
-    /// One line in ten: there are hundreds, and each takes a moment.
-    fn label_epoch(&mut self, record: &LabelEpoch) {
+    /// Prints every tenth epoch: there are hundreds of short ones.
+    fn on_label_epoch_end(&mut self, record: &LabelEpoch) {
         let LabelEpoch { epoch, loss, auc, better } = *record;
         if let Some(auc) = auc.filter(|_| better) {
             self.best_label = Some((epoch, auc));
@@ -116,25 +119,7 @@ impl Callback for ProgressCallback<'_> {
         self.output.remark(format_args!("epoch {epoch:>3}  loss {loss:.5}  val AUC {auc}{}", best.unwrap_or_default()));
     }
 
-    fn wants_to_stop(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
-
-    fn wall_time(&self) -> f64 {
-        wall_time()
-    }
-
-    fn peak_memory(&self) -> Option<u64> {
-        memory::peak()
-    }
-
-    fn free_memory(&self) -> Option<u64> {
-        memory::free()
-    }
-}
-
-/// Seconds since 1970.
-pub(crate) fn wall_time() -> f64 {
-    #[expect(clippy::disallowed_methods, reason = "only the command line reads the clock")]
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
 }

@@ -7,9 +7,9 @@ use ctdg::dataset::ReadOptions;
 use hopedgn::run::{Manifest, RunFolder};
 use hopedgn::{Events, LinkPredictor, ModelRegistry};
 
-use crate::args::{Cli, Command};
 use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
+use crate::commands::{Cli, Command};
 use crate::output::Output;
 
 /// What every command over a trained model takes.
@@ -46,7 +46,8 @@ impl RunArgs {
         let config = folder.config(registry)?;
         let events = load_events(&folder.manifest()?, self.data.as_deref(), &self.from, output)?;
         let device = self.device.open_for(&config.model, output)?;
-        let predictor = LinkPredictor::loader().registry(registry.clone()).device(device).any_events().load(&self.run, &events)?;
+        let predictor =
+            LinkPredictor::loader().registry(registry.clone()).device(device).any_events().load(&self.run, &events)?;
         match (predictor.check_events(), &self.data, other) {
             (Err(_), Some(data), OtherEvents::Allowed) => {
                 output.remark(format_args!("{data} does not begin with the events that the run was trained on"));
@@ -67,7 +68,7 @@ pub(crate) fn load_events(
     let recorded = &manifest.data;
     let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
     let data = data.or(file).unwrap_or(&recorded.name);
-    let options = if from.is_default() { recorded_options(manifest)? } else { from.options()? };
+    let options = if from.is_default() { recorded_options(manifest)? } else { from.options() };
     from.load_with(data, &options, output)
 }
 
@@ -77,7 +78,7 @@ fn recorded_options(manifest: &Manifest) -> anyhow::Result<ReadOptions> {
         return Ok(options.clone());
     }
     match Cli::try_parse_from(&manifest.command).map(|cli| cli.command) {
-        Ok(Command::Train(train)) => train.from.options(),
+        Ok(Command::Train(train)) => Ok(train.from.options()),
         _ => Ok(ReadOptions::default()),
     }
 }

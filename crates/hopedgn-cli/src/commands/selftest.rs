@@ -1,4 +1,4 @@
-//! `hopedgn selftest`: does it compute rightly here?
+//! `hopedgn selftest`: checks that this machine computes correctly.
 
 use std::fmt::Write as _;
 
@@ -8,15 +8,15 @@ use serde_json::json;
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
 
-/// Check in a few seconds that this program computes rightly on this machine
+/// Check in a few seconds that this machine computes correctly
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  hopedgn selftest --device cpu\n  hopedgn selftest --device cuda --precision bf16 --seed 7"
+    after_help = "Examples:\n  hopedgn selftest\n  hopedgn selftest --device cpu\n  hopedgn selftest --device cuda --precision bf16 --seed 7"
 )]
 pub(crate) struct Selftest {
     #[command(flatten)]
     device: DeviceArgs,
-    /// Decides the random inputs on which operations are compared
+    /// Seed of the random inputs
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! Tables on a terminal: the first column to the left, numbers to the right.
+//! Text tables: the first column aligned left, the others right.
 
 use std::fmt;
 

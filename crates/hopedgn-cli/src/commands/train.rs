@@ -211,7 +211,8 @@ fn free_folder(config: &Config) -> anyhow::Result<PathBuf> {
             // Another process may have been quicker.
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             created => {
-                created.with_context(|| format!("could not create {}; name another one with --out", folder.display()))?;
+                created
+                    .with_context(|| format!("could not create {}; name another one with --out", folder.display()))?;
                 return Ok(folder);
             }
         }

@@ -9,8 +9,9 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctdg::dataset;
-use ctdg::event::{EventStream, NodeId};
+use ctdg::event::NodeId;
 use ctdg::wl::{self, Dwl, Graph, svg};
+use hopedgn::Events;
 
 use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
@@ -19,37 +20,41 @@ use report::Report;
 
 const AFTER: &str = "\
 Examples:
-  hopedgn wl examples                                what each k tells apart, on built-in pairs
-  hopedgn wl a.csv b.csv --k 2                       are two graphs told apart?
-  hopedgn wl a.csv a.csv --k 2 --tuple A,C=A,D --until 4   are two pairs of one graph told apart before time 4?
+  hopedgn wl examples
+      which k separates which of the built-in pairs of graphs
+  hopedgn wl a.csv b.csv --k 2
+      does 2-DWL separate two graphs?
+  hopedgn wl a.csv a.csv --k 2 --tuple A,C=A,D --until 4
+      does it separate two node pairs of one graph before time 4?
 
-Exit status is 0 whether told apart or not. A time before the first event is no error: nobody has met anybody then.";
+The exit status is 0 whether they are separated or not.
+A time before the first event is allowed: the graph then has no events.";
 
-/// Tell two dynamic graphs, or two tuples of nodes, apart by k-DWL
+/// Test whether k-DWL separates two dynamic graphs, or two tuples of nodes
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = AFTER)]
 pub(crate) struct Wl {
     #[command(subcommand)]
     action: Option<Action>,
-    /// The first graph: a file of events, or a data set by name
+    /// The first graph: a file of events, or the name of a dataset
     #[arg(required = true)]
     a: Option<String>,
-    /// The second graph; may be the first again, to compare two of its tuples
+    /// The second graph; the first again to compare two of its tuples
     #[arg(required = true)]
     b: Option<String>,
-    /// Two tuples of node names: are the first, of A, and the second, of B, told apart?
+    /// Compare two tuples of nodes, the first of A, the second of B
     #[arg(long, value_name = "u,v=x,y")]
     tuple: Option<String>,
-    /// See only events strictly before this time
+    /// Use only events strictly before this time
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     until: Option<f64>,
-    /// What the nodes are known by in round 0
+    /// Node labels in round 0
     #[arg(long, value_enum, default_value_t = LabelsArg::Constant)]
     labels: LabelsArg,
     #[command(flatten)]
     test: TestArgs,
     #[command(flatten)]
-    from: ReadArgs,
+    read: ReadArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -64,50 +69,50 @@ struct TestArgs {
     /// Dimension: 1, 2, 3 or 4
     #[arg(long, default_value_t = 2)]
     k: usize,
-    /// Keep the direction of events, in both graphs; a file does not say whether it matters
+    /// Events are directed, in both graphs
     #[arg(long)]
     directed: bool,
-    /// Forget times: 1-WL, k-FWL or k-OWL on who ever met whom
+    /// Ignore times: 1-WL, k-FWL or k-OWL on the static graph
     #[arg(long = "static")]
     without_times: bool,
-    /// What a tuple looks at
+    /// Which neighbouring tuples refine a colour
     #[arg(long, value_enum, default_value_t = VariantArg::Folklore)]
     variant: VariantArg,
     /// Initial colour of a tuple [default: labels; types with --static or oblivious, k ≥ 2]
     #[arg(long, value_enum)]
     initial: Option<InitialArg>,
-    /// Tell classes apart by 128-bit hashes alone: faster, but "not separated" is then only almost certain
+    /// Compare colours by 128-bit hashes only: faster, but "not separated" is then only almost certain
     #[arg(long)]
     approximate: bool,
-    /// Stop after so many rounds
+    /// Stop after this many rounds
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
-    /// Refuse a run that would take more memory, e.g. 512MiB
+    /// Refuse a test that needs more memory than this, e.g. 512MiB
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_bytes)]
     max_memory: u64,
-    /// Also decide isomorphism until T by exhaustive search; at most 64 nodes
+    /// Also decide isomorphism by exhaustive search; at most 64 nodes
     #[arg(long)]
     isomorphism: bool,
-    /// Draw both graphs, nodes coloured by their final class
+    /// Draw both graphs with their final colours as an SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum LabelsArg {
-    /// All alike
+    /// All equal
     Constant,
     /// Rows of node features
     Features,
-    /// Source or destination, in a bipartite file
+    /// Source or destination, in a bipartite graph
     Sides,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 enum VariantArg {
-    /// For every w, all k tuples with w put in, together: k-DWL, k-FWL
+    /// For each node w, the k tuples with w substituted, jointly: k-DWL, k-FWL
     Folklore,
-    /// For every place, all tuples with any w put in: k-OWL
+    /// For each position, all tuples with any node substituted: k-OWL
     Oblivious,
 }
 
@@ -115,14 +120,14 @@ enum VariantArg {
 enum InitialArg {
     /// The labels of its nodes
     Labels,
-    /// Its isomorphism type: labels, equal nodes, sequences within
+    /// Its isomorphism type: labels, equal nodes and events within the tuple
     Types,
 }
 
-/// What is compared, however it was named.
+/// The graphs or tuples to compare, from files or from the examples.
 struct Question {
     titles: [String; 2],
-    streams: [EventStream; 2],
+    streams: [Events; 2],
     tuples: Option<[Vec<NodeId>; 2]>,
     until: Option<f64>,
     labels: wl::Labels,
@@ -132,28 +137,28 @@ pub(crate) fn run(args: Wl, output: &Output) -> anyhow::Result<Outcome> {
     if let Some(Action::Examples(examples)) = args.action {
         return examples::run(&examples, output);
     }
-    let (a, b) = args.a.zip(args.b).context("found no files, expected two")?;
+    let (a, b) = args.a.zip(args.b).context("found no graphs, expected two: hopedgn wl A B")?;
     let test = args.test.dwl()?;
     if let Some(until) = args.until {
         anyhow::ensure!(
             until.is_finite(),
-            "found --until {until}, expected a finite time; leave it out to see all events"
+            "found --until {until}, expected a finite time; leave it out to use all events"
         );
     }
     let titles = [a, b];
-    let streams = [args.from.load(&titles[0], output)?.stream, args.from.load(&titles[1], output)?.stream];
+    let streams = [args.read.load(&titles[0], output)?, args.read.load(&titles[1], output)?];
     let tuples = args.tuple.as_deref().map(|text| parse_tuples(text, &titles, &streams)).transpose()?;
     let labels = match args.labels {
         LabelsArg::Constant => wl::Labels::Constant,
         LabelsArg::Features => wl::Labels::Features,
         LabelsArg::Sides => wl::Labels::Sides,
     };
-    answer(&Question { titles, streams, tuples, until: args.until, labels }, &test, &args.test, output)
+    compare(&Question { titles, streams, tuples, until: args.until, labels }, &test, &args.test, output)
 }
 
-/// Runs the test, draws if asked to, and prints.
-fn answer(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) -> anyhow::Result<Outcome> {
-    let reading = wl::Reading {
+/// Runs the test, draws with `--svg`, and prints.
+fn compare(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) -> anyhow::Result<Outcome> {
+    let reading = wl::GraphOptions {
         until: question.until,
         direction: if args.directed { wl::Direction::Directed } else { wl::Direction::Undirected },
         times: if args.without_times { wl::Times::Dropped } else { wl::Times::Kept },
@@ -167,21 +172,21 @@ fn answer(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) -> 
         if graph.n_events() == 0
             && let Some(until) = question.until
         {
-            output.remark(format!("note: {title} has no event before {until}; all its nodes are without a meeting"));
+            output.remark(format!("note: {title} has no event before {until}: all its nodes are isolated"));
         }
     }
     let tuples = question.tuples.as_ref().map(|[s, t]| (s.as_slice(), t.as_slice()));
     let estimate = test.estimate(&[&graphs[0], &graphs[1]]);
     if estimate.seconds_a_round > 5.0 {
         let (seconds, memory) = (estimate.seconds_a_round, wl::Bytes(estimate.memory));
-        output.remark(format!("about {seconds:.0} s a round and {memory}"));
+        output.remark(format!("estimate: {seconds:.0} s per round, {memory} of memory"));
     }
-    let spinner = progress::rounds(output);
+    let spinner = progress::spinner(output);
     let start = Instant::now();
     let mut classes = Vec::new();
-    let comparison = test.compare_observed((&graphs[0], &graphs[1]), tuples, &mut |round| {
+    let comparison = test.compare_with_progress((&graphs[0], &graphs[1]), tuples, &mut |round| {
         classes.push(round.n_classes);
-        spinner.set_message(format!("round {}, {} classes", round.round, round.n_classes));
+        spinner.set_message(format!("round {}, {} colours", round.round, round.n_classes));
     });
     spinner.finish_and_clear();
     let comparison = comparison?;
@@ -194,7 +199,7 @@ fn answer(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) -> 
     };
     if let Some(path) = &args.svg {
         draw(path, question, &graphs, &comparison)?;
-        output.remark(format!("drawn to {}", path.display()));
+        output.remark(format!("figure written to {}", path.display()));
     }
     let report = Report::new(
         report::Facts { question, test, graphs: &graphs, estimate, classes, seconds, isomorphic, args },
@@ -217,7 +222,7 @@ fn draw(path: &Path, question: &Question, graphs: &[Graph; 2], comparison: &wl::
     Ok(dataset::write_file(path, svg::draw(&[panel(0), panel(1)]))?)
 }
 
-/// The arguments of a test alone, for their defaults.
+/// Parses the arguments of a test alone, for their defaults.
 #[derive(Debug, Parser)]
 struct OnlyTest {
     #[command(flatten)]
@@ -225,8 +230,8 @@ struct OnlyTest {
 }
 
 impl TestArgs {
-    /// Whether any was given.
-    fn is_given(&self) -> bool {
+    /// Whether any flag differs from its default.
+    fn is_changed(&self) -> bool {
         OnlyTest::try_parse_from(["wl"]).is_ok_and(|default| default.test != *self)
     }
 
@@ -237,13 +242,13 @@ impl TestArgs {
         };
         let mut test = Dwl::new(self.k)?;
         if self.without_times || variant == wl::Variant::Oblivious {
-            test = Dwl::from_types(self.k, variant)?;
+            test = Dwl::static_test(self.k, variant)?;
         }
         match self.initial {
             Some(InitialArg::Labels) => {
                 anyhow::ensure!(
                     variant == wl::Variant::Folklore || self.k == 1,
-                    "found --initial labels with --variant oblivious, expected types: it never looks at a sequence later"
+                    "found --initial labels with --variant oblivious, expected --initial types: the oblivious variant reads event sequences in round 0 only"
                 );
                 test.initial = wl::Initial::Labels;
             }
@@ -259,19 +264,19 @@ impl TestArgs {
     }
 }
 
-/// `u,v=x,y`: nodes of A and nodes of B. In a bipartite file the first name is looked for among the sources first, the
-/// others among the destinations first.
-fn parse_tuples(text: &str, titles: &[String; 2], streams: &[EventStream; 2]) -> anyhow::Result<[Vec<NodeId>; 2]> {
+/// Parses `u,v=x,y`: nodes of A and nodes of B. In a bipartite graph the first id of a tuple is a source if there is one of
+/// that id, the others are destinations.
+fn parse_tuples(text: &str, titles: &[String; 2], streams: &[Events; 2]) -> anyhow::Result<[Vec<NodeId>; 2]> {
     let (s, t) = text.split_once('=').with_context(|| {
         format!(
-            "found --tuple {text}, expected two tuples of node names such as u,v=x,y, the first of A, the second of B"
+            "found --tuple {text}, expected two tuples of node ids such as u,v=x,y, the first of A, the second of B"
         )
     })?;
     let nodes = |side: usize, names: &str| {
         let lookup = streams[side].names().lookup()?;
-        let find = |(place, name): (usize, &str)| {
+        let find = |(position, name): (usize, &str)| {
             let sides = [lookup.source(name), lookup.destination(name)];
-            let found = if place == 0 { sides[0].or(sides[1]) } else { sides[1].or(sides[0]) };
+            let found = if position == 0 { sides[0].or(sides[1]) } else { sides[1].or(sides[0]) };
             found.ok_or_else(|| {
                 let problem = ctdg::Problem::UnknownNode { name: name.to_owned() };
                 ctdg::Error::at(ctdg::error::Place::file(&titles[side]), problem)
@@ -289,7 +294,7 @@ fn parse_tuples(text: &str, titles: &[String; 2], streams: &[EventStream; 2]) ->
     Ok(tuples)
 }
 
-/// `4GiB`, `512MB`, `1000000`.
+/// Parses a size: `4GiB`, `512MB`, `1000000`.
 fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
     let unit: u64 = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
@@ -308,7 +313,11 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     if !(number.is_finite() && number >= 0.0) {
         return Err("expected at least 0 bytes".into());
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least 0; more than 2^64 is all")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at least 0; the cast saturates at 2^64"
+    )]
     let bytes = (number * unit as f64) as u64;
     Ok(bytes)
 }
@@ -318,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_with_and_without_unit() {
+    fn sizes_parse_with_and_without_unit() {
         assert_eq!(parse_bytes("4GiB"), Ok(4 << 30));
         assert_eq!(parse_bytes("1.5 kB"), Ok(1_500));
         assert_eq!(parse_bytes("100"), Ok(100));

@@ -1,4 +1,4 @@
-//! Learning labels from outside.
+//! `hopedgn classify` as users and scripts run it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::{json, run};
 
-/// A folder with 400 events of 20 people; those who write again within five steps have label 1.
+/// A folder with 400 events of 20 sources; an event within five steps of its source's last one has label 1.
 fn home() -> TempDir {
     let home = tempfile::tempdir().expect("a folder");
     let (mut text, mut without) = (String::from("src,dst,time,label\n"), String::from("src,dst,time\n"));
@@ -26,7 +26,7 @@ fn home() -> TempDir {
     home
 }
 
-/// A run named after its model, small enough for a debug build.
+/// Trains a run named after its model, small enough for a debug build.
 fn trained(home: &Path, model: &str, data: &str) {
     let settings = ["d-channel=4", "d-time=4", "d-out=6", "length=4", "neighbors=3", "d-mite=4"];
     let settings: Vec<String> = settings.iter().map(|setting| format!("model.{setting}")).collect();
@@ -37,8 +37,8 @@ fn trained(home: &Path, model: &str, data: &str) {
     json(home, &arguments);
 }
 
-/// Without what depends on the clock and the machine.
-fn timeless(mut classification: Value) -> Value {
+/// Without the fields that depend on clock and machine.
+fn without_timings(mut classification: Value) -> Value {
     let fields = classification.as_object_mut().expect("a map");
     for field in ["seconds_per_epoch", "embed_seconds", "peak_memory"] {
         assert!(fields.remove(field).is_some(), "{field}");
@@ -47,7 +47,7 @@ fn timeless(mut classification: Value) -> Value {
 }
 
 #[test]
-fn labels_are_learned_and_written_down_once_more_the_same() {
+fn classify_writes_its_json_and_repeats_bit_identically() {
     let home = home();
     for model in ["hopedgn", "tgn"] {
         trained(home.path(), model, "events.csv");
@@ -65,24 +65,24 @@ fn labels_are_learned_and_written_down_once_more_the_same() {
         // 6 · 80 + 80, 80 · 10 + 10, 10 + 1.
         assert_eq!(answer["parameters"], 560 + 810 + 11);
         let again = ["classify", model, "--epochs", "3", "--patience", "2", "--json", "--threads", "1"];
-        assert_eq!(timeless(json(home.path(), &again)), timeless(answer));
+        assert_eq!(without_timings(json(home.path(), &again)), without_timings(answer));
         let other = json(home.path(), &[&again[..6], &["--json", "--seed", "5"]].concat());
         assert_eq!(other["seed"], 5);
 
         let (status, stdout, stderr) = run(home.path(), &["classify", model, "--epochs", "12", "--patience", "12"]);
         assert_eq!(status, Some(0), "{stderr}");
         assert!(stdout.contains("validation") && stdout.contains("classification.json"), "{stdout}");
-        assert!(stderr.contains("epoch  10") && !stderr.contains("epoch   9"), "one line in ten: {stderr}");
+        assert!(stderr.contains("epoch  10") && !stderr.contains("epoch   9"), "every tenth epoch: {stderr}");
         assert!(stderr.contains("the sources of 400 events as"), "{stderr}");
     }
-    // What was said of weights that are replaced is gone.
+    // Further training removes the classification of the old weights.
     let more = json(home.path(), &["train", "--resume", "tgn", "--epochs", "2", "--json"]);
     assert_eq!(more["epochs"], 2);
     assert!(!home.path().join("tgn/classification.json").exists());
 }
 
 #[test]
-fn a_run_without_labels_can_be_given_them_and_mistakes_are_named() {
+fn labels_may_come_from_another_file_and_mistakes_are_named() {
     let home = home();
     let refused = |arguments: &[&str], expected: &str| {
         let (status, stdout, stderr) = run(home.path(), arguments);
@@ -94,7 +94,7 @@ fn a_run_without_labels_can_be_given_them_and_mistakes_are_named() {
         &["classify", "jodie"],
         "found only label 0 in 400 events; node classification needs events of both labels, 0 and 1; Wikipedia and Reddit",
     );
-    // Labels are no part of what a run is told by.
+    // Labels are not part of the fingerprint of the data.
     json(home.path(), &["classify", "jodie", "--data", "events.csv", "--epochs", "1", "--json"]);
     fs::write(home.path().join("other.csv"), "src,dst,time,label\n1,2,3,1\n2,3,4,0\n").expect("a file");
     refused(&["classify", "jodie", "--data", "other.csv"], "expected the 400 events of");
@@ -109,7 +109,7 @@ fn a_run_without_labels_can_be_given_them_and_mistakes_are_named() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_leaves_nothing_behind() {
+fn ctrl_c_leaves_no_file_behind() {
     use std::process::{Command, Stdio};
     let home = home();
     trained(home.path(), "tgat", "events.csv");
@@ -121,7 +121,7 @@ fn ctrl_c_leaves_nothing_behind() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
-    // The tenth epoch has been told of.
+    // Wait for the line of the tenth epoch.
     let stderr = std::io::BufReader::new(child.stderr.take().expect("piped"));
     let mut lines = std::io::BufRead::lines(stderr).map(|line| line.expect("UTF-8"));
     assert!(lines.any(|line| line.starts_with("epoch  10")));

@@ -1,4 +1,4 @@
-//! `hopedgn data` and `hopedgn bench` as scripts and people call them.
+//! `hopedgn data` and `hopedgn bench` as users and scripts run them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn split_prints_what_other_tools_rely_on() {
+fn split_json_holds_the_documented_fields() {
     let folder = folder();
     let split = json(folder.path(), &["data", "split", "collegemsg", "--mode", "dyglib", "--json"]);
     for field in ["train", "val", "test", "new_node_val", "new_node_test", "new_nodes"] {
@@ -30,7 +30,7 @@ fn split_prints_what_other_tools_rely_on() {
 }
 
 #[test]
-fn a_split_rule_is_written_whole() {
+fn split_out_writes_a_rule_that_parses() {
     let folder = folder();
     let (status, _, stderr) = run(folder.path(), &["data", "split", "collegemsg", "--out", "rule.json"]);
     assert_eq!(status, Some(0), "{stderr}");
@@ -40,7 +40,7 @@ fn a_split_rule_is_written_whole() {
 }
 
 #[test]
-fn info_shows_counts_and_histograms() {
+fn info_prints_counts_and_histograms() {
     let folder = folder();
     let (status, stdout, stderr) = run(folder.path(), &["data", "info", "collegemsg"]);
     assert_eq!((status, stderr.as_str()), (Some(0), ""), "nothing on stderr without a terminal");
@@ -53,7 +53,7 @@ fn info_shows_counts_and_histograms() {
 }
 
 #[test]
-fn list_names_every_set_and_how_to_get_it() {
+fn list_names_every_dataset_and_how_to_get_it() {
     let folder = folder();
     let list = json(folder.path(), &["data", "list", "--data-dir", ".", "--json"]);
     let names: Vec<&str> =
@@ -73,10 +73,12 @@ fn list_names_every_set_and_how_to_get_it() {
     ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
+    let (_, text, _) = run(folder.path(), &["data", "list", "--data-dir", "."]);
+    assert!(text.contains("the same events as uci") && text.contains("the same events as collegemsg"), "{text}");
 }
 
 #[test]
-fn what_is_generated_converts_and_comes_back() {
+fn generated_stream_survives_conversion_through_every_format() {
     let folder = folder();
     let generated = json(folder.path(), &["data", "generate", "triadic", "t.csv", "--episodes", "50", "--json"]);
     assert_eq!((&generated["events"], &generated["queries"]["pairs"]), (&300.into(), &200.into()));
@@ -92,12 +94,12 @@ fn what_is_generated_converts_and_comes_back() {
 }
 
 #[test]
-fn reading_takes_less_than_one_and_a_half_times_the_columns() {
+fn reading_csv_takes_less_than_one_and_a_half_times_the_memory_of_its_columns() {
     const N: u32 = 1_000_000;
     let folder = folder();
     let mut table = "src,dst,time\n".to_owned();
     for i in 0..N {
-        writeln!(table, "{},{},{i}", i % 5_003, i % 4_999).expect("a string takes everything");
+        writeln!(table, "{},{},{i}", i % 5_003, i % 4_999).expect("a string");
     }
     fs::write(folder.path().join("big.csv"), table).expect("written");
     fs::write(folder.path().join("small.csv"), "src,dst,time\n1,2,3\n").expect("written");
@@ -105,14 +107,16 @@ fn reading_takes_less_than_one_and_a_half_times_the_columns() {
         let converted = json(folder.path(), &["data", "convert", name, "out.ctdg", "--json"]);
         converted["peak_memory"].as_f64()
     };
-    // Where the system does not tell, there is nothing to compare.
-    let (Some(small), Some(big)) = (peak("small.csv"), peak("big.csv")) else { return };
+    let (Some(small), Some(big)) = (peak("small.csv"), peak("big.csv")) else {
+        assert!(!cfg!(target_os = "linux"), "Linux reports the peak memory of a process");
+        return;
+    };
     let columns = f64::from(N) * 20.0;
     assert!(big - small < 1.5 * columns, "{} bytes for columns of {columns}", big - small);
 }
 
 #[test]
-fn bad_input_is_status_two_and_names_place_and_remedy() {
+fn bad_input_exits_with_2_and_names_place_and_remedy() {
     let folder = folder();
     fs::write(folder.path().join("x.csv"), "src,dst,time\n1,2,3\n1,2,2\n").expect("written");
     let (status, stdout, stderr) = run(folder.path(), &["data", "convert", "x.csv", "y.ctdg", "--json"]);
@@ -123,6 +127,11 @@ fn bad_input_is_status_two_and_names_place_and_remedy() {
          sort the file, or let --sort do it\n"
     );
     assert!(!folder.path().join("y.ctdg").exists(), "nothing is half-written");
+    let (_, _, stderr) = run(folder.path(), &["data", "info", "reddit", "--data-dir", "."]);
+    assert_eq!(
+        stderr,
+        "error: the data set reddit is not on this machine; fetch it with `hopedgn data fetch reddit`\n"
+    );
     for arguments in [
         &["data", "info", "nowhere"][..],
         &["data", "info", "reddit", "--data-dir", "."],
@@ -150,7 +159,7 @@ fn bad_input_is_status_two_and_names_place_and_remedy() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_name_that_is_no_text_is_no_trouble() {
+fn output_file_name_that_is_not_utf8_is_accepted() {
     use std::os::unix::ffi::OsStrExt as _;
     let folder = folder();
     let name = std::ffi::OsStr::from_bytes(b"bad\xff.csv");
@@ -166,7 +175,7 @@ fn a_file_name_that_is_no_text_is_no_trouble() {
 }
 
 #[test]
-fn companions_appear_with_their_stream_or_not_at_all() {
+fn query_file_is_written_with_its_stream_or_not_at_all() {
     let folder = folder();
     fs::create_dir(folder.path().join("taken.csv")).expect("made");
     let (status, ..) = run(folder.path(), &["data", "generate", "triadic", "taken.csv", "--episodes", "5"]);
@@ -179,7 +188,7 @@ fn companions_appear_with_their_stream_or_not_at_all() {
 }
 
 #[test]
-fn a_bipartite_stream_stays_one_in_text() {
+fn bipartite_stream_stays_bipartite_in_csv() {
     let folder = folder();
     let made = json(folder.path(), &["data", "generate", "like-lastfm", "g.csv", "--scale", "0.001", "--json"]);
     let read = json(folder.path(), &["data", "info", "g.csv", "--json"]);
@@ -187,7 +196,7 @@ fn a_bipartite_stream_stays_one_in_text() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn closed_stdout_is_no_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_hopedgn"))
         .args(["data", "info", "collegemsg"])
         .stdout(Stdio::piped())
@@ -201,7 +210,16 @@ fn a_reader_that_goes_away_is_no_error() {
 }
 
 #[test]
-fn benches_print_their_contract() {
+fn counts_of_one_are_singular() {
+    let folder = folder();
+    fs::write(folder.path().join("one.csv"), "src,dst,time\n1,1,3\n").expect("written");
+    let (status, stdout, stderr) = run(folder.path(), &["data", "convert", "one.csv", "one.ctdg"]);
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stdout.starts_with("one.ctdg: 1 event, 1 node, "), "{stdout}");
+}
+
+#[test]
+fn bench_json_holds_the_documented_fields() {
     let folder = folder();
     for bench in ["load", "sample", "encode"] {
         let report: Value = json(folder.path(), &["bench", bench, "--repeats", "1", "--json"]);
@@ -212,30 +230,5 @@ fn benches_print_their_contract() {
         for field in ["per_second", "best", "median"] {
             assert!(report[field].as_f64().is_some_and(|rate| rate > 0.0), "{field} in {report}");
         }
-    }
-}
-
-#[test]
-fn every_command_has_help_with_an_example() {
-    let folder = folder();
-    for command in [
-        &["data", "list"][..],
-        &["data", "info"],
-        &["data", "generate"],
-        &["data", "convert"],
-        &["data", "fetch"],
-        &["data", "split"],
-        &["data", "generate", "triadic"],
-        &["data", "generate", "like-mooc"],
-        &["wl", "examples"],
-        &["bench", "load"],
-        &["bench", "sample"],
-        &["bench", "encode"],
-        &["bench", "wl"],
-        &["wl"],
-    ] {
-        let (status, stdout, _) = run(folder.path(), &[command, &["--help"]].concat());
-        assert_eq!(status, Some(0));
-        assert!(stdout.contains("Example") && stdout.contains("hopedgn "), "{command:?}: {stdout}");
     }
 }

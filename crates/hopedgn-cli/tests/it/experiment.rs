@@ -1,4 +1,4 @@
-//! Grids from outside: running, skipping, failing, reporting, checking.
+//! `hopedgn experiment`: run, skip what is done, fail, report, check.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -21,7 +21,7 @@ data = "uci"
 transductive = { ap = [79.51, 0.33], auc = [78.30, 0.48] }
 "#;
 
-/// One cell on sound events, one on a damaged file, one on a file that is not there.
+/// One cell on a good file, one on a damaged file, one on a missing file.
 const MIXED: &str = r#"title = "Mixed"
 kind = "link-prediction"
 metrics = ["ap"]
@@ -60,30 +60,30 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn a_grid_is_tried_whole_and_what_is_done_is_not_done_again() {
+fn smoke_run_tries_every_cell_and_finished_cells_are_skipped() {
     let home = folder(GRID);
     let (status, stdout, stderr) =
         run(home.path(), &["experiment", "run", "grid.toml", "--smoke", "--jobs", "2", "--device", "cpu"]);
     assert_eq!(status, Some(0), "{stdout}{stderr}");
     assert!(stdout.contains("uci-hopedgn-0") && stdout.contains("2 done"), "{stdout}");
-    assert!(stderr.contains("2 cells, 0 done before, 2 to run, 2 at a time"), "{stderr}");
+    assert!(stderr.contains("2 cells, 0 already done, 2 to run, 2 at once"), "{stderr}");
     let runs = home.path().join("runs/experiments/grid-smoke");
     let before = text(&runs.join("uci-tgat-0/manifest.json"));
     assert!(text(&runs.join("uci-tgat-0/cell.json")).contains("\"hash\""));
 
     let (status, _, stderr) = run(home.path(), &["experiment", "run", "grid.toml", "--smoke"]);
     assert_eq!(status, Some(0), "{stderr}");
-    assert!(stderr.contains("2 done before, 0 to run"), "{stderr}");
+    assert!(stderr.contains("2 already done, 0 to run"), "{stderr}");
     assert_eq!(text(&runs.join("uci-tgat-0/manifest.json")), before);
 
-    // Other settings, another run; the old one is kept.
+    // Changed settings make a new run; the old one is kept.
     let other = "[[override]]\nwhen = { model = \"tgat\" }\nset = { train.lr = 0.01 }\nsource = \"a test\"\n";
     fs::write(home.path().join("grid.toml"), format!("{GRID}{other}")).expect("a file");
     let answer = json(home.path(), &["experiment", "status", "grid.toml", "--smoke", "--json"]);
     assert_eq!(states(&answer), ["done", "settings changed"]);
     let (status, _, stderr) = run(home.path(), &["experiment", "run", "grid.toml", "--smoke", "--device", "cpu"]);
     assert_eq!(status, Some(0), "{stderr}");
-    assert!(stderr.contains("1 done before, 1 to run"), "{stderr}");
+    assert!(stderr.contains("1 already done, 1 to run"), "{stderr}");
     assert_eq!(text(&runs.join("uci-tgat-0.before-1/manifest.json")), before);
 
     let answer = json(home.path(), &["experiment", "report", "grid.toml", "--smoke", "--json"]);
@@ -102,7 +102,7 @@ fn a_grid_is_tried_whole_and_what_is_done_is_not_done_again() {
 }
 
 #[test]
-fn a_cell_that_fails_stops_no_other_and_is_told() {
+fn failing_cell_is_reported_and_does_not_stop_the_others() {
     let home = folder(MIXED);
     let mut events = String::from("src,dst,time\n");
     for i in 0..400 {
@@ -130,11 +130,11 @@ fn a_cell_that_fails_stops_no_other_and_is_told() {
     assert_eq!(status, Some(1), "{stdout}");
     assert!(stdout.contains("falls short"), "{stdout}");
     let elsewhere = ["experiment", "check", "grid.toml", "--data-dir", "data", "--out", "nowhere"];
-    assert_eq!(run(home.path(), &elsewhere).0, Some(1), "without a result nothing holds");
-    let kept = [&elsewhere[..], &["--results", "out"]].concat();
-    assert!(run(home.path(), &kept).1.contains("falls short"), "the same run, kept elsewhere");
+    assert_eq!(run(home.path(), &elsewhere).0, Some(1), "no result, no success");
+    let archived = [&elsewhere[..], &["--results", "out"]].concat();
+    assert!(run(home.path(), &archived).1.contains("falls short"), "the same run, from an archive");
 
-    // What was repaired is run, and what was done is left alone.
+    // The repaired cell runs, the finished one does not run again.
     fs::copy(home.path().join("data/events.csv"), home.path().join("data/broken.csv")).expect("a copy");
     let (status, _, stderr) = run(home.path(), &[&with("run")[..], &["--device", "cpu"]].concat());
     assert_eq!(status, Some(1), "lastfm is still missing: {stderr}");
@@ -142,7 +142,7 @@ fn a_cell_that_fails_stops_no_other_and_is_told() {
     assert_eq!(states(&answer), ["done", "done", "missing data"]);
 }
 
-/// Small enough to be evaluated in a debug build too.
+/// Small enough to be evaluated in a debug build.
 const EVALUATED: &str = r#"title = "Evaluated"
 kind = "link-prediction"
 metrics = ["ap", "mrr"]
@@ -158,9 +158,9 @@ ranking = 100
 "#;
 
 #[test]
-fn what_follows_training_is_done_alone_when_it_is_missing() {
+fn evaluation_runs_without_training_again_when_only_it_is_missing() {
     let home = folder(EVALUATED);
-    // Both cells are the same on the data that they are tried on, but for their presets.
+    // With --smoke both cells use the same events; their presets differ.
     let run_it = |file: &str| run(home.path(), &["experiment", "run", file, "--smoke", "--device", "cpu"]);
     let (status, stdout, stderr) = run_it("grid.toml");
     assert_eq!(status, Some(0), "{stdout}{stderr}");
@@ -176,25 +176,25 @@ fn what_follows_training_is_done_alone_when_it_is_missing() {
         assert!(page.contains(&part), "{part} in {page}");
     }
 
-    // Only what is missing is done.
+    // Only the missing step runs.
     let manifest = text(&runs.join("uci-tgat-0/manifest.json"));
     fs::remove_file(runs.join("uci-tgat-0/evaluation.json")).expect("a file");
     let answer = json(home.path(), &["experiment", "status", "grid.toml", "--smoke", "--json"]);
     assert_eq!(states(&answer), ["not evaluated", "done"]);
     let (status, _, stderr) = run_it("grid.toml");
     assert_eq!(status, Some(0), "{stderr}");
-    assert!(stderr.contains("1 done before, 1 to run"), "{stderr}");
+    assert!(stderr.contains("1 already done, 1 to run"), "{stderr}");
     assert_eq!(text(&runs.join("uci-tgat-0/manifest.json")), manifest, "it was not trained again");
     let again: Value = serde_json::from_str(&text(&runs.join("uci-tgat-0/evaluation.json"))).expect("JSON");
     assert_eq!(again, document);
 
-    // Another experiment with the same settings uses the same runs.
+    // Another experiment with the same settings reuses the runs.
     fs::write(home.path().join("other.toml"), EVALUATED.replace("Evaluated", "Other")).expect("a file");
     let (status, _, stderr) = run_it("other.toml");
     assert_eq!(status, Some(0), "{stderr}");
-    assert!(stderr.contains("2 done before, 0 to run"), "{stderr}");
+    assert!(stderr.contains("2 already done, 0 to run"), "{stderr}");
 
-    // Without its weights it cannot be evaluated, and says so.
+    // Without weights the evaluation fails with a message.
     fs::remove_file(runs.join("uci-tgat-0/evaluation.json")).expect("a file");
     fs::remove_file(runs.join("uci-tgat-0/model.safetensors")).expect("a file");
     let (status, stdout, _) = run_it("grid.toml");
@@ -204,7 +204,7 @@ fn what_follows_training_is_done_alone_when_it_is_missing() {
 }
 
 #[test]
-fn pages_of_many_experiments_are_listed() {
+fn pages_writes_an_index_of_all_experiments() {
     let home = folder("");
     fs::create_dir_all(home.path().join("experiments/base")).expect("a folder");
     fs::write(home.path().join("experiments/base/grid.toml"), GRID).expect("a file");
@@ -231,10 +231,31 @@ fn pages_of_many_experiments_are_listed() {
 }
 
 #[test]
-fn a_wrong_file_is_refused_before_anything_runs() {
+fn invalid_file_is_refused_before_anything_runs() {
     let home = folder(&GRID.replace("\"tgat\"]", "\"tgad\"]"));
     let (status, stdout, stderr) = run(home.path(), &["experiment", "run", "grid.toml", "--smoke"]);
     assert_eq!((status, stdout.as_str()), (Some(2), ""));
     assert!(stderr.contains("grid.toml:4: unknown variant `tgad`, expected one of"), "{stderr}");
     assert!(!home.path().join("runs").exists());
+}
+
+#[test]
+fn missing_file_is_named_with_a_way_out() {
+    let home = folder(GRID);
+    let (status, _, stderr) = run(home.path(), &["experiment", "status", "nowhere.toml"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("nowhere.toml: found no such file, expected an experiment file"), "{stderr}");
+    let (status, _, stderr) = run(home.path(), &["experiment", "status", "."]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains(".: found a folder, expected an experiment file"), "{stderr}");
+}
+
+#[test]
+fn check_without_expectations_succeeds_with_a_note() {
+    let home = folder(GRID);
+    let (status, stdout, stderr) = run(home.path(), &["experiment", "check", "grid.toml"]);
+    assert_eq!((status, stdout.as_str()), (Some(0), ""));
+    assert!(stderr.contains("grid.toml: nothing to check, the file has no [[expect]]"), "{stderr}");
+    let answer = json(home.path(), &["experiment", "check", "grid.toml", "--json"]);
+    assert_eq!((&answer["short"], &answer["verdicts"]), (&false.into(), &serde_json::json!([])));
 }

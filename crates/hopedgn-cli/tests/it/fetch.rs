@@ -1,4 +1,4 @@
-//! `hopedgn data fetch` from a server on this machine.
+//! `hopedgn data fetch` from a local server.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use crate::{json, run};
 const JODIE: &str =
     "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,5,0,0.5\n1,0,7,1,0.5\n";
 
-/// Answers every request with `body`, or with 404 to paths that say so; returns the address.
+/// Answers every request with `body`, or with 404 for paths that contain `missing`; returns the address.
 fn serve(body: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -21,14 +21,14 @@ fn serve(body: &'static str) -> String {
             let (status, body) = if request.contains("missing") { ("404 Not Found", "") } else { ("200 OK", body) };
             let length = body.len();
             let answer = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}");
-            // A client that hung up has seen enough.
+            // The client may close early.
             let _ = reader.into_inner().write_all(answer.as_bytes());
         }
     });
     format!("http://{address}")
 }
 
-/// A list of addresses with one home for `wikipedia`.
+/// A list of addresses with one for `wikipedia`.
 fn sources(url: &str, events: u64) -> String {
     format!(
         "[[source]]\nname = \"wikipedia\"\nnodes = 3\nevents = {events}\n[[source.home]]\nurl = \"{url}\"\n\
@@ -37,7 +37,7 @@ fn sources(url: &str, events: u64) -> String {
 }
 
 #[test]
-fn a_fetched_set_has_a_name_from_then_on() {
+fn fetched_dataset_is_known_by_name() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("s.toml"), sources(&format!("{}/wikipedia.csv", serve(JODIE)), 2)).expect("written");
     let fetch = ["data", "fetch", "wikipedia", "--sources", "s.toml", "--data-dir", "d", "--json"];
@@ -52,7 +52,7 @@ fn a_fetched_set_has_a_name_from_then_on() {
 }
 
 #[test]
-fn a_missing_file_and_a_wrong_one_are_refused_with_nothing_left() {
+fn missing_and_wrong_downloads_are_refused_and_leave_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(JODIE);
     for (path, events, expected) in [

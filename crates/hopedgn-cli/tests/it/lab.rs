@@ -1,4 +1,4 @@
-//! `hopedgn lab` as scripts and people call it.
+//! `hopedgn lab` as users and scripts run it.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{json, run};
 
-/// Small enough for a test: two tests of colours, three models, four families.
+/// Small enough for a test: three models, four families.
 const SMALL: [&str; 19] = [
     "lab",
     "--cases",
@@ -30,7 +30,7 @@ const SMALL: [&str; 19] = [
 ];
 
 #[test]
-fn the_tables_say_who_separates_what() {
+fn tables_show_which_model_separates_which_family() {
     let folder = tempfile::tempdir().expect("a folder");
     let (status, stdout, stderr) = run(folder.path(), &SMALL);
     assert_eq!((status, stderr.as_str()), (Some(0), ""));
@@ -42,11 +42,11 @@ fn the_tables_say_who_separates_what() {
     assert_eq!(stdout.matches("| separated by |").count(), 2, "random and trained: {stdout}");
     assert!(stdout.contains("- tgn, random (1-DWL): copies, case 0, 1; simultaneous events"), "{stdout}");
     assert!(stdout.contains("- hopedgn, trained (2-DWL): path-3, case 0, 1"), "{stdout}");
-    assert!(stdout.contains("missed by global HopeDGN (Proposition 5): none"), "{stdout}");
+    assert!(stdout.contains("but not by global HopeDGN (Proposition 5): none"), "{stdout}");
 }
 
 #[test]
-fn the_document_the_picture_and_the_page_hold_the_same() {
+fn json_svg_and_html_hold_the_same_results() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = [&SMALL[..], &["--json", "--quiet", "--svg", "lab.svg", "--html", "lab.html"]].concat();
     let found = json(folder.path(), &arguments);
@@ -72,12 +72,12 @@ fn the_document_the_picture_and_the_page_hold_the_same() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_before_anything_is_computed() {
+fn bad_arguments_are_refused_before_anything_is_computed() {
     let folder = tempfile::tempdir().expect("a folder");
     let cases: [(&[&str], &str); 4] = [
         (
             &["--svg", "nowhere/lab.svg"],
-            "found nowhere/lab.svg, expected a file in a folder that exists: make the folder",
+            "found nowhere/lab.svg, expected a file in a folder that exists; create the folder",
         ),
         (&["--html", "."], "found ., expected a file in a folder that exists"),
         (&["--family", "path-9"], "found --family = path-9, expected one of: figure-1; "),

@@ -1,9 +1,11 @@
-//! The command from outside, in one binary.
+//! The command as a user runs it: one binary for all integration tests.
 
 mod classify;
 mod data;
+mod docs;
 mod experiment;
 mod fetch;
+mod help;
 mod lab;
 mod own_models;
 mod tidy;
@@ -16,7 +18,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 fn hopedgn(folder: &Path, arguments: &[&str]) -> Output {
-    // The same on a machine with a GPU as on one without.
+    // No GPU: results are the same on every machine.
     let mut command = Command::new(env!("CARGO_BIN_EXE_hopedgn"));
     command.env("CUDA_VISIBLE_DEVICES", "-1").current_dir(folder).args(arguments).output().expect("it starts")
 }

@@ -51,7 +51,9 @@ fn a_run_of_version_0_1_is_scored_with_the_read_options_of_then() {
     for model in ["hopedgn", "tgn"] {
         let run = text(fixture.join(model));
         let found = json(&fixture, &["score", &run, "--data", &data, "--pairs", &pairs, "--json"]);
-        for (row, expected) in found["scores"].as_array().expect("rows").iter().zip(expected[model]["scores"].as_array().expect("rows")) {
+        for (row, expected) in
+            found["scores"].as_array().expect("rows").iter().zip(expected[model]["scores"].as_array().expect("rows"))
+        {
             let difference = row["score"].as_f64().expect("a score") - expected.as_f64().expect("a score");
             assert!(difference.abs() < 1e-5, "{model}: {row} instead of {expected}");
         }

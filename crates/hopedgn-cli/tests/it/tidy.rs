@@ -1,6 +1,9 @@
-//! Rules about the repository itself.
+//! Rules about the repository itself: size of files, module direction, words, dependencies.
 
-use std::collections::BTreeMap;
+mod dependencies;
+mod modules;
+mod words;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,13 +11,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// All files below `folder` with one of the endings, build output left out.
+/// All files below `folder` with one of the endings, without build output.
 fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
         let name = entry.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if entry.is_dir() {
-            if !["target", ".git", "corpus", "artifacts"].contains(&name.as_str()) {
+            if !["target", ".git", "corpus", "artifacts", "runs"].contains(&name.as_str()) {
                 found.extend(files(&entry, endings));
             }
         } else if endings.iter().any(|ending| name.ends_with(ending)) {
@@ -25,91 +28,66 @@ fn files(folder: &Path, endings: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// The table "Modules of `NAME`" in ARCHITECTURE.md: module → modules it may use.
-fn allowed(name: &str) -> BTreeMap<String, Vec<String>> {
-    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
-    let (_, section) = text.split_once(&format!("## Modules of `{name}`")).expect("the section");
-    let (section, _) = section.split_once("\n## ").expect("a next section");
-    let names = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
-    let mut table = BTreeMap::new();
-    for row in section.lines().filter(|line| line.starts_with("| `")) {
-        let cells: Vec<&str> = row.split('|').collect();
-        for module in names(cells[1]) {
-            table.insert(module, names(cells[2]));
-        }
-    }
-    table
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// A path as it is written in the repository.
+fn relative(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+}
+
+/// The section of a Markdown file under `heading`, up to the next heading of the second level.
+fn section<'a>(text: &'a str, heading: &str) -> &'a str {
+    let heading = format!("\n## {heading}\n");
+    let (_, rest) = text.split_once(&heading).unwrap_or_else(|| panic!("found no section{heading}"));
+    rest.split_once("\n## ").map_or(rest, |(section, _)| section)
+}
+
+/// Fails with all findings at once.
+fn assert_none(rule: &str, findings: &[String]) {
+    assert!(findings.is_empty(), "{rule}; found {}:\n{}", findings.len(), findings.join("\n"));
 }
 
 #[test]
-fn the_modules_depend_in_one_direction() {
-    for name in ["ctdg", "hopedgn"] {
-        check_modules(name);
-    }
-}
-
-fn check_modules(name: &str) {
-    let allowed = allowed(name);
-    let src = root().join("crates").join(name).join("src");
-    let modules: Vec<String> = fs::read_to_string(src.join("lib.rs"))
-        .expect("lib.rs")
-        .lines()
-        .filter_map(|line| line.trim_start_matches("pub ").strip_prefix("mod ")?.strip_suffix(';').map(str::to_owned))
-        .collect();
-    assert_eq!(modules.len(), allowed.len(), "every module has its row: {modules:?} {allowed:?}");
-    for file in files(&src, &[".rs"]) {
-        let inside = file.strip_prefix(&src).expect("below").to_string_lossy().into_owned();
-        let module = inside.split(['/', '.']).next().expect("a name").to_owned();
-        if module == "lib" {
-            continue;
-        }
-        let text = fs::read_to_string(&file).expect("a source file");
-        // What tests use is their own affair.
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        for used in code.split("crate::").skip(1) {
-            let used: String = used.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
-            let known = used == module || used.is_empty() || !modules.contains(&used);
-            assert!(
-                known || allowed[&module].contains(&used),
-                "{inside} uses {used}, which ARCHITECTURE.md does not allow"
-            );
-        }
-    }
+fn source_files_have_at_most_500_lines() {
+    let long = |file: &PathBuf| {
+        let n = read(file).lines().count();
+        (n > 500).then(|| format!("{}: {n} lines", relative(file)))
+    };
+    let found: Vec<String> = files(&root().join("crates"), &[".rs"]).iter().filter_map(long).collect();
+    assert_none("a file of more than 500 lines has a second subject: split it", &found);
 }
 
 #[test]
-fn files_have_one_subject() {
-    for file in files(&root().join("crates"), &[".rs"]) {
-        let n = fs::read_to_string(&file).expect("a source file").lines().count();
-        assert!(n <= 500, "{} has {n} lines; is there a second subject in it?", file.display());
-    }
+fn readme_has_at_most_90_lines() {
+    let n = read(&root().join("README.md")).lines().count();
+    assert!(n <= 90, "README.md has {n} lines: move the rest to docs/");
 }
 
 #[test]
-fn no_file_names_the_machine_it_was_written_on() {
-    let endings = [".rs", ".md", ".toml", ".py", "run", "NOTICE"];
+fn no_file_names_a_folder_of_one_machine() {
+    let endings = [".rs", ".cu", ".md", ".toml", ".py", ".sh", ".html", "run", "NOTICE"];
+    let mut found = Vec::new();
     for file in files(&root(), &endings) {
-        let text = fs::read_to_string(&file).expect("a text file");
-        for folder in ["work", "root", "home"] {
-            let found = text.lines().find(|line| line.contains(&format!("/{folder}/")));
-            assert!(found.is_none(), "{}: {found:?}", file.display());
+        for (number, line) in read(&file).lines().enumerate() {
+            if ["work", "root", "home"].iter().any(|folder| line.contains(&format!("/{folder}/"))) {
+                found.push(format!("{}:{}: {line}", relative(&file), number + 1));
+            }
         }
     }
+    assert_none("paths of one machine mean nothing on another", &found);
 }
 
 #[test]
 fn every_test_named_in_the_architecture_exists() {
-    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("ARCHITECTURE.md");
-    let (_, section) = text.split_once("## Invariants").expect("the section");
-    let (section, _) = section.split_once("\n## ").expect("a next section");
-    let code: String = files(&root().join("crates"), &[".rs"])
-        .iter()
-        .map(|file| fs::read_to_string(file).expect("a source file"))
-        .collect();
-    let quoted = section.split('`').skip(1).step_by(2);
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let code: String = files(&root().join("crates"), &[".rs"]).iter().map(|file| read(file)).collect();
+    let quoted = section(&text, "Invariants").split('`').skip(1).step_by(2);
     let tests: Vec<&str> = quoted.filter_map(|name| name.rsplit_once("::")).map(|(_, test)| test).collect();
     assert!(tests.len() > 10, "{tests:?}");
-    for test in tests.into_iter().filter(|test| *test != "tests" && *test != "strictly_before") {
-        assert!(code.contains(&format!("fn {test}(")), "{test} is not a test");
-    }
+    let missing =
+        |test: &&str| *test != "tests" && *test != "strictly_before" && !code.contains(&format!("fn {test}("));
+    let missing: Vec<String> = tests.into_iter().filter(missing).map(str::to_owned).collect();
+    assert_none("every test that ARCHITECTURE.md names exists", &missing);
 }

@@ -1,4 +1,4 @@
-//! Training, evaluating and scoring from outside; stopping and killing.
+//! `hopedgn train`, `evaluate` and `score` as users and scripts run them; Ctrl-C and kill.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -28,7 +28,7 @@ const SMALL: [&str; 12] = [
     "train.batch=20",
 ];
 
-/// A folder with 400 events of 20 people who write to one another in circles.
+/// A folder with 400 events of 20 nodes in five rings.
 fn home() -> TempDir {
     let home = tempfile::tempdir().expect("a folder");
     let mut text = String::from("src,dst,time\n");
@@ -49,7 +49,7 @@ fn trained(home: &Path, epochs: &str) -> Value {
 }
 
 #[test]
-fn a_run_leaves_everything_a_person_and_a_program_need() {
+fn run_folder_holds_every_documented_file() {
     let home = home();
     let summary = trained(home.path(), "2");
     assert_eq!(summary["model"], "hopedgn");
@@ -98,7 +98,7 @@ fn evaluation_covers_every_protocol_and_agrees_with_the_summary() {
 }
 
 #[test]
-fn pairs_are_scored_in_order_under_their_own_names() {
+fn scores_keep_the_order_and_the_ids_of_the_file() {
     let home = home();
     trained(home.path(), "1");
     fs::write(home.path().join("pairs.csv"), "src,dst,time\n101,102,150\n100,101,0\n101,102,150\n7,100,199.5\n")
@@ -155,7 +155,7 @@ fn other_models_are_trained_evaluated_and_asked() {
 }
 
 #[test]
-fn mistakes_are_named_with_a_way_out() {
+fn bad_arguments_exit_with_2_and_name_the_way_out() {
     let home = home();
     let refused = |arguments: &[&str], expected: &str| {
         let (status, stdout, stderr) = run(home.path(), arguments);
@@ -181,7 +181,7 @@ fn mistakes_are_named_with_a_way_out() {
 }
 
 #[test]
-fn a_run_that_is_refused_leaves_no_folder() {
+fn refused_run_leaves_no_folder() {
     let home = home();
     let (status, _, stderr) =
         run(home.path(), &["train", "--model", "hopedgn-global", "--data", "collegemsg", "--out", "run"]);
@@ -191,7 +191,7 @@ fn a_run_that_is_refused_leaves_no_folder() {
 }
 
 #[test]
-fn a_run_remembers_how_its_file_is_read() {
+fn run_folder_keeps_how_its_file_is_read() {
     let home = home();
     let text = fs::read_to_string(home.path().join("events.csv")).expect("a file");
     fs::write(home.path().join("log.csv"), text.replace("src,dst,time", "who,whom,clock")).expect("a file");
@@ -204,7 +204,7 @@ fn a_run_remembers_how_its_file_is_read() {
 }
 
 #[test]
-fn more_epochs_can_be_asked_for_later_but_not_fewer() {
+fn resume_accepts_more_epochs_but_not_fewer() {
     let home = home();
     trained(home.path(), "1");
     let summary = json(home.path(), &["train", "--resume", "run", "--epochs", "2", "--json"]);
@@ -215,7 +215,7 @@ fn more_epochs_can_be_asked_for_later_but_not_fewer() {
     assert_eq!(status, Some(2));
     assert!(stderr.contains("found train.epochs = 1, expected at least the 2 that are over"), "{stderr}");
     assert_eq!(config(), before);
-    // A lost report or summary is made again.
+    // A lost report or summary is written again.
     fs::remove_file(home.path().join("run/report.html")).expect("a file");
     fs::write(home.path().join("run/summary.json"), "{").expect("a file");
     assert_eq!(json(home.path(), &["train", "--resume", "run", "--json"])["test"], summary["test"]);
@@ -223,7 +223,7 @@ fn more_epochs_can_be_asked_for_later_but_not_fewer() {
 }
 
 #[test]
-fn scores_come_from_the_data_of_the_run() {
+fn score_uses_the_data_of_the_run_or_warns() {
     let home = home();
     trained(home.path(), "1");
     fs::write(home.path().join("pairs.csv"), "101,102\n01,102\n").expect("a file");
@@ -248,7 +248,7 @@ fn scores_come_from_the_data_of_the_run() {
 mod signals {
     use super::*;
 
-    /// Starts a training that takes long enough to be disturbed and saves after every step.
+    /// Starts a training of some seconds that saves after every step.
     fn start(home: &Path, out: &str) -> Child {
         let arguments = ["train", "--data", "events.csv", "--out", out, "--epochs", "6", "--set", "train.save-every=0"];
         Command::new(env!("CARGO_BIN_EXE_hopedgn"))
@@ -270,7 +270,7 @@ mod signals {
     }
 
     #[test]
-    fn ctrl_c_saves_and_says_how_to_go_on() {
+    fn ctrl_c_saves_and_names_the_command_to_continue() {
         let home = home();
         let unbroken = start(home.path(), "whole").wait().expect("it ends");
         assert!(unbroken.success());
@@ -281,7 +281,7 @@ mod signals {
         signal(&child, "INT");
         let output = child.wait_with_output().expect("it ends");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        // It may have come to the end before the signal did.
+        // Training may have ended before the signal.
         if output.status.code() == Some(1) {
             assert!(stderr.contains("Go on with: hopedgn train --resume stopped"), "{stderr}");
         }
@@ -291,7 +291,7 @@ mod signals {
     }
 
     #[test]
-    fn a_killed_run_can_always_be_resumed_and_ends_the_same() {
+    fn resume_after_kill_is_bit_identical() {
         let home = home();
         assert!(start(home.path(), "whole").wait().expect("it ends").success());
         let model = |out: &str| fs::read(home.path().join(out).join("model.safetensors")).expect("a model");
@@ -304,7 +304,7 @@ mod signals {
             if !home.path().join(&out).exists() {
                 continue; // Killed before there was a folder.
             }
-            // Twice: a resumed run can be killed as well.
+            // Kill the resumed run, too.
             let arguments = ["train", "--resume", &out];
             let again = Command::new(env!("CARGO_BIN_EXE_hopedgn")).current_dir(home.path()).args(arguments).spawn();
             let mut again = again.expect("it starts");
@@ -317,7 +317,7 @@ mod signals {
     }
 
     #[test]
-    fn a_full_disk_is_an_error_and_not_a_panic() {
+    fn full_disk_is_an_error_and_not_a_panic() {
         let home = home();
         let program = env!("CARGO_BIN_EXE_hopedgn");
         // No file may grow beyond 4 blocks of 512 bytes; the ignored signal turns that into a failed write.

@@ -1,4 +1,4 @@
-//! `hopedgn wl` as scripts and people call it.
+//! `hopedgn wl` as users and scripts run it.
 
 use serde_json::Value;
 use std::fs;
@@ -15,7 +15,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn the_document_holds_what_other_tools_rely_on() {
+fn json_holds_the_documented_fields() {
     let folder = folder();
     let ask = |k| {
         let arguments =
@@ -35,7 +35,7 @@ fn the_document_holds_what_other_tools_rely_on() {
 }
 
 #[test]
-fn people_read_the_verdict_and_its_witness() {
+fn text_shows_the_verdict_and_its_witness() {
     let (status, stdout, _) = run(folder().path(), &["wl", "a.csv", "a.csv", "--until", "4", "--tuple", "A,C=A,D"]);
     assert_eq!(status, Some(0));
     assert!(stdout.contains("(A, C) in A and (A, D) in B: separated in round 1"), "{stdout}");
@@ -43,7 +43,7 @@ fn people_read_the_verdict_and_its_witness() {
 }
 
 #[test]
-fn bad_questions_end_with_2_and_name_the_way_out() {
+fn bad_arguments_exit_with_2_and_name_the_way_out() {
     let folder = folder();
     let cases: [(&[&str], &str); 8] = [
         (&["--k", "0"], "found k = 0, expected 1, 2, 3 or 4"),
@@ -63,7 +63,7 @@ fn bad_questions_end_with_2_and_name_the_way_out() {
 }
 
 #[test]
-fn before_the_first_event_there_is_an_answer_and_a_note() {
+fn time_before_the_first_event_gives_a_verdict_and_a_note() {
     let (status, stdout, stderr) = run(folder().path(), &["wl", "a.csv", "a.csv", "--until", "1"]);
     assert_eq!(status, Some(0));
     assert!(stdout.contains("not separated") && stderr.contains("no event before 1"), "{stdout}{stderr}");
@@ -86,7 +86,7 @@ fn examples_can_be_written_read_back_and_drawn() {
 }
 
 #[test]
-fn static_and_oblivious_tests_are_offered_by_name() {
+fn static_and_oblivious_tests_have_their_usual_names() {
     let folder = folder();
     let test = |arguments: &[&str]| {
         json(folder.path(), &[&["wl", "a.csv", "a.csv", "--json"], arguments].concat())["test"].clone()

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Case;
 use hopedgn_tensor::init::{self, Uniform};
 use hopedgn_tensor::{
-    Activation, AttentionForm, BlockVars, Dropout, EncoderForm, Heads, Indices, Mode, PadRagged, Ragged, Result, Shape,
-    StateTable, Tape, Tensor, Var,
+    Activation, AttentionConfig, BlockVars, Dropout, EncoderConfig, Heads, Indices, Mode, PadRagged, Ragged, Result,
+    Shape, StateTable, Tape, Tensor, Var,
 };
 
 pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
@@ -95,8 +95,8 @@ fn staged(random: &mut impl Uniform) -> Vec<Case> {
     let inputs = vec![matrix(random, 900, 1)];
     cases.push(Case::on_device("pad ragged, staged", inputs, |device, tape, x| {
         let lists = Ragged::from_lengths((0..600).map(|i| i % 4));
-        device.stage_starts(&lists)?;
-        tape.pad_ragged(x[0], &lists, PadRagged { lists: 2, places: 3, filler: 0.0, with_flags: true })
+        device.stage_offsets(&lists)?;
+        tape.pad_ragged(x[0], &lists, PadRagged { lists_per_row: 2, max_len: 3, fill_value: 0.0, with_mask: true })
     }));
     cases
 }
@@ -139,7 +139,7 @@ fn narrow(random: &mut impl Uniform) -> Vec<Case> {
     }
     let table = Arc::new(matrix(random, 25_601, 172));
     cases.push(Case::new("linear, narrow, of a table", vec![matrix(random, 64, 172)], move |tape, x| {
-        let rows = tape.table(&table);
+        let rows = tape.cached_input(&table);
         tape.linear(rows, x[0], None, None)
     }));
     cases
@@ -200,11 +200,11 @@ fn layouts(random: &mut impl Uniform) -> Vec<Case> {
     let inputs = vec![matrix(random, 600, 36), matrix(random, 36, 52)];
     let stacked = vec![matrix(random, 60, 9), matrix(random, 0, 9), matrix(random, 1, 9), vector(random, 9)];
     let lists = Ragged::from_lengths((0..600).map(|i| i * 5 % 7));
-    let slots = PadRagged { lists: 3, places: 6, filler: 0.5, with_flags: true };
+    let slots = PadRagged { lists_per_row: 3, max_len: 6, fill_value: 0.5, with_mask: true };
     vec![
         Case::new("pad ragged", vec![matrix(random, lists.total(), 1)], move |tape, x| {
             let y = tape.activate(x[0], Activation::Tanh);
-            let bare = tape.pad_ragged(y, &lists, PadRagged { with_flags: false, ..slots })?;
+            let bare = tape.pad_ragged(y, &lists, PadRagged { with_mask: false, ..slots })?;
             let flagged = tape.pad_ragged(y, &lists, slots)?;
             tape.concat(&[bare, flagged])
         }),
@@ -214,8 +214,8 @@ fn layouts(random: &mut impl Uniform) -> Vec<Case> {
             tape.matmul(square, x[0])
         }),
         Case::new("stack", stacked, |tape, x| {
-            let all = tape.stack(&[x[0], x[1], x[2], x[3], x[0]])?;
-            tape.stack(&[all, all])
+            let all = tape.concat_rows(&[x[0], x[1], x[2], x[3], x[0]])?;
+            tape.concat_rows(&[all, all])
         }),
         Case::new("columns", vec![matrix(random, 150, 40)], |tape, x| {
             let some = tape.columns(x[0], 3, 30)?;
@@ -303,8 +303,8 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
     cases
 }
 
-fn form(heads: usize, shared: bool, rate: f32) -> Result<AttentionForm> {
-    Ok(AttentionForm { heads: Heads(heads), scale: 0.2, shared, dropout: Dropout::new(rate, 7, Mode::Train)? })
+fn form(heads: usize, shared: bool, rate: f32) -> Result<AttentionConfig> {
+    Ok(AttentionConfig { heads: Heads(heads), scale: 0.2, shared, dropout: Dropout::new(rate, 7, Mode::Train)? })
 }
 
 /// Writes rows of a state table, and computes with rows read before and after.
@@ -316,16 +316,16 @@ fn state_table(random: &mut impl Uniform) -> Case {
     Case::on_device("state table", inputs, move |device, tape, x| {
         let table = StateTable::zeros(device, 90, 11)?;
         table.replace(&start)?;
-        let before = tape.recall(&table, &asked)?;
+        let before = tape.read_state(&table, &asked)?;
         let kept = tape.activate(x[0], Activation::Tanh);
-        tape.keep(&table, &rows, kept)?;
-        let after = tape.recall(&table, &asked)?;
+        tape.write_state(&table, &rows, kept)?;
+        let after = tape.read_state(&table, &asked)?;
         table.clear()?;
-        tape.keep(&table, &rows, x[0])?;
-        let last = tape.recall(&table, &rows)?;
+        tape.write_state(&table, &rows, x[0])?;
+        let last = tape.read_state(&table, &rows)?;
         let (before, after) = (tape.mul(before, x[1])?, tape.mul(after, x[1])?);
         let last = tape.mul(last, kept)?;
-        tape.stack(&[before, after, last])
+        tape.concat_rows(&[before, after, last])
     })
 }
 
@@ -361,7 +361,7 @@ fn encoder(
             down: [x[10], x[11]],
         };
         let blocks: Vec<BlockVars> = x[1..].chunks_exact(12).map(block).collect();
-        let form = EncoderForm { heads: Heads(heads), dropout: Dropout::new(rate, 11, Mode::Train)? };
+        let form = EncoderConfig { heads: Heads(heads), dropout: Dropout::new(rate, 11, Mode::Train)? };
         tape.encoder(x[0], &blocks, form, &batch, &pools)
     })
 }

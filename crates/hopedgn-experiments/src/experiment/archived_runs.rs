@@ -12,7 +12,7 @@ use super::state::recorded_hash;
 use super::{Cell, Found};
 use hopedgn::config::{Config, ModelRegistry, data_stem};
 use hopedgn::run::RunFolder;
-use hopedgn::{Error, Result};
+use hopedgn::{Error, ModelRegistry, Result};
 
 /// The file extension of an archive.
 const EXTENSION: &str = "jsonl";

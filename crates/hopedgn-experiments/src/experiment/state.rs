@@ -13,7 +13,7 @@ use hopedgn::config::ModelRegistry;
 use hopedgn::evaluate::Evaluation;
 use hopedgn::metrics::Summary;
 use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, RunFolder};
-use hopedgn::{Error, Result};
+use hopedgn::{Error, ModelRegistry, Result};
 
 const CELL: &str = "cell.json";
 const ERROR: &str = "error.txt";

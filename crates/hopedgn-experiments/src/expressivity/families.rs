@@ -2,7 +2,7 @@
 
 use ctdg::event::{EventStream, NodeId};
 use ctdg::generate::TriadicSpec;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::wl::examples;
 
 use hopedgn::Result;
@@ -58,8 +58,8 @@ pub fn all(n_cases: u64, seed: u64) -> Result<Vec<Family>> {
         let case = Case { a: example.a, b: example.b, until, pairs };
         families.push(Family { name: example.name.to_owned(), about: example.about.to_owned(), cases: vec![case] });
     }
-    let mut add = |name: &str, about: &str, case: &dyn Fn(&mut Stream) -> Result<Case>| -> Result<()> {
-        let random = Stream::named(seed, &format!("lab/{name}"));
+    let mut add = |name: &str, about: &str, case: &dyn Fn(&mut RandomStream) -> Result<Case>| -> Result<()> {
+        let random = RandomStream::named(seed, &format!("lab/{name}"));
         let cases = (0..n_cases).map(|index| case(&mut random.fork(index))).collect::<Result<_>>()?;
         families.push(Family { name: name.to_owned(), about: about.to_owned(), cases });
         Ok(())
@@ -98,7 +98,7 @@ fn after(stream: &EventStream) -> f64 {
     stream.times().last().map_or(0.0, |last| last + 1.0)
 }
 
-fn triadic(random: &mut Stream) -> Result<Case> {
+fn triadic(random: &mut RandomStream) -> Result<Case> {
     let triadic = TriadicSpec { n_episodes: 1, ..TriadicSpec::default() }.generate(random.next_u64())?;
     let first = triadic.queries[0];
     let is_mirrored = |query: &&ctdg::generate::Query| query.src == first.src && query.dst != first.dst;
@@ -115,7 +115,7 @@ fn triadic(random: &mut Stream) -> Result<Case> {
 /// ```
 ///
 /// Ends three or more events apart have no common neighbour: one-hop neighbourhoods of both are equal in both pairs.
-fn path(random: &mut Stream, n_links: u32) -> Result<Case> {
+fn path(random: &mut RandomStream, n_links: u32) -> Result<Case> {
     let mut times: Vec<u32> = (1..=n_links).collect();
     random.shuffle(&mut times);
     let links: Vec<(u32, u32, u32)> = (0..n_links).zip(&times).map(|(at, &time)| (at, at + 1, time)).collect();
@@ -123,7 +123,7 @@ fn path(random: &mut Stream, n_links: u32) -> Result<Case> {
 }
 
 /// A and C have an event with B; then A has many with D.
-fn long_ago(random: &mut Stream) -> Result<Case> {
+fn long_ago(random: &mut RandomStream) -> Result<Case> {
     let since = 3 + random.below(20);
     let mut links = vec![(0, 1, 1), (2, 1, 2)];
     links.extend((0..N_HIDING).map(|i| (0, 3, since + i)));
@@ -131,7 +131,7 @@ fn long_ago(random: &mut Stream) -> Result<Case> {
 }
 
 /// `links` twice, between disjoint nodes: node 0 with node `end`, and with the copy of `end`.
-fn mirrored(random: &mut Stream, links: &[(u32, u32, u32)], end: u32, until: u32) -> Result<Case> {
+fn mirrored(random: &mut RandomStream, links: &[(u32, u32, u32)], end: u32, until: u32) -> Result<Case> {
     let n = 1 + links.iter().map(|&(u, v, _)| u.max(v)).max().unwrap_or(0);
     let mut names: Vec<u32> = (0..2 * n).collect();
     random.shuffle(&mut names);
@@ -147,7 +147,7 @@ fn mirrored(random: &mut Stream, links: &[(u32, u32, u32)], end: u32, until: u32
 }
 
 /// All nodes have the same 1-DWL colour: each has one event at each time.
-fn regular(random: &mut Stream, n_nodes: u32) -> Result<Case> {
+fn regular(random: &mut RandomStream, n_nodes: u32) -> Result<Case> {
     let mut draw = || {
         let mut events: Vec<(u32, u32, f64)> = Vec::new();
         for time in [1.0, 2.0, 3.0] {
@@ -167,7 +167,7 @@ fn regular(random: &mut Stream, n_nodes: u32) -> Result<Case> {
 }
 
 /// Events between six nodes, each of which occurs.
-fn random_pairs(random: &mut Stream, n_events: u32) -> Vec<(u32, u32)> {
+fn random_pairs(random: &mut RandomStream, n_events: u32) -> Vec<(u32, u32)> {
     let mut draw = |i: u32| {
         let u = if i < 6 { i } else { random.below(6) };
         (u, (u + 1 + random.below(5)) % 6)
@@ -175,7 +175,7 @@ fn random_pairs(random: &mut Stream, n_events: u32) -> Vec<(u32, u32)> {
     (0..n_events).map(&mut draw).collect()
 }
 
-fn twins(random: &mut Stream) -> Result<Case> {
+fn twins(random: &mut RandomStream) -> Result<Case> {
     let pairs = random_pairs(random, 10);
     let mut permuted = pairs.clone();
     random.shuffle(&mut permuted);
@@ -185,7 +185,7 @@ fn twins(random: &mut Stream) -> Result<Case> {
     Ok(Case { a: read(&pairs)?, b: read(&permuted)?, until: 11.0, pairs: None })
 }
 
-fn copies(random: &mut Stream, turned: bool) -> Result<Case> {
+fn copies(random: &mut RandomStream, turned: bool) -> Result<Case> {
     let mut pairs = random_pairs(random, 12);
     random.shuffle(&mut pairs);
     let mut names: Vec<u32> = (0..6).collect();

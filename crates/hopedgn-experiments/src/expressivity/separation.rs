@@ -3,7 +3,7 @@
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
-use ctdg::wl::{Dwl, Graph, Reading};
+use ctdg::wl::{Dwl, Graph, GraphOptions};
 use hopedgn_tensor::Dropout;
 
 use super::{Case, WeightedModel};
@@ -18,7 +18,7 @@ pub const TOLERANCE: f32 = 1e-5;
 
 /// The rounds in which 1-DWL and 2-DWL separate `case`, if they do.
 pub fn dwl(case: &Case) -> Result<[Option<usize>; 2]> {
-    let reading = Reading { until: Some(case.until), ..Reading::default() };
+    let reading = GraphOptions { until: Some(case.until), ..GraphOptions::default() };
     let graphs = [Graph::new(&case.a, &reading)?, Graph::new(&case.b, &reading)?];
     let round = |k: usize| -> Result<Option<usize>> {
         let test = Dwl::new(k)?;

@@ -1,8 +1,8 @@
 //! Weights of the models: random, or trained on a small stream.
 
 use ctdg::event::EventStream;
-use ctdg::random::Stream;
-use ctdg::split::Mode;
+use ctdg::random::RandomStream;
+use ctdg::split::SplitMode;
 use hopedgn_tensor::{Device, Parameters, Weights};
 use serde::Serialize;
 
@@ -62,7 +62,7 @@ pub struct WeightSource {
 impl WeightSource {
     /// With a training stream generated from `seed`.
     pub fn new(seed: u64) -> Result<Self> {
-        let mut random = Stream::named(seed, "lab/school");
+        let mut random = RandomStream::named(seed, "lab/school");
         let mut time = 0.0;
         let events = (0..N_EVENTS).map(|_| {
             let (circle, src) = (4 * random.below(N_NODES / 4), random.below(4));
@@ -82,7 +82,7 @@ impl WeightSource {
     /// `tested` after a short training with `seed`, by the library's trainer.
     pub fn trained(&self, tested: &TestedModel, seed: u64) -> Result<(WeightedModel, Training)> {
         let config = Config { seed, model: tested.config.clone(), train: TRAIN, ..Config::default() };
-        let task = Task::new(&self.stream, Mode::Dyglib)?;
+        let task = Task::new(&self.stream, SplitMode::Dyglib)?;
         let (model, parameters) = model::build(&config.model, task.tables.widths(), seed)?;
         let mut trainer = Trainer::new(&config, &task, &*model, parameters, &Device::cpu())?;
         while !trainer.is_done() {
@@ -104,7 +104,7 @@ impl WeightSource {
     }
 
     fn with_weights(&self, model: Box<dyn Model>, parameters: Parameters) -> Result<WeightedModel> {
-        let task = Task::new(&self.stream, Mode::Dyglib)?;
+        let task = Task::new(&self.stream, SplitMode::Dyglib)?;
         let device = Device::cpu();
         let memory = model.memory().map(|form| Memory::new(&device, form, &self.stream, &task.split.train));
         let time_scale = memory.transpose()?.map(|memory| memory.snapshot()).transpose()?;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
-use ctdg::wl::{Dwl, Graph, Reading};
+use ctdg::wl::{Dwl, Graph, GraphOptions};
 use hopedgn::collate::{FeatureTables, FeatureWidths, GlobalInput};
 use hopedgn::config::{Config, ModelName, ModelSettings};
 use hopedgn::memory::Memory;
@@ -33,7 +33,7 @@ fn stream(seed: u64) -> EventStream {
 /// Few nodes with many events at few times, so that many pairs have equal colours and many events are simultaneous. Every node has
 /// an event, some with itself.
 fn tied(seed: u64, with_loops: bool) -> Events {
-    let mut random = Stream::named(seed, "expressive");
+    let mut random = RandomStream::named(seed, "expressive");
     let n_nodes = 4 + random.below(5);
     let n_events = n_nodes + random.below(5);
     let n_times = 1 + random.below(3);
@@ -52,7 +52,7 @@ fn tied(seed: u64, with_loops: bool) -> Events {
 /// A random stream of four nodes with every node and event doubled, the copies of an event parallel or crossed. Both copies of a
 /// node have equal neighbourhoods to any depth.
 fn doubled(seed: u64) -> Events {
-    let mut random = Stream::named(seed, "doubled");
+    let mut random = RandomStream::named(seed, "doubled");
     let mut events = Vec::new();
     for i in 0..4 + random.below(5) {
         let u = if i < 4 { i } else { random.below(4) };
@@ -102,7 +102,7 @@ fn all_pairs(model: &GlobalHopeDgn, stream: &EventStream) -> GlobalInput {
 
 /// Their embeddings.
 fn embeddings((model, parameters): &(GlobalHopeDgn, Parameters), stream: &EventStream) -> Vec<Vec<f32>> {
-    let mut tape = Tape::frozen(parameters, Threads::Caller);
+    let mut tape = Tape::no_grad(parameters, Threads::Caller);
     let pairs = model.embed(&mut tape, &all_pairs(model, stream), Dropout::NONE).unwrap();
     let width = tape.shape(pairs).cols();
     tape.read(pairs).unwrap().chunks_exact(width).map(<[f32]>::to_vec).collect()
@@ -110,7 +110,7 @@ fn embeddings((model, parameters): &(GlobalHopeDgn, Parameters), stream: &EventS
 
 /// The classes of all pairs after `n_rounds` rounds of 2-DWL, in the same order.
 fn colours(stream: &EventStream, n_rounds: Option<usize>) -> Vec<u32> {
-    let graph = Graph::new(stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
+    let graph = Graph::new(stream, &GraphOptions { until: Some(NOW), ..GraphOptions::default() }).unwrap();
     let test = Dwl { max_rounds: n_rounds, ..Dwl::new(2).unwrap() };
     test.color(&graph).unwrap().classes(0).to_vec()
 }
@@ -156,7 +156,7 @@ fn pairs_of_different_colours_nearly_always_have_different_embeddings() {
 /// How many pairs of classes a stream has, and the first pairs of those that no draw of the weights separates.
 fn pairs_of_different_colours(seed: u64) -> (usize, Vec<[usize; 2]>) {
     let stream = stream(seed);
-    let graph = Graph::new(&stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
+    let graph = Graph::new(&stream, &GraphOptions { until: Some(NOW), ..GraphOptions::default() }).unwrap();
     let coloring = Dwl::new(2).unwrap().color(&graph).unwrap();
     let blocks = format!("n-blocks={}", coloring.rounds().max(1));
     let mut firsts: Vec<usize> = Vec::new();
@@ -213,7 +213,7 @@ fn nodes_of_one_colour_have_equal_logits_in_models_of_nodes() {
 
 /// Compares all nodes of one colour, as source and as destination; returns how many.
 fn nodes_of_one_colour(stream: &EventStream, tested: &TestedModel, weighted: &expressivity::WeightedModel) -> usize {
-    let graph = Graph::new(stream, &Reading { until: Some(NOW), ..Reading::default() }).unwrap();
+    let graph = Graph::new(stream, &GraphOptions { until: Some(NOW), ..GraphOptions::default() }).unwrap();
     let colours = Dwl::new(1).unwrap().color(&graph).unwrap().node_classes(0);
     let nodes = nodes(stream);
     let both =

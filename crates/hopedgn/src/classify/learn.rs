@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use ctdg::metric::binary_scores;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn_tensor::{AdamConfig, Device, Dropout, Mode, Tape, TrainState, Var, Weights};
 
 use super::{Batch, Classifier, LabelConfig, Sources};
@@ -86,7 +86,7 @@ impl Training<'_> {
             if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
-            let seed = Stream::named(self.config.seed, "dropout/classifier").fork(self.n_submitted).next_u64();
+            let seed = RandomStream::named(self.config.seed, "dropout/classifier").fork(self.n_submitted).next_u64();
             let dropout = Dropout::new(self.config.dropout, seed, Mode::Train)?;
             let loss = |tape: &mut Tape<'_>, batch: &Batch| -> Result<Var> {
                 let logits = classifier.logits(tape, &batch.nodes, dropout)?;
@@ -103,7 +103,7 @@ impl Training<'_> {
     /// The sum of the losses of completed steps, waiting for all but the newest `lag`. The epoch started after step `before`.
     fn collect_losses(&mut self, lag: usize, epoch: usize, before: u64) -> Result<f64> {
         let mut sum = 0.0;
-        for step in self.state.results(lag)? {
+        for step in self.state.step_results(lag)? {
             self.n_done += 1;
             if !step.is_finite {
                 let batch = usize::try_from(self.n_done - before).unwrap_or(usize::MAX);

@@ -1,6 +1,6 @@
 //! Settings of the input that several models share: sampling of neighbours, MITE, padding.
 
-use ctdg::mite::{PairEncoding, Scope, Second, SecondTime, TimePrecision};
+use ctdg::mite::{MiteScope, PairEncoderConfig, SecondHop, SecondHopTime, TimePrecision};
 use ctdg::sample::Sampling;
 use hopedgn_tensor::PadRagged;
 use serde::{Deserialize, Serialize};
@@ -148,7 +148,7 @@ impl MiteSettings {
     /// How the intervals of a node with source and destination become a row.
     #[must_use]
     pub fn slots(&self) -> PadRagged {
-        PadRagged { lists: 2, places: self.k, filler: self.filler, with_flags: self.valid_bit }
+        PadRagged { lists_per_row: 2, max_len: self.k, fill_value: self.filler, with_mask: self.valid_bit }
     }
 
     /// The scaling that the collator applies, where the model reads MITE.
@@ -159,10 +159,14 @@ impl MiteSettings {
 
     /// `encoding` with the intervals that these settings ask for.
     #[must_use]
-    pub fn apply(&self, encoding: PairEncoding) -> PairEncoding {
-        PairEncoding {
+    pub fn apply(&self, encoding: PairEncoderConfig) -> PairEncoderConfig {
+        PairEncoderConfig {
             k: if self.enabled { self.k } else { 0 },
-            scope: if self.enabled && self.history == MiteHistory::Full { Scope::Full } else { Scope::Truncated },
+            scope: if self.enabled && self.history == MiteHistory::Full {
+                MiteScope::Full
+            } else {
+                MiteScope::Truncated
+            },
             ..encoding
         }
     }
@@ -189,25 +193,25 @@ impl Default for NeighborSettings {
 impl NeighborSettings {
     /// The neighbours of both nodes, with the intervals of `mite`.
     #[must_use]
-    pub fn encoding(&self, mite: &MiteSettings) -> PairEncoding {
+    pub fn encoding(&self, mite: &MiteSettings) -> PairEncoderConfig {
         let encoding = token_encoding(self.neighbors + 1, self.sampling, self.f32_times);
         mite.apply(encoding)
     }
 
     /// The same with the neighbours' neighbours where `n_hops` is 2, sampled before `time`.
     #[must_use]
-    pub fn hops(&self, mite: &MiteSettings, n_hops: usize, time: SecondTime) -> PairEncoding {
-        let second = (n_hops == 2).then_some(Second { length: self.neighbors, time });
-        PairEncoding { second, ..self.encoding(mite) }
+    pub fn hops(&self, mite: &MiteSettings, n_hops: usize, time: SecondHopTime) -> PairEncoderConfig {
+        let second = (n_hops == 2).then_some(SecondHop { length: self.neighbors, time });
+        PairEncoderConfig { second, ..self.encoding(mite) }
     }
 }
 
 /// At most `length` tokens a side, without intervals.
-pub(crate) fn token_encoding(length: usize, sampling: SamplingName, f32_times: bool) -> PairEncoding {
-    PairEncoding {
+pub(crate) fn token_encoding(length: usize, sampling: SamplingName, f32_times: bool) -> PairEncoderConfig {
+    PairEncoderConfig {
         length,
         k: 0,
-        scope: Scope::Truncated,
+        scope: MiteScope::Truncated,
         precision: if f32_times { TimePrecision::F32 } else { TimePrecision::F64 },
         sampling: sampling.into(),
         second: None,

@@ -18,7 +18,7 @@ impl Input {
             device.stage(tensor)?;
         }
         if let Some(mite) = self.mite() {
-            device.stage_starts(&mite.lists)?;
+            device.stage_offsets(&mite.lists)?;
         }
         for (indices, n_table_rows) in self.gathered() {
             device.stage_indices(indices, n_table_rows.filter(|_| for_training))?;

@@ -194,7 +194,7 @@ fn places(positions: &WalkCounts, tokens: &PairTokens, queries: &[PairQuery]) ->
         eight(&mut hops[0], &[root]);
         eight(&mut hops[1], &tokens.nodes()[tokens.tokens(pair, side)][1..]);
         if tokens.second_starts().len() > 1 {
-            for token in tokens.drawn(pair, side) {
+            for token in tokens.event_tokens(pair, side) {
                 eight(&mut hops[2], &tokens.second_nodes()[tokens.second(token)]);
             }
         }

@@ -30,7 +30,7 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -290,7 +290,7 @@ impl Cawn {
         let id_on = tape.gather(id_on, &walks.lone)?; // [L, Dp]
         let end_back = tape.gather(id_back, lone_rows)?; // [L, Dp]
         let lone = tape.concat(&[forward, backward, id_on, end_back])?;
-        Ok(tape.stack(&[walked, lone])?)
+        Ok(tape.concat_rows(&[walked, lone])?)
     }
 }
 
@@ -299,7 +299,7 @@ impl Model for Cawn {
         ModelName::Cawn
     }
 
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         self.settings.past.encoding(&self.settings.mite)
     }
 

@@ -25,7 +25,7 @@
 //! # MITE
 //! A fifth channel beside node, edge, time and co-occurrence.
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +131,7 @@ impl Model for DyGFormer {
         ModelName::DyGFormer
     }
 
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         self.settings.patches.encoding(&self.settings.mite)
     }
 

@@ -32,7 +32,7 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Activation, Dropout, Indices, ParameterId, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -189,7 +189,7 @@ impl GlobalHopeDgn {
             let mut parts = Vec::new();
             if let Some(nodes) = &input.nodes {
                 let RowChoice { rows, per_token } = nodes.chosen.as_ref().ok_or(Error::MissingInput)?;
-                let table = tape.table(&nodes.table);
+                let table = tape.cached_input(&nodes.table);
                 let x = tape.gather(table, rows)?; // [2·S₀, Dn]
                 parts.push(tape.reshape(x, n_pairs, per_token * nodes.table.cols())?); // [S₀, 2·Dn]
             }
@@ -281,7 +281,7 @@ impl Model for GlobalHopeDgn {
     }
 
     /// The nodes themselves: pairs are looked up in the store.
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         token_encoding(1, SamplingName::Recent, false)
     }
 

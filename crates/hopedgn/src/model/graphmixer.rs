@@ -28,7 +28,7 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Shape, Tape, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +130,7 @@ impl GraphMixer {
         let HopInput { roots, first, .. } = features.input();
         let n_slots = self.settings.past.neighbors;
         let edges = features.edges(tape, first)?; // [F, De]
-        let (ages, frequencies) = (tape.input(Arc::clone(&first.ages)), tape.table(&self.frequencies));
+        let (ages, frequencies) = (tape.input(Arc::clone(&first.ages)), tape.cached_input(&self.frequencies));
         let times = tape.linear(ages, frequencies, None, Some(Activation::Cos))?; // [F, Dt]
         let mite = features.mite(tape, &first.entries)?; // [F, Dm]
         let events: Vec<Var> = edges.into_iter().chain([times]).chain(mite).collect();
@@ -148,7 +148,7 @@ impl GraphMixer {
         let HopInput { roots, node_means, .. } = features.input();
         let Some(own) = features.nodes(tape, roots)? else { return Ok(None) };
         let means = tape.input(node_means.clone().ok_or(Error::MissingInput)?); // [2B, Dn]
-        let share = tape.table(self.share.as_ref().ok_or(Error::MissingInput)?);
+        let share = tape.cached_input(self.share.as_ref().ok_or(Error::MissingInput)?);
         let share = tape.repeat_row(share, roots.len)?; // [2B, Dn]
         let means = tape.mul(means, share)?;
         Ok(Some(tape.add(own, means)?))
@@ -160,7 +160,7 @@ impl Model for GraphMixer {
         ModelName::GraphMixer
     }
 
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         self.settings.past.encoding(&self.settings.mite)
     }
 

@@ -34,7 +34,7 @@
 //!
 //! Proposition 5 is about the global model with injective functions; the local model with patches and a mean is weaker.
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -174,7 +174,7 @@ impl Model for HopeDgn {
         ModelName::HopeDgn
     }
 
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         self.settings.patches.encoding(&self.settings.mite)
     }
 

@@ -22,7 +22,7 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Dropout, Parameters, Shape, Tape, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +78,7 @@ impl Model for Jodie {
     }
 
     /// The nodes themselves, without neighbours.
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         token_encoding(1, SamplingName::Recent, false)
     }
 

@@ -13,8 +13,8 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoding;
-use hopedgn_tensor::{Dropout, EncoderForm, Heads, Ragged, Tape, Var};
+use ctdg::mite::PairEncoderConfig;
+use hopedgn_tensor::{Dropout, EncoderConfig, Heads, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
 use super::CommonSettings;
@@ -80,7 +80,7 @@ impl PatchSettings {
     }
 
     /// The tokens of both nodes, with the intervals of `mite`.
-    pub(super) fn encoding(&self, mite: &MiteSettings) -> PairEncoding {
+    pub(super) fn encoding(&self, mite: &MiteSettings) -> PairEncoderConfig {
         mite.apply(token_encoding(self.length, self.sampling, self.f32_times))
     }
 
@@ -145,7 +145,7 @@ impl Patches {
         let n_patches = input.pairs.total();
         let gathered = |tape: &mut Tape<'_>, rows: &Option<Rows>| {
             let Rows { table, chosen } = rows.as_ref().ok_or(Error::MissingInput)?;
-            let mut x = tape.table(table);
+            let mut x = tape.cached_input(table);
             if let Some(RowChoice { rows, per_token }) = chosen {
                 x = tape.gather(x, rows)?;
                 x = tape.reshape(x, rows.len() / per_token, per_token * table.cols())?; // [T, Dn], [T, 3·Dn] or [T, De]
@@ -193,7 +193,7 @@ impl Patches {
     ) -> Result<Var> {
         let h = tape.concat(channels)?; // [S, D]
         let blocks: Vec<_> = self.blocks.iter().map(|block| block.vars(tape)).collect();
-        let form = EncoderForm { heads: self.heads, dropout };
+        let form = EncoderConfig { heads: self.heads, dropout };
         let mean = tape.encoder(h, &blocks, form, &input.pairs, pools)?; // [pools, D]
         self.output.forward(tape, mean, None)
     }

@@ -31,7 +31,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ctdg::mite::{PairEncoding, SecondTime};
+use ctdg::mite::{PairEncoderConfig, SecondHopTime};
 use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Tensor, Var};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -297,9 +297,9 @@ impl Model for Pint {
         ModelName::Pint
     }
 
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         let PintSettings { past, n_blocks, mite, .. } = &self.settings;
-        past.hops(mite, *n_blocks, SecondTime::Query)
+        past.hops(mite, *n_blocks, SecondHopTime::Query)
     }
 
     fn layout(&self) -> Layout {

@@ -30,7 +30,7 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Dropout, Indices, ParameterId, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -165,7 +165,7 @@ impl Model for Tcl {
         ModelName::Tcl
     }
 
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         self.settings.past.encoding(&self.settings.mite)
     }
 

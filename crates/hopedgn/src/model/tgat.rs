@@ -25,7 +25,7 @@
 //! Concatenated to the features of every node, of both hops and of the roots. A node of the second hop without events with
 //! source or destination has no intervals.
 
-use ctdg::mite::{PairEncoding, SecondTime};
+use ctdg::mite::{PairEncoderConfig, SecondHopTime};
 use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -196,9 +196,9 @@ impl Model for Tgat {
         ModelName::Tgat
     }
 
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         let TgatSettings { past, n_blocks, mite, .. } = &self.settings;
-        past.hops(mite, *n_blocks, SecondTime::Event)
+        past.hops(mite, *n_blocks, SecondHopTime::Event)
     }
 
     fn layout(&self) -> Layout {

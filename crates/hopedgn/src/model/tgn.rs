@@ -31,7 +31,7 @@
 //! # MITE
 //! Concatenated to the memory of every node wherever attention reads it.
 
-use ctdg::mite::PairEncoding;
+use ctdg::mite::PairEncoderConfig;
 use hopedgn_tensor::{Dropout, Indices, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -213,7 +213,7 @@ impl Model for Tgn {
         }
     }
 
-    fn encoding(&self) -> PairEncoding {
+    fn encoding(&self) -> PairEncoderConfig {
         self.settings.past.encoding(&self.settings.mite)
     }
 

@@ -23,8 +23,8 @@ impl<'a> HopFeatures<'a> {
     pub fn new(tape: &mut Tape<'_>, input: &'a HopInput, mite: Option<MiteEmbedding>) -> Result<Self> {
         Ok(Self {
             input,
-            nodes: input.nodes.as_ref().map(|table| tape.table(table)),
-            edges: input.edges.as_ref().map(|table| tape.table(table)),
+            nodes: input.nodes.as_ref().map(|table| tape.cached_input(table)),
+            edges: input.edges.as_ref().map(|table| tape.cached_input(table)),
             mite: mite.map(|mite| mite.forward(tape, input.mite.as_ref())).transpose()?,
         })
     }

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use hopedgn_tensor::{Activation, AttentionForm, Dropout, Heads, Indices, ParameterId, Ragged, Tape, Var};
+use hopedgn_tensor::{Activation, AttentionConfig, Dropout, Heads, Indices, ParameterId, Ragged, Tape, Var};
 
 use super::{LayerNorm, Linear, ParamBuilder, TimeEncoding, zeros};
 use crate::Result;
@@ -132,7 +132,7 @@ impl TemporalAttention {
         }
         let projected = tape.concat(&projected)?; // [M, H·K]
         // Σ a K of each head.
-        let form = AttentionForm { heads: Heads(n_heads), scale: self.scale, shared: true, dropout: dropout.site(0) };
+        let form = AttentionConfig { heads: Heads(n_heads), scale: self.scale, shared: true, dropout: dropout.site(0) };
         let one_each = Ragged::from_lengths(std::iter::repeat_n(1, groups.len()));
         let mut sums = tape.attention(projected, keys, keys, &one_each, groups, form)?; // [M, H·K]
         if let Some(PaddingKeys { nodes, keys }) = padding {

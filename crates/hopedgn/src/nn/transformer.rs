@@ -7,7 +7,7 @@
 //!
 //! Shapes: `Sq` queries and `Sk` keys in as many groups, `d` width of both; the hidden layer of FFN is `4d` wide.
 
-use hopedgn_tensor::{Activation, AttentionForm, BlockVars, Dropout, Heads, Ragged, Shape, Tape, Tensor, Var, init};
+use hopedgn_tensor::{Activation, AttentionConfig, BlockVars, Dropout, Heads, Ragged, Shape, Tape, Tensor, Var, init};
 
 use super::{LayerNorm, Linear, ParamBuilder};
 use crate::Result;
@@ -123,7 +123,7 @@ impl PostNormBlock {
         let q = self.query.forward(tape, queries, None)?; // [Sq, d]
         let k = self.key.forward(tape, keys, None)?; // [Sk, d]
         let v = self.value.forward(tape, keys, None)?; // [Sk, d]
-        let form = AttentionForm { heads: self.heads, scale: self.scale, shared: false, dropout: dropout.site(0) };
+        let form = AttentionConfig { heads: self.heads, scale: self.scale, shared: false, dropout: dropout.site(0) };
         let attention = tape.attention(q, k, v, query_groups, key_groups, form)?; // [Sq, d]
         let attention = self.out.forward(tape, attention, None)?;
         let attention = tape.dropout(attention, dropout.site(1));

@@ -26,7 +26,7 @@ impl Classification {
             seconds_per_epoch: classified.seconds_per_epoch,
             embed_seconds: classified.embed_seconds,
             device: device.name().to_owned(),
-            hardware: device.card().map(str::to_owned).or_else(system::processor),
+            hardware: device.gpu_name().map(str::to_owned).or_else(system::processor),
             precision: Some(device.precision().as_str().to_owned()),
             parameters,
             dropout: labels.dropout,

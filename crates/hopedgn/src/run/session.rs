@@ -174,7 +174,7 @@ impl Session<'_> {
             heuristics,
             seconds_per_epoch: seconds / history.len().max(1) as f64,
             device: self.device.name().to_owned(),
-            hardware: self.device.card().map(str::to_owned).or_else(system::processor),
+            hardware: self.device.gpu_name().map(str::to_owned).or_else(system::processor),
             precision: Some(self.device.precision().as_str().to_owned()),
             parameters: weights.parameters()?.n_values(),
             peak_memory: system::peak_memory(),
@@ -185,7 +185,7 @@ impl Session<'_> {
 fn restore(trainer: &mut Trainer<'_>, folder: &RunFolder) -> Result<()> {
     let Some(state) = folder.state()? else { return Ok(()) };
     trainer.restore(&state).map_err(|error| match error {
-        Error::Tensor(problem) if !problem.is_of_gpu() => {
+        Error::Tensor(problem) if !problem.is_gpu_error() => {
             Error::Checkpoint { file: folder.path().join(STATE), problem }
         }
         error => error,
@@ -195,5 +195,5 @@ fn restore(trainer: &mut Trainer<'_>, folder: &RunFolder) -> Result<()> {
 /// The bytes of `model.safetensors`: weights, and the node memory beside them.
 pub(crate) fn weights_file(weights: &Parameters, memory: Option<&MemoryState>) -> Result<Vec<u8>> {
     let extras = memory.map(MemoryState::tensors).unwrap_or_default();
-    Ok(hopedgn_tensor::save_beside(weights, None, &extras, &BTreeMap::new())?)
+    Ok(hopedgn_tensor::save_with_extras(weights, None, &extras, &BTreeMap::new())?)
 }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use ctdg::event::{EventId, EventStream, Features};
 use ctdg::metric::roc_auc;
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
-use ctdg::split::Mode;
+use ctdg::random::RandomStream;
+use ctdg::split::SplitMode;
 use hopedgn::callbacks::{Callback, NoCallback, Stage};
 use hopedgn::classify::{Classified, LabelConfig, Labels, Sources, classify};
 use hopedgn::config::{ModelConfig, ModelName};
@@ -39,7 +39,7 @@ struct Returns {
 
 impl Returns {
     fn new(n_sources: u32) -> Self {
-        let mut random = Stream::named(3, "returns");
+        let mut random = RandomStream::named(3, "returns");
         let mut events = Vec::new();
         for src in 0..n_sources {
             let is_soon = random.chance(0.5);
@@ -61,7 +61,7 @@ impl Returns {
     /// The same events with the same labels in another order, which nothing tells.
     fn shuffled(self) -> Self {
         let mut labels = self.stream.labels().to_vec();
-        Stream::named(4, "shuffled").shuffle(&mut labels);
+        RandomStream::named(4, "shuffled").shuffle(&mut labels);
         Self { stream: labelled(self.stream, labels), ..self }
     }
 
@@ -80,7 +80,7 @@ fn labelled(stream: EventStream, labels: Vec<f32>) -> EventStream {
 
 /// Does `then` with a model that has learned nothing, in small.
 fn with_model<T>(config: &ModelConfig, stream: &EventStream, then: impl FnOnce(&Evaluator<'_>) -> T) -> T {
-    let task = Task::new(stream, Mode::Portable).unwrap();
+    let task = Task::new(stream, SplitMode::Portable).unwrap();
     let (model, parameters) = model::build(config, task.tables.widths(), 1).unwrap();
     let weights = Weights::new(&Device::cpu(), parameters).unwrap();
     let memory = |form| Memory::new(&Device::cpu(), form, stream, &learned()).unwrap().snapshot().unwrap();
@@ -159,7 +159,7 @@ fn the_same_is_found_twice_and_on_any_number_of_threads() {
 
 /// With equal times and features. Pairs change from event `pairs` on, labels and features from event `features` on.
 fn stream(pairs: usize, features: usize) -> EventStream {
-    let random = |what: &str| Stream::named(5, what);
+    let random = |what: &str| RandomStream::named(5, what);
     let (mut streams, mut values) = ([random("first"), random("second")], [random("third"), random("fourth")]);
     let (mut events, mut rows, mut labels) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..160_u32 {

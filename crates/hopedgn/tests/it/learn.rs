@@ -66,7 +66,7 @@ impl<'a> Course<'a> {
     }
 
     fn learn(&mut self, queries: &[PairQuery], targets: &[f32]) {
-        let dropout = ctdg::random::Stream::named(0, "test");
+        let dropout = ctdg::random::RandomStream::named(0, "test");
         let batch = TrainBatch { pairs: PairBatch::new(queries), targets, events: &[], dropout: &dropout };
         self.scorer.train_step(&mut self.learner, &batch, self.memory.as_mut()).unwrap();
     }

@@ -3,7 +3,7 @@
 use ctdg::event::{EventId, EventStream, Features, NodeId};
 use ctdg::metric::roc_auc;
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
 use hopedgn::config::{ModelConfig, ModelName};
@@ -34,7 +34,7 @@ fn with_and_without_mite() -> impl Iterator<Item = ModelConfig> {
 
 /// With equal times, repeats and self-loops. From event `changed` on, another stream.
 fn stream(n_events: u32, changed: u32) -> EventStream {
-    let random = |what: &str| Stream::named(5, what);
+    let random = |what: &str| RandomStream::named(5, what);
     let (mut first, mut second) = (random("first"), random("second"));
     let mut events = Vec::new();
     let mut features = Vec::new();
@@ -54,7 +54,7 @@ fn stream(n_events: u32, changed: u32) -> EventStream {
 
 /// Some pairs at times from `first` up to `last`.
 fn queries(n: u32, first: u32, last: u32) -> Vec<PairQuery> {
-    let mut random = Stream::named(6, "queries");
+    let mut random = RandomStream::named(6, "queries");
     let mut query = |_| PairQuery {
         src: NodeId(random.below(N_NODES + 2)),
         dst: NodeId(random.below(N_NODES + 2)),
@@ -139,7 +139,7 @@ fn what_is_to_come_changes_no_score() {
 fn names_of_nodes_do_not_matter() {
     let stream = stream(150, 150);
     let mut names: Vec<u32> = (0..N_NODES).collect();
-    Stream::named(7, "names").shuffle(&mut names);
+    RandomStream::named(7, "names").shuffle(&mut names);
     let rename = |node: NodeId| names.get(node.index()).map_or(node, |&name| NodeId(name));
     let renamed = {
         let mut columns = self::stream(150, 150).into_columns();
@@ -183,7 +183,7 @@ struct Batch {
 impl Toy {
     /// 50 events within two communities that events tell apart. Pairs across did not happen.
     fn communities() -> Self {
-        let mut random = Stream::named(8, "communities");
+        let mut random = RandomStream::named(8, "communities");
         // The first eight make all nodes known.
         let mut choose = |i: u32, shift: u32| if i < 8 { i >> shift & 1 } else { random.below(2) };
         let event = |i: u32| (4 * (i % 2) + choose(i, 1), 4 * (i % 2) + 2 + choose(i, 2), f64::from(i));
@@ -196,7 +196,7 @@ impl Toy {
 
     /// Random events, and as many random pairs, with labels that mean nothing.
     fn coins() -> Self {
-        let (mut random, mut coins) = (Stream::named(9, "coins"), Stream::named(10, "coins"));
+        let (mut random, mut coins) = (RandomStream::named(9, "coins"), RandomStream::named(10, "coins"));
         let other = |query: &PairQuery| PairQuery { dst: NodeId(random.below(N_NODES)), ..*query };
         Self::new(stream(300, 300), 50, other, |_| coins.chance(0.5))
     }
@@ -236,7 +236,7 @@ impl Toy {
         let learned: Vec<EventId> = self.batches[..end].iter().flat_map(|batch| &batch.events).copied().collect();
         let new = |form| Memory::new(&Device::cpu(), form, &self.stream, &learned).unwrap();
         let mut memory = model.memory().map(new);
-        let dropout = Stream::named(0, "");
+        let dropout = RandomStream::named(0, "");
         let mut losses = Vec::new();
         while losses.len() < n_epochs && losses.last().is_none_or(|&loss| loss >= enough) {
             let Batch { events, queries, .. } = &self.batches[0];
@@ -248,7 +248,7 @@ impl Toy {
             for Batch { events, queries, targets } in &self.batches[1..end] {
                 let batch = TrainBatch { pairs: PairBatch::new(queries), targets, events, dropout: &dropout };
                 scorer.train_step(&mut learner, &batch, memory.as_mut()).unwrap();
-                sum += learner.results(0).unwrap()[0].loss;
+                sum += learner.step_results(0).unwrap()[0].loss;
             }
             losses.push(sum / (end - 1) as f64);
         }

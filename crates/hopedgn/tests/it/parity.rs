@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ctdg::event::{Columns, EventId, EventStream, Features, NodeId, NodeNames};
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn::classify::Classifier;
 use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
@@ -145,7 +145,7 @@ fn set(parameters: &mut Parameters, written: &Value) {
     for name in names {
         let tensor = parameters.get_mut(parameters.id(&name).unwrap());
         let sizes: Vec<u64> = written[&name]["shape"].as_array().unwrap().iter().map(|x| x.as_u64().unwrap()).collect();
-        assert_eq!(tensor.shape().sizes().iter().map(|&size| size as u64).collect::<Vec<_>>(), sizes, "{name}");
+        assert_eq!(tensor.shape().dims().iter().map(|&size| size as u64).collect::<Vec<_>>(), sizes, "{name}");
         tensor.values_mut().copy_from_slice(&numbers(&written[&name]["values"]));
     }
 }
@@ -160,9 +160,9 @@ fn logits_and_every_gradient_are_those_of_pytorch() {
         let logits = scorer.logits(learner.weights(), case.pairs()).unwrap();
         case.assert_close("logit", &logits, &numbers(&case.written["logits"]), TOLERANCE);
 
-        let dropout = Stream::named(0, "");
+        let dropout = RandomStream::named(0, "");
         let batch = TrainBatch { pairs: case.pairs(), targets: &case.targets, events: &[], dropout: &dropout };
-        let (loss, gradients) = scorer.differentiate(&mut learner, &batch, None).unwrap();
+        let (loss, gradients) = scorer.loss_and_gradients(&mut learner, &batch, None).unwrap();
         assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < TOLERANCE, "{}", case.name);
         case.assert_gradients(&parameters, &gradients);
     }
@@ -181,7 +181,7 @@ fn memories_and_their_losses_are_those_of_pytorch() {
         let events = |batch: &Value| batch["events"].as_array().unwrap().iter().map(event).collect::<Vec<_>>();
         let all: Vec<EventId> = batches.iter().flat_map(events).collect();
         let mut memory = Memory::new(&Device::cpu(), model.memory().unwrap(), &case.stream, &all).unwrap();
-        let dropout = Stream::named(0, "");
+        let dropout = RandomStream::named(0, "");
         for (index, (batch, expected)) in batches.iter().zip(numbers(&case.written["steps"])).enumerate() {
             let (queries, targets) = asked(batch["queries"].as_array().unwrap());
             let events = events(batch);
@@ -192,7 +192,7 @@ fn memories_and_their_losses_are_those_of_pytorch() {
                 let before = memory.snapshot().unwrap();
                 let logits = scorer.logits_with(learner.weights(), &queries, &mut memory, &[]).unwrap();
                 case.assert_close("logit", &logits, &numbers(&case.written["logits"]), LOSS_TOLERANCE);
-                let (loss, gradients) = scorer.differentiate(&mut learner, &step, Some(&mut memory)).unwrap();
+                let (loss, gradients) = scorer.loss_and_gradients(&mut learner, &step, Some(&mut memory)).unwrap();
                 assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < LOSS_TOLERANCE, "{}", case.name);
                 case.assert_gradients(&parameters, &gradients);
                 let consumed: Vec<EventId> = batches[..index]
@@ -202,7 +202,7 @@ fn memories_and_their_losses_are_those_of_pytorch() {
                 memory.restore(&before, &consumed).unwrap();
             }
             scorer.train_step(&mut learner, &step, Some(&mut memory)).unwrap();
-            let loss = learner.results(0).unwrap()[0].loss;
+            let loss = learner.step_results(0).unwrap()[0].loss;
             assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {index}: {loss} {expected}", case.name);
         }
     }
@@ -215,11 +215,11 @@ fn ten_losses_are_those_of_pytorch() {
         let store = Store::build(&case.stream).unwrap();
         let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
         let mut learner = TrainState::new(&Device::cpu(), parameters, AdamConfig::default()).unwrap();
-        let dropout = Stream::named(0, "");
+        let dropout = RandomStream::named(0, "");
         let batch = TrainBatch { pairs: case.pairs(), targets: &case.targets, events: &[], dropout: &dropout };
         for (step, expected) in numbers(&case.written["losses"]).into_iter().enumerate() {
             scorer.train_step(&mut learner, &batch, None).unwrap();
-            let loss = learner.results(0).unwrap()[0].loss;
+            let loss = learner.step_results(0).unwrap()[0].loss;
             assert!((loss - f64::from(expected)).abs() < LOSS_TOLERANCE, "{} {step}: {loss} {expected}", case.name);
         }
     }
@@ -259,7 +259,7 @@ fn the_classifier_of_nodes_is_that_of_pytorch() {
     };
     let got = learner.weights().evaluate(&[()], logits).unwrap().concat();
     assert_close("logit", &got, &numbers(&written["logits"]), TOLERANCE);
-    let (start, gradients) = learner.differentiate(&[()], loss).unwrap();
+    let (start, gradients) = learner.loss_and_gradients(&[()], loss).unwrap();
     assert!((start - written["loss"].as_f64().unwrap()).abs() < TOLERANCE);
     for (id, name, _) in parameters.iter() {
         let expected = numbers(&written["gradients"][name]["values"]);
@@ -267,7 +267,7 @@ fn the_classifier_of_nodes_is_that_of_pytorch() {
     }
     for (step, expected) in numbers(&written["losses"]).into_iter().enumerate() {
         learner.step(&[()], loss).unwrap();
-        let now = learner.results(0).unwrap()[0].loss;
+        let now = learner.step_results(0).unwrap()[0].loss;
         assert!((now - f64::from(expected)).abs() < LOSS_TOLERANCE, "{step}: {now} {expected}");
     }
 }

@@ -2,7 +2,7 @@
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn::collate::{FeatureTables, FeatureWidths};
 use hopedgn::config::{ModelConfig, ModelName};
@@ -24,7 +24,7 @@ fn config(name: ModelName) -> ModelConfig {
 
 /// Two events at each time.
 fn stream(n_events: u32) -> EventStream {
-    let mut random = Stream::named(4, "answer");
+    let mut random = RandomStream::named(4, "answer");
     // The first event names the last node, so that all streams have the same nodes.
     let mut node = |i: u32| if i == 0 { N_NODES - 1 } else { random.below(N_NODES) };
     EventStream::from_events((0..n_events).map(|i| (node(i), node(i), f64::from(i / 2)))).unwrap()

@@ -2,7 +2,7 @@
 
 use ctdg::event::{Columns, EventStream, Features, NodeId};
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
 use hopedgn::config::{CommonSettings, HopeDgnSettings, MiteSettings, Padding, PatchSettings};
@@ -14,7 +14,7 @@ use hopedgn_tensor::{Device, Parameters, Weights};
 
 /// Streams with equal times, repeats, self-loops and lone nodes.
 fn stream(n_events: u32, with_features: bool) -> EventStream {
-    let mut random = Stream::named(5, "properties");
+    let mut random = RandomStream::named(5, "properties");
     let events: Vec<_> = (0..n_events).map(|i| (random.below(12), random.below(12), f64::from(i / 3))).collect();
     let mut columns = EventStream::from_events(events).unwrap().into_columns();
     if with_features {
@@ -27,7 +27,7 @@ fn stream(n_events: u32, with_features: bool) -> EventStream {
 }
 
 fn queries(n: u32) -> Vec<PairQuery> {
-    let mut random = Stream::named(6, "queries");
+    let mut random = RandomStream::named(6, "queries");
     let mut query = |_| PairQuery {
         src: NodeId(random.below(14)),
         dst: NodeId(random.below(14)),

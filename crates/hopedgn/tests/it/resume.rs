@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use ctdg::event::EventStream;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use hopedgn::callbacks::Callback;
 use hopedgn::config::{Config, ModelConfig, ModelName, TrainConfig};
 use hopedgn::metrics::EpochRecord;
@@ -12,7 +12,7 @@ use hopedgn::run::RunFolder;
 use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder};
 
 fn events() -> Events {
-    let mut random = Stream::named(9, "resume");
+    let mut random = RandomStream::named(9, "resume");
     let events: Vec<_> = (0..300_u32).map(|i| (random.below(15), random.below(15), f64::from(i / 2))).collect();
     Events::from_stream("test", EventStream::from_events(events).unwrap())
 }

@@ -1,25 +1,25 @@
-//! Which algorithm is fastest for a product of a given size, measured once on a card and kept in a file.
+//! A file cache of the fastest GEMM algorithm for each size, measured once on a GPU.
 //!
-//! Algorithms differ in the order of their sums, and the fastest of two that are nearly as fast may be another one
-//! tomorrow. Only because the first answer is kept do all runs on a machine compute the same bits.
+//! Algorithms sum in different orders, and which of two nearly equal ones measures faster varies. Runs on one machine
+//! compute the same bits because the first measurement is kept.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::compile::keep;
+use super::compile::write_atomically;
 
-/// The library's own description of an algorithm, good for one version of it.
+/// The opaque data of a cuBLASLt algorithm, valid for one version of the library.
 pub(super) type Algorithm = [u64; 8];
 
-/// Answers by the name of the question.
-pub(super) struct Choices {
+/// Algorithms by [`Key::name`](super::gemm::Key::name).
+pub(super) struct GemmCache {
     file: PathBuf,
     known: BTreeMap<String, Algorithm>,
 }
 
-impl Choices {
-    /// What was kept in `folder` under a name of letters, digits and dashes.
+impl GemmCache {
+    /// The cache called `name` in `folder`. Other characters than letters and digits become dashes.
     pub(super) fn open(folder: &Path, name: &str) -> Self {
         let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let file = folder.join(format!("products-{name}.json"));
@@ -27,29 +27,29 @@ impl Choices {
         Self { file, known }
     }
 
-    pub(super) fn get(&self, question: &str) -> Option<Algorithm> {
-        self.known.get(question).copied()
+    pub(super) fn get(&self, key: &str) -> Option<Algorithm> {
+        self.known.get(key).copied()
     }
 
-    /// Keeps an answer, unless another program has kept one meanwhile: the one that holds, or nothing where none can be
-    /// kept.
-    pub(super) fn keep(&mut self, question: &str, answer: Algorithm) -> Option<Algorithm> {
+    /// Stores an algorithm, unless another process has stored one meanwhile. Returns the stored one; `None` where the file
+    /// cannot be written.
+    pub(super) fn insert(&mut self, key: &str, algorithm: Algorithm) -> Option<Algorithm> {
         fs::create_dir_all(self.file.parent()?).ok()?;
-        // One program at a time reads what others have found and adds to it; the lock goes with the file.
-        let gate = fs::File::create(self.file.with_extension("lock")).ok()?;
-        // Some file systems cannot lock: then the last writer is believed.
-        let _ = gate.lock();
-        for (question, answer) in read(&self.file) {
-            // Answers that this program has used already stay as they are.
-            self.known.entry(question).or_insert(answer);
+        // One process at a time merges the entries of others with its own. The lock is released with the file.
+        let lock_file = fs::File::create(self.file.with_extension("lock")).ok()?;
+        // On file systems without locks the last writer wins.
+        let _ = lock_file.lock();
+        for (key, algorithm) in read(&self.file) {
+            // Entries that this process has used stay as they are.
+            self.known.entry(key).or_insert(algorithm);
         }
-        let holds = *self.known.entry(question.to_owned()).or_insert(answer);
-        keep(&self.file, &serde_json::to_vec_pretty(&self.known).ok()?).ok()?;
-        Some(holds)
+        let stored = *self.known.entry(key.to_owned()).or_insert(algorithm);
+        write_atomically(&self.file, &serde_json::to_vec_pretty(&self.known).ok()?).ok()?;
+        Some(stored)
     }
 }
 
-/// A file that is missing or damaged has no answers.
+/// A missing or damaged file counts as empty.
 fn read(file: &Path) -> BTreeMap<String, Algorithm> {
     fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
 }
@@ -59,33 +59,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_answer_holds_for_all_programs() {
+    fn the_first_entry_wins_for_all_processes() {
         let folder = tempfile::tempdir().unwrap();
-        let (mut one, mut other) = (Choices::open(folder.path(), "A card"), Choices::open(folder.path(), "A card"));
-        assert_eq!(one.keep("8 x 9", [1; 8]), Some([1; 8]));
-        assert_eq!(other.keep("8 x 9", [2; 8]), Some([1; 8]));
-        assert_eq!(other.keep("9 x 9", [u64::MAX; 8]), Some([u64::MAX; 8]));
-        assert_eq!(one.keep("7 x 9", [3; 8]), Some([3; 8]));
-        let later = Choices::open(folder.path(), "A card");
+        let (mut one, mut other) = (GemmCache::open(folder.path(), "A GPU"), GemmCache::open(folder.path(), "A GPU"));
+        assert_eq!(one.insert("8 x 9", [1; 8]), Some([1; 8]));
+        assert_eq!(other.insert("8 x 9", [2; 8]), Some([1; 8]));
+        assert_eq!(other.insert("9 x 9", [u64::MAX; 8]), Some([u64::MAX; 8]));
+        assert_eq!(one.insert("7 x 9", [3; 8]), Some([3; 8]));
+        let later = GemmCache::open(folder.path(), "A GPU");
         assert_eq!([later.get("8 x 9"), later.get("9 x 9")], [Some([1; 8]), Some([u64::MAX; 8])]);
-        assert_eq!(Choices::open(folder.path(), "Another card").get("8 x 9"), None);
+        assert_eq!(GemmCache::open(folder.path(), "Another GPU").get("8 x 9"), None);
     }
 
     #[test]
-    fn what_cannot_be_kept_is_not_answered() {
+    fn insert_into_an_unwritable_folder_returns_none() {
         let folder = tempfile::tempdir().unwrap();
-        // A file stands where the folder should be.
+        // A file in place of the folder.
         fs::write(folder.path().join("taken"), "").unwrap();
-        assert_eq!(Choices::open(&folder.path().join("taken"), "x").keep("8 x 9", [1; 8]), None);
+        assert_eq!(GemmCache::open(&folder.path().join("taken"), "x").insert("8 x 9", [1; 8]), None);
     }
 
     #[test]
-    fn a_damaged_file_is_empty() {
+    fn a_damaged_file_counts_as_empty() {
         let folder = tempfile::tempdir().unwrap();
-        let open = || Choices::open(folder.path(), "x");
+        let open = || GemmCache::open(folder.path(), "x");
         fs::write(folder.path().join("products-x.json"), "{\"8 x 9\": [1, 2").unwrap();
         assert_eq!(open().get("8 x 9"), None);
-        open().keep("8 x 9", [4; 8]);
+        open().insert("8 x 9", [4; 8]);
         assert_eq!(open().get("8 x 9"), Some([4; 8]));
     }
 }

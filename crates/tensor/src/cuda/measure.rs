@@ -1,32 +1,34 @@
-//! How long products alone take on the card.
+//! GEMM throughput of the GPU.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::context::Context;
-use super::gemm::Product;
+use super::gemm::Gemm;
 use crate::{Result, measure};
 
-/// Seconds of one round of `products`, each once: the best of `repeats` groups of rounds.
-pub(crate) fn seconds(cuda: &Arc<Context>, products: &[measure::Product], repeats: usize) -> Result<f64> {
-    /// Rounds of a group, so that the host is ahead of the card.
+/// Seconds of one round of `gemms`, each once: the best of `repeats` groups of rounds.
+pub(crate) fn seconds(cuda: &Arc<Context>, gemms: &[measure::Gemm], repeats: usize) -> Result<f64> {
+    /// Rounds of a group: enough to hide launch latency.
     const ROUNDS: u32 = 10;
     cuda.enter()?;
-    let largest = products.iter().flat_map(|p| [p.m * p.k, p.k * p.n, p.m * p.n]).max().unwrap_or(0);
-    let [a, b, c] = [cuda.floats(largest)?, cuda.floats(largest)?, cuda.floats(largest)?];
+    let largest = gemms.iter().flat_map(|p| [p.m * p.k, p.k * p.n, p.m * p.n]).max().unwrap_or(0);
+    let [a, b, c] = [cuda.alloc_f32(largest)?, cuda.alloc_f32(largest)?, cuda.alloc_f32(largest)?];
     for buffer in [&a, &b] {
         cuda.fill_zero(buffer.ptr(), 4 * largest)?;
     }
     let mut best = f64::INFINITY;
-    // One more than asked for: the first chooses algorithms.
+    // One extra group: the first chooses algorithms.
     for _ in 0..=repeats.max(1) {
         cuda.wait()?;
         let start = Instant::now();
         for _ in 0..ROUNDS {
-            for &measure::Product { m, k, n, transposed: [a_turned, b_turned], .. } in products {
+            for &measure::Gemm { m, k, n, transposed: [transpose_a, transpose_b], .. } in gemms {
                 let (a, b, c) = (a.ptr(), b.ptr(), c.ptr());
-                // The gradients of weights are `f32` whatever the factors are.
-                cuda.multiply(&Product { a, a_turned, b, b_turned, c, m, n, k, add: false, wide: a_turned, bias: 0 })?;
+                // Gradients of weights are `f32`, whatever their operands are.
+                let c_is_f32 = transpose_a;
+                let accumulate = false;
+                cuda.gemm(&Gemm { a, transpose_a, b, transpose_b, c, m, n, k, accumulate, c_is_f32, bias: 0 })?;
             }
         }
         cuda.wait()?;

@@ -1,30 +1,32 @@
-//! Weights on the card, one after another in one piece of memory, and what teaches them.
+//! Parameters on the GPU, in one buffer, and their Adam state.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::context::{Context, args};
+use super::context::Context;
+use super::kernels::{adam as adam_step, check_finite, f32_to_elem};
 use super::memory::{Buffer, Event, Pinned};
-use super::tape::{Copies, Record, narrow};
+use super::tape::{DeviceCopy, to_gemm_operand};
 use crate::adam::Update;
-use crate::train_state::Step;
-use crate::{Adam, Error, Gradients, Parameters, Precision, Result, Shape, Tape, Tensor, Var};
+use crate::tape::OnDevice;
+use crate::{Adam, Error, Gradients, ParameterId, Parameters, Precision, Result, StepResult, Tape, Tensor, Var};
 
-/// Where each parameter begins, in values: at multiples of what makes wide loads possible.
-const STEP: usize = 128;
+/// Parameters begin at multiples of this many values, so that vector loads are aligned.
+const ALIGNMENT: usize = 128;
 
+/// The first value of each parameter, and the number of values in all.
 fn offsets(parameters: &Parameters) -> (Vec<usize>, usize) {
     let mut end = 0;
     let mut offset = |tensor: &Tensor| {
         let first = end;
-        end += tensor.shape().len().next_multiple_of(STEP);
+        end += tensor.shape().len().next_multiple_of(ALIGNMENT);
         first
     };
     (parameters.iter().map(|(_, _, tensor)| offset(tensor)).collect(), end)
 }
 
-/// Tensors one after another, as they lie on the card.
-fn flat<'t>(tensors: impl Iterator<Item = &'t Tensor>, offsets: &[usize], total: usize) -> Vec<f32> {
+/// Tensors in one buffer, at their offsets.
+fn flatten<'t>(tensors: impl Iterator<Item = &'t Tensor>, offsets: &[usize], total: usize) -> Vec<f32> {
     let mut values = vec![0.0; total];
     for (tensor, &first) in tensors.zip(offsets) {
         values[first..first + tensor.shape().len()].copy_from_slice(tensor.values());
@@ -32,53 +34,54 @@ fn flat<'t>(tensors: impl Iterator<Item = &'t Tensor>, offsets: &[usize], total:
     values
 }
 
-/// Weights on the card.
+/// Parameters on the GPU.
 #[derive(Debug)]
-pub(crate) struct Resident {
+pub(crate) struct CudaParams {
     pub(super) cuda: Arc<Context>,
     values: Arc<Buffer>,
-    /// Copies for products, where those are not made of `f32`.
-    factors: Option<Arc<Buffer>>,
-    /// The number 1: a loss's gradient of itself.
+    /// Copies for GEMMs, where those do not read `f32`.
+    gemm_copies: Option<Arc<Buffer>>,
+    /// The number 1: the gradient of a loss with respect to itself.
     pub(super) one: Arc<Buffer>,
     offsets: Vec<usize>,
     total: usize,
 }
 
-impl Resident {
+impl CudaParams {
     pub(crate) fn new(cuda: &Arc<Context>, parameters: &Parameters) -> Result<Self> {
         cuda.enter()?;
         let (offsets, total) = offsets(parameters);
-        let values = cuda.upload(&flat(parameters.iter().map(|(_, _, tensor)| tensor), &offsets, total))?;
-        let mut factors = None;
+        let values = cuda.upload(&flatten(parameters.iter().map(|(_, _, tensor)| tensor), &offsets, total))?;
+        let mut gemm_copies = None;
         if cuda.precision == Precision::Bf16 {
-            let copies = cuda.take(2 * total)?;
-            cuda.each("to_elem", total, args![values.ptr(), copies.ptr(), total as u64])?;
-            factors = Some(copies);
+            let copies = cuda.alloc(2 * total)?;
+            cuda.launch_1d(total, f32_to_elem(values.ptr(), copies.ptr(), total as u64))?;
+            gemm_copies = Some(copies);
         }
         let one = cuda.upload(&[1.0_f32])?;
-        Ok(Self { cuda: Arc::clone(cuda), values, factors, one, offsets, total })
+        Ok(Self { cuda: Arc::clone(cuda), values, gemm_copies, one, offsets, total })
     }
 
-    /// Before every forward pass.
-    pub(crate) fn begin(&self) -> Result<()> {
+    /// Makes the context current; called before every forward pass.
+    pub(crate) fn enter(&self) -> Result<()> {
         self.cuda.enter()
     }
 
-    pub(super) fn offset(&self, id: usize) -> usize {
-        self.offsets[id]
+    pub(super) fn offset(&self, id: ParameterId) -> usize {
+        self.offsets[id.0]
     }
 
-    pub(super) fn value(&self, id: usize) -> u64 {
-        self.values.ptr() + 4 * self.offsets[id] as u64
+    /// The device pointer of a parameter.
+    pub(super) fn value(&self, id: ParameterId) -> u64 {
+        self.values.ptr() + 4 * self.offsets[id.0] as u64
     }
 
-    /// The parameter as products read it.
-    pub(super) fn factor(&self, id: usize) -> u64 {
-        self.factors.as_ref().map_or(self.value(id), |copies| copies.ptr() + 2 * self.offsets[id] as u64)
+    /// A parameter in the element type of GEMM operands.
+    pub(super) fn gemm_copy(&self, id: ParameterId) -> u64 {
+        self.gemm_copies.as_ref().map_or(self.value(id), |copies| copies.ptr() + 2 * self.offsets[id.0] as u64)
     }
 
-    /// The weights as they are now, with the names of `like`.
+    /// Copies the parameters to the host, with the names of `like`.
     pub(crate) fn download(&self, like: &Parameters) -> Result<Parameters> {
         self.cuda.enter()?;
         let mut values = vec![0.0; self.total];
@@ -91,31 +94,31 @@ impl Resident {
         Ok(parameters)
     }
 
-    /// Leaves a copy of `tensor` on the card, unless there is one.
-    pub(crate) fn place(&self, tensor: &Tensor) -> Result<()> {
-        if tensor.placed().is_some_and(|copies| copies.is_on(&self.cuda)) {
+    /// Copies `tensor` to the GPU, unless it is there already.
+    pub(crate) fn upload_tensor(&self, tensor: &Tensor) -> Result<()> {
+        if tensor.device_copy().is_some_and(|copy| copy.is_of(&self.cuda)) {
             return Ok(());
         }
         self.cuda.enter()?;
         let values = self.cuda.upload(tensor.values())?;
-        let factor = narrow(&self.cuda, values.ptr(), tensor.shape().len())?.keep;
-        tensor.set_placed(Copies { values, factor });
+        let gemm_copy = to_gemm_operand(&self.cuda, values.ptr(), tensor.shape().len())?.buffer;
+        tensor.set_device_copy(DeviceCopy { values, gemm_copy });
         Ok(())
     }
 }
 
-/// Gradients and Adam's state on the card.
+/// Gradients and Adam state on the GPU.
 #[derive(Debug)]
 pub(crate) struct CudaAdam {
     cuda: Arc<Context>,
     gradients: Arc<Buffer>,
     means: Arc<Buffer>,
     squares: Arc<Buffer>,
-    /// Not 0 once a gradient or a loss was no number: no step is taken any more.
+    /// Not 0 once a gradient or a loss was not finite: no further step is taken.
     flag: Arc<Buffer>,
-    /// The steps that were asked for and whose losses nobody has read, oldest first.
-    asked: VecDeque<Asked>,
-    /// Reports that have been read, to be used again.
+    /// Submitted steps whose results have not been read, oldest first.
+    pending: VecDeque<PendingStep>,
+    /// Reports that have been read, for reuse.
     spare: Vec<Report>,
     offsets: Vec<usize>,
     total: usize,
@@ -126,18 +129,18 @@ impl CudaAdam {
         cuda.enter()?;
         let (offsets, total) = offsets(parameters);
         let zeros = || -> Result<Arc<Buffer>> {
-            let buffer = cuda.floats(total)?;
+            let buffer = cuda.alloc_f32(total)?;
             cuda.fill_zero(buffer.ptr(), 4 * total)?;
             Ok(buffer)
         };
         let (gradients, means, squares) = (zeros()?, zeros()?, zeros()?);
-        let flag = cuda.floats(1)?;
+        let flag = cuda.alloc_f32(1)?;
         cuda.fill_zero(flag.ptr(), 4)?;
-        let (asked, spare) = (VecDeque::new(), Vec::new());
-        Ok(Self { cuda, gradients, means, squares, flag, asked, spare, offsets, total })
+        let (pending, spare) = (VecDeque::new(), Vec::new());
+        Ok(Self { cuda, gradients, means, squares, flag, pending, spare, offsets, total })
     }
 
-    /// Reads Adam's state.
+    /// Copies the Adam state to the host.
     pub(crate) fn download(&self, adam: &mut Adam) -> Result<()> {
         self.cuda.enter()?;
         for (from, to) in [(&self.means, &mut adam.means), (&self.squares, &mut adam.squares)] {
@@ -151,85 +154,87 @@ impl CudaAdam {
         Ok(())
     }
 
-    /// Takes up Adam's state.
+    /// Replaces the Adam state.
     pub(crate) fn upload(&mut self, adam: &Adam) -> Result<()> {
         self.cuda.enter()?;
-        let means = self.cuda.upload(&flat(adam.means.iter(), &self.offsets, self.total))?;
-        let squares = self.cuda.upload(&flat(adam.squares.iter(), &self.offsets, self.total))?;
+        let means = self.cuda.upload(&flatten(adam.means.iter(), &self.offsets, self.total))?;
+        let squares = self.cuda.upload(&flatten(adam.squares.iter(), &self.offsets, self.total))?;
         (self.means, self.squares) = (means, squares);
-        self.asked.clear();
+        self.pending.clear();
         self.cuda.fill_zero(self.flag.ptr(), 4)?;
         Ok(())
     }
 
-    /// Runs all chunks forward and backward. What comes back are the losses, still on the card.
+    /// Runs all chunks forward and backward. Returns the losses, still on the GPU.
     pub(crate) fn losses<T, E: From<Error>>(
         &mut self,
         parameters: &Parameters,
-        resident: &Resident,
+        params: &Arc<CudaParams>,
         chunks: &[T],
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E>,
     ) -> Result<Vec<Arc<Buffer>>, E> {
         self.cuda.enter()?;
-        // Should the pass before have failed, its work on the other stream is still to end.
-        self.cuda.forget_sums();
+        // A previous pass that failed may have left work on the gradient stream.
+        self.cuda.drop_sums();
         self.cuda.join()?;
         self.cuda.fill_zero(self.gradients.ptr(), 4 * self.total)?;
         let mut losses = Vec::with_capacity(chunks.len());
         for chunk in chunks {
-            let mut tape = Tape::on_card(parameters, resident, false);
+            let mut tape = Tape::on_gpu(parameters, params, false);
             let loss = forward(&mut tape, chunk)?;
-            losses.push(tape.backward_on_card(loss, self.gradients.ptr())?);
+            losses.push(tape.backward_on_gpu(loss, self.gradients.ptr())?);
         }
         Ok(losses)
     }
 
-    /// Adam, unless something is or was no number. The host does not wait; how it went is read by [`CudaAdam::results`].
-    pub(crate) fn step(&mut self, resident: &Resident, adam: &mut Adam, losses: &[Arc<Buffer>]) -> Result<()> {
+    /// Submits an Adam step, which has no effect if a gradient or a loss is or was not finite. The host does not wait;
+    /// [`CudaAdam::results`] reads the outcome.
+    pub(crate) fn step(&mut self, params: &CudaParams, adam: &mut Adam, losses: &[Arc<Buffer>]) -> Result<()> {
         let (cuda, flag, n) = (&self.cuda, self.flag.ptr(), self.total as u64);
-        // Side by side, so that one copy brings them all.
+        // In one buffer, so that one copy downloads them all.
         let count = losses.len() + 1;
-        let side_by_side = cuda.floats(count)?;
-        let place = |i: usize| side_by_side.ptr() + 4 * i as u64;
+        let report_values = cuda.alloc_f32(count)?;
+        let slot = |i: usize| report_values.ptr() + 4 * i as u64;
         for (i, loss) in losses.iter().enumerate() {
-            // All gradients are looked at once.
+            // The gradients are checked with the first loss.
             let n = if i == 0 { self.total } else { 0 };
-            cuda.each("find_bad", n.max(1), args![self.gradients.ptr(), loss.ptr(), place(i), flag, n as u64])?;
+            cuda.launch_1d(n.max(1), check_finite(self.gradients.ptr(), loss.ptr(), slot(i), flag, n as u64))?;
         }
         let update = adam.next_update();
-        let factors = resident.factors.as_ref().map_or(0, |copies| copies.ptr());
+        let copies = params.gemm_copies.as_ref().map_or(0, |copies| copies.ptr());
         let (grads, means, squares) = (self.gradients.ptr(), self.means.ptr(), self.squares.ptr());
-        let report = place(losses.len());
-        let arguments = args![resident.values.ptr(), grads, means, squares, factors, flag, report, words(update), n];
-        cuda.each("adam", self.total.max(1), arguments)?;
+        let report = slot(losses.len());
+        let weights = params.values.ptr();
+        let call = adam_step(weights, grads, means, squares, copies, flag, report, update.as_array(), n);
+        cuda.launch_1d(self.total.max(1), call)?;
         adam.n_steps += 1;
         let mut report = match self.spare.pop().filter(|report| report.memory.has_room(count)) {
             Some(report) => report,
             None => Report::new(count.next_multiple_of(64))?,
         };
-        cuda.report(side_by_side.ptr(), &mut report.memory, count)?;
+        cuda.download_async(report_values.ptr(), &mut report.memory, count)?;
         report.written.record(cuda.stream)?;
-        self.asked.push_back(Asked { report, count });
+        self.pending.push_back(PendingStep { report, count });
         Ok(())
     }
 
-    /// How the steps went that were asked for, oldest first, but for the newest `behind` of them.
-    pub(crate) fn results(&mut self, behind: usize) -> Result<Vec<Step>> {
+    /// The results of submitted steps, oldest first. Waits for all but the newest `max_pending`.
+    pub(crate) fn results(&mut self, max_pending: usize) -> Result<Vec<StepResult>> {
         self.cuda.enter()?;
         let mut steps = Vec::new();
-        while self.asked.len() > behind {
-            let Some(Asked { report, count }) = self.asked.pop_front() else { break };
+        while self.pending.len() > max_pending {
+            let Some(PendingStep { report, count }) = self.pending.pop_front() else { break };
             report.written.wait()?;
             let (flag, losses) = report.memory.floats(count).split_last().unwrap_or((&0.0, &[]));
             let loss = losses.iter().map(|&loss| f64::from(loss)).sum();
-            steps.push(Step { loss, is_finite: flag.to_bits() == 0 });
+            steps.push(StepResult { loss, is_finite: flag.to_bits() == 0 });
             self.spare.push(report);
         }
         Ok(steps)
     }
 
-    /// The sum of `losses`.
-    pub(crate) fn read(&self, losses: &[Arc<Buffer>]) -> Result<f64> {
+    /// Waits for `losses` and sums them.
+    pub(crate) fn sum_losses(&self, losses: &[Arc<Buffer>]) -> Result<f64> {
         let mut sum = 0.0;
         for loss in losses {
             let mut value = [0.0];
@@ -239,7 +244,7 @@ impl CudaAdam {
         Ok(sum)
     }
 
-    /// Host copies of the gradients.
+    /// Copies the gradients to the host.
     pub(crate) fn gradients(&self, parameters: &Parameters) -> Result<Gradients> {
         let mut values = vec![0.0; self.total];
         self.cuda.download(self.gradients.ptr(), &mut values)?;
@@ -252,15 +257,15 @@ impl CudaAdam {
     }
 }
 
-/// A step whose losses are on their way.
+/// A submitted step.
 #[derive(Debug)]
-struct Asked {
+struct PendingStep {
     report: Report,
-    /// Losses, and the flag behind them.
+    /// The number of losses, plus one for the flag after them.
     count: usize,
 }
 
-/// Where the card writes what the host will read.
+/// Pinned memory for the results of a step.
 #[derive(Debug)]
 struct Report {
     memory: Pinned,
@@ -273,26 +278,21 @@ impl Report {
     }
 }
 
-/// The scalars of a step in the order of the kernel's `Update`.
-fn words(update: Update) -> [f32; 7] {
-    let Update { grad_share, keep_square, square_share, root_correction, eps, step_size, weight_decay } = update;
-    [grad_share, keep_square, square_share, root_correction, eps, step_size, weight_decay]
+impl Update {
+    /// The scalars in the order of the kernel's `struct Update`.
+    fn as_array(self) -> [f32; 7] {
+        let Self { grad_share, square_decay, square_share, root_correction, eps, step_size, weight_decay } = self;
+        [grad_share, square_decay, square_share, root_correction, eps, step_size, weight_decay]
+    }
 }
 
-impl<'p> Tape<'p> {
-    /// An empty tape on the card; a frozen one keeps nothing for a way back.
-    pub(crate) fn on_card(parameters: &'p Parameters, resident: &'p Resident, frozen: bool) -> Self {
-        let record = Record::new(resident, parameters.len(), frozen);
-        Self::with_record(parameters, record, frozen)
-    }
-
-    /// Adds the gradients of `loss` to those at `gradients`; the loss.
-    fn backward_on_card(self, loss: Var, gradients: u64) -> Result<Arc<Buffer>> {
-        if self.shape(loss).len() != 1 {
-            let needed = "a single value".to_owned();
-            let got: Shape = self.shape(loss);
-            return Err(Error::Shape { operation: "backward", what: "the loss", got, needed });
+impl Tape<'_> {
+    /// Adds the gradients of `loss` to those at `gradients`; returns the loss, still on the GPU.
+    fn backward_on_gpu(self, loss: Var, gradients: u64) -> Result<Arc<Buffer>> {
+        self.check_loss(loss)?;
+        match self.into_backend() {
+            OnDevice::Cuda(tape) => tape.backward(loss, gradients),
+            OnDevice::Cpu(_) => Err(Error::OtherDevice { operation: "backward" }),
         }
-        self.into_record().ok_or(Error::NotOnGpu { operation: "backward" })?.backward(loss.0, gradients)
     }
 }

@@ -1,140 +1,143 @@
-//! A second stream for what nobody waits for until a pass has ended: the gradients of parameters.
+//! A second stream for the gradients of parameters, which nothing reads before the backward pass ends.
 //!
-//! Memory goes back to the pool as soon as its owner lets go of it, in the order of the main stream. What the second
-//! stream reads or writes is therefore held until the main one has waited for it.
+//! Buffers return to the pool when they are dropped, in the order of the main stream. Those that the gradient stream uses
+//! are therefore kept alive until the main stream has joined it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::result::{self, stream::StreamKind};
 use cudarc::driver::sys;
 
-use super::context::{Context, Grid, args, driver};
-use super::linear::size;
+use super::context::{Context, Grid, dim, driver};
+use super::kernels::add_partials;
 use super::memory::{Buffer, Event};
 use crate::Result;
 
-/// The stream that work goes to.
+/// The stream that work is submitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(crate) enum Stream {
     Main,
-    Side,
+    /// The stream of parameter gradients.
+    Grad,
 }
 
-pub(super) struct Side {
+pub(super) struct GradStream {
     pub(super) stream: sys::CUstream,
     forked: Event,
     done: Event,
-    held: Mutex<Vec<Arc<Buffer>>>,
+    /// Buffers that submitted work uses.
+    kept_alive: Mutex<Vec<Arc<Buffer>>>,
+    /// Sums that the next join adds.
     sums: Mutex<Vec<PartialSums>>,
 }
 
-/// Partial sums that are to be added to a gradient: `n` rows, `step` values apart, of `cols` values each from `first` on.
+/// Partial sums of a gradient: `n` rows of `cols` values, `stride` values apart, from value `first` on.
 pub(super) struct PartialSums {
     pub(super) partials: Arc<Buffer>,
     pub(super) first: usize,
     pub(super) n: usize,
-    pub(super) step: usize,
+    pub(super) stride: usize,
     pub(super) cols: usize,
     pub(super) to: u64,
 }
 
-/// The main stream and the one beside it, which only fills what the main one leaves free.
-pub(super) fn streams() -> Result<(sys::CUstream, Side)> {
-    let failed = driver("open a stream");
+/// The main stream, and the gradient stream of lower priority.
+pub(super) fn create() -> Result<(sys::CUstream, GradStream)> {
+    let failed = driver("create a stream");
     let (lowest, highest) = result::stream::get_priority_range().map_err(&failed)?;
     let main = result::stream::create_with_priority(StreamKind::NonBlocking, highest).map_err(&failed)?;
     let stream = result::stream::create_with_priority(StreamKind::NonBlocking, lowest).map_err(&failed)?;
     let (forked, done) = (Event::new()?, Event::new()?);
-    Ok((main, Side { stream, forked, done, held: Mutex::default(), sums: Mutex::default() }))
+    Ok((main, GradStream { stream, forked, done, kept_alive: Mutex::default(), sums: Mutex::default() }))
 }
 
-/// Makes `waiting` wait for all that was asked of `first`.
+/// Makes later work on `waiting` wait for all work submitted to `first`.
 fn order(event: &Event, first: sys::CUstream, waiting: sys::CUstream) -> Result<()> {
     event.record(first)?;
-    event.hold_back(waiting)
+    event.block_stream(waiting)
 }
 
 impl Context {
-    pub(super) fn stream_of(&self, lane: Lane) -> sys::CUstream {
-        match lane {
-            Lane::Main => self.stream,
-            Lane::Side => self.side.stream,
+    pub(super) fn raw_stream(&self, stream: Stream) -> sys::CUstream {
+        match stream {
+            Stream::Main => self.stream,
+            Stream::Grad => self.grad_stream.stream,
         }
     }
 
-    /// Lets the side stream begin behind all that was asked for so far.
-    pub(super) fn fork(&self) -> Result<Lane> {
-        order(&self.side.forked, self.stream, self.side.stream)?;
-        Ok(Lane::Side)
+    /// Makes the gradient stream wait for all work submitted to the main stream so far.
+    pub(super) fn fork(&self) -> Result<Stream> {
+        order(&self.grad_stream.forked, self.stream, self.grad_stream.stream)?;
+        Ok(Stream::Grad)
     }
 
-    /// Keeps what the work just asked for on `lane` uses.
-    pub(super) fn hold<'b>(&self, lane: Lane, buffers: impl IntoIterator<Item = &'b Arc<Buffer>>) {
-        if lane == Lane::Side {
-            self.held().extend(buffers.into_iter().map(Arc::clone));
+    /// Keeps the buffers of work that was just submitted to `stream` alive until the next join.
+    pub(crate) fn keep_alive<'b>(&self, stream: Stream, buffers: impl IntoIterator<Item = &'b Arc<Buffer>>) {
+        if stream == Stream::Grad {
+            self.kept_alive().extend(buffers.into_iter().map(Arc::clone));
         }
     }
 
-    /// Lets the main stream go on behind all that was asked of the side stream, and adds the sums that were put off.
+    /// Makes the main stream wait for the gradient stream, and adds the deferred sums.
     pub(super) fn join(self: &Arc<Self>) -> Result<()> {
         let sums = std::mem::take(&mut *self.sums());
-        let held = std::mem::take(&mut *self.held());
-        // On its way while the side stream is waited for.
-        let table = (!sums.is_empty()).then(|| self.table(&sums)).transpose()?;
-        if !held.is_empty() {
-            order(&self.side.done, self.side.stream, self.stream)?;
+        let kept_alive = std::mem::take(&mut *self.kept_alive());
+        // Uploaded before the wait, so that the copy overlaps the gradient stream.
+        let table = (!sums.is_empty()).then(|| self.upload_table(&sums)).transpose()?;
+        if !kept_alive.is_empty() {
+            order(&self.grad_stream.done, self.grad_stream.stream, self.stream)?;
         }
-        table.map_or(Ok(()), |table| self.add(&sums, &table))
+        table.map_or(Ok(()), |table| self.add_sums(&sums, &table))
     }
 
-    /// Adds partial sums at the next `join`, all of them in one kernel: a step has many, each of them small.
-    pub(super) fn add_later(self: &Arc<Self>, sums: Vec<PartialSums>) -> Result<()> {
+    /// Adds partial sums at the next join, all in one kernel: a step has many small ones.
+    pub(super) fn add_at_join(self: &Arc<Self>, sums: Vec<PartialSums>) -> Result<()> {
         let is_waiting = |to: u64| self.sums().iter().any(|sum| sum.to == to);
-        // One kernel adds to a place once.
+        // One kernel adds to a gradient once.
         if sums.iter().any(|sum| is_waiting(sum.to)) {
             self.join()?;
-            // What the side stream is asked for next may add to the same places.
+            // Later work on the gradient stream may add to the same gradients.
             self.fork()?;
         }
         self.sums().extend(sums);
         Ok(())
     }
 
-    /// Adds partial sums, which are ready on the main stream, to places that are all different.
+    /// Adds partial sums, which are ready on the main stream, to distinct gradients.
     pub(super) fn add_now(self: &Arc<Self>, sums: &[PartialSums]) -> Result<()> {
-        let table = self.table(sums)?;
-        self.add(sums, &table)
+        let table = self.upload_table(sums)?;
+        self.add_sums(sums, &table)
     }
 
-    /// Forgets what a pass that failed has left.
-    pub(super) fn forget_sums(&self) {
+    /// Drops the deferred sums of a pass that failed.
+    pub(super) fn drop_sums(&self) {
         self.sums().clear();
     }
 
-    /// What the kernel reads of each.
-    fn table(self: &Arc<Self>, sums: &[PartialSums]) -> Result<Arc<Buffer>> {
-        let pair = |low: usize, high: usize| u64::from(size(low)) | u64::from(size(high)) << 32;
+    /// The kernel's `struct PartialSums` of each.
+    fn upload_table(self: &Arc<Self>, sums: &[PartialSums]) -> Result<Arc<Buffer>> {
+        let pair = |low: usize, high: usize| u64::from(dim(low)) | u64::from(dim(high)) << 32;
         let mut col = 0;
         let rows = sums.iter().flat_map(|sum| {
             let begin = col;
             col += sum.cols;
             let from = sum.partials.ptr() + 4 * sum.first as u64;
-            [from, sum.to, pair(sum.n, sum.step), pair(sum.cols, begin)]
+            [from, sum.to, pair(sum.n, sum.stride), pair(sum.cols, begin)]
         });
         self.upload(&rows.collect::<Vec<u64>>())
     }
 
-    fn add(&self, sums: &[PartialSums], table: &Buffer) -> Result<()> {
+    fn add_sums(&self, sums: &[PartialSums], table: &Buffer) -> Result<()> {
         let cols = sums.iter().map(|sum| sum.cols).sum::<usize>();
-        let grid = Grid { blocks: (size(cols.div_ceil(32)), 1), threads: (32, 16), shared: 0 };
-        self.launch("add_partials", grid, args![table.ptr(), size(sums.len()), size(cols)])
+        let grid = Grid { blocks: (dim(cols.div_ceil(32)), 1), threads: (32, 16), shared: 0 };
+        self.launch(grid, add_partials(table.ptr(), dim(sums.len()), dim(cols)))
     }
 
     fn sums(&self) -> std::sync::MutexGuard<'_, Vec<PartialSums>> {
-        self.side.sums.lock().unwrap_or_else(PoisonError::into_inner)
+        self.grad_stream.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Buffer>>> {
-        self.side.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn kept_alive(&self) -> std::sync::MutexGuard<'_, Vec<Arc<Buffer>>> {
+        self.grad_stream.kept_alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,93 +1,92 @@
-//! Choosing the fastest of the algorithms that cuBLASLt knows for a product, by trying them.
+//! GEMM autotuning: times the algorithms that cuBLASLt proposes and caches the fastest.
 
 use cudarc::cublaslt::sys;
 use cudarc::driver::result;
 
 use super::compile::driver_version;
 use super::context::driver;
-use super::gemm::{Algo, Key, Product, Products, WORKSPACE};
-use super::gemm_cache::Choices;
+use super::gemm::{Algo, Gemm, Gemms, Key, WORKSPACE};
+use super::gemm_cache::GemmCache;
 use super::memory::Event;
-use super::streams::Lane;
+use super::streams::Stream;
 use crate::Result;
 use crate::device::CudaOptions;
 
-/// Below so many multiplications a product hardly matters.
-const LEAST_WORK: usize = 1 << 25;
-/// Algorithms that are tried.
+/// Smaller GEMMs, in multiplications, are not worth tuning.
+const MIN_WORK: usize = 1 << 25;
+/// Algorithms that are timed.
 const CANDIDATES: usize = 16;
-/// Each is run so often at a time, and so many times: the best counts.
+/// Each is timed in groups of runs; the best group counts.
 const RUNS: u8 = 6;
 const GROUPS: usize = 3;
-/// One that the library thinks better is kept unless another is faster by more than this.
+/// An earlier proposal of the heuristic wins unless a later one is faster by more than this.
 const MARGIN: f32 = 1.02;
 
-/// Milliseconds after which a run is not worth repeating.
-const LONG: f32 = 1.0;
-/// The first driver whose clock this program knows how to read: that of CUDA 12.8.
-const TIMED: i32 = 12_080;
+/// Milliseconds above which one group is enough.
+const LONG_RUN: f32 = 1.0;
+/// The first driver version whose event timer is supported: CUDA 12.8.
+const MIN_TIMED_DRIVER: i32 = 12_080;
 
-/// What was found out about products on such a card with such a library; nothing where nothing can be found out.
-#[expect(unsafe_code, reason = "a call of the library")]
-pub(super) fn choices(options: &CudaOptions, card: &str) -> Option<Choices> {
-    let folder = options.cache.as_ref().filter(|_| driver_version() >= TIMED)?;
-    // SAFETY: this only asks for a number.
+/// The cache of this GPU and library version; `None` without a cache folder or timer.
+#[expect(unsafe_code, reason = "a cuBLASLt call")]
+pub(super) fn open_cache(options: &CudaOptions, gpu_name: &str) -> Option<GemmCache> {
+    let folder = options.cache.as_ref().filter(|_| driver_version() >= MIN_TIMED_DRIVER)?;
+    // SAFETY: this only returns a number.
     let version = unsafe { sys::cublasLtGetVersion() };
-    Some(Choices::open(folder, &format!("{card}-{version}-{}", options.precision.as_str())))
+    Some(GemmCache::open(folder, &format!("{gpu_name}-{version}-{}", options.precision.as_str())))
 }
 
-impl Products {
-    /// The fastest algorithm; none where answers are not kept, or where trying does not pay.
-    pub(super) fn fastest(&mut self, p: &Product, key: &Key, lane: Lane) -> Result<Option<Algo>> {
-        let Some(choices) = &self.choices else { return Ok(None) };
-        // By the sizes of the question, so that the answer does not depend on which of its batches comes first.
-        if key.sizes.iter().product::<usize>() < LEAST_WORK || (p.add && 4 * p.m * p.n > WORKSPACE) {
+impl Gemms {
+    /// The fastest algorithm; `None` without a cache, or where tuning does not pay.
+    pub(super) fn fastest(&mut self, gemm: &Gemm, key: &Key, stream: Stream) -> Result<Option<Algo>> {
+        let Some(cache) = &self.cache else { return Ok(None) };
+        // By the rounded sizes, so that the result does not depend on which batch comes first.
+        if key.sizes.iter().product::<usize>() < MIN_WORK || (gemm.accumulate && 4 * gemm.m * gemm.n > WORKSPACE) {
             return Ok(None);
         }
-        let question = key.name();
-        if let Some(data) = choices.get(&question) {
+        let name = key.name();
+        if let Some(data) = cache.get(&name) {
             return Ok(Some(Algo { data }));
         }
-        let candidates = self.candidates(p, key.sizes, CANDIDATES)?;
-        // Nothing else runs while the clock does, and a sum that has begun is not added to: what is found of it goes to
-        // the workspace that nobody is using.
+        let candidates = self.candidates(gemm, key.sizes, CANDIDATES)?;
+        // Nothing else runs during the timing. Trials of an accumulating GEMM write to the idle stream's workspace, so that
+        // the sum is not changed.
         result::ctx::synchronize().map_err(driver("compute"))?;
-        let idle = self.workspaces[usize::from(lane == Lane::Main)];
-        let trial = Product { c: if p.add { idle } else { p.c }, ..*p };
+        let idle = self.workspaces[usize::from(stream == Stream::Main)];
+        let trial = Gemm { c: if gemm.accumulate { idle } else { gemm.c }, ..*gemm };
         let mut times = Vec::with_capacity(candidates.len());
         for candidate in &candidates {
-            times.push(self.time(candidate, &trial, lane)?);
+            times.push(self.time(candidate, &trial, stream)?);
         }
         let best = times.iter().copied().fold(f32::INFINITY, f32::min);
         let chosen = candidates.iter().zip(&times).find(|(_, time)| time.is_finite() && **time <= MARGIN * best);
-        let kept = chosen
-            .zip(self.choices.as_mut())
-            .and_then(|((algorithm, _), choices)| choices.keep(&question, algorithm.data));
-        if kept.is_none() {
-            // What cannot be kept would be another one after the next start.
-            self.choices = None;
+        let stored =
+            chosen.zip(self.cache.as_mut()).and_then(|((algorithm, _), cache)| cache.insert(&name, algorithm.data));
+        if stored.is_none() {
+            // An algorithm that cannot be stored could be a different one after the next start.
+            self.cache = None;
         }
-        Ok(kept.map(|data| Algo { data }))
+        Ok(stored.map(|data| Algo { data }))
     }
 
-    /// Milliseconds of one run; without end for an algorithm that does not do.
-    fn time(&mut self, algorithm: &Algo, p: &Product, lane: Lane) -> Result<f32> {
-        let stream = self.streams[usize::from(lane == Lane::Side)];
+    /// Milliseconds of one run; infinite for an algorithm that fails.
+    fn time(&mut self, algorithm: &Algo, gemm: &Gemm, stream: Stream) -> Result<f32> {
+        let raw_stream = self.streams[usize::from(stream == Stream::Grad)];
         let (begin, end) = (Event::timed()?, Event::timed()?);
         let mut best = f32::INFINITY;
-        if self.run_with(algorithm, p, lane).is_err() {
+        if self.run_with(algorithm, gemm, stream).is_err() {
             return Ok(best);
         }
         for _ in 0..GROUPS {
-            begin.record(stream)?;
+            begin.record(raw_stream)?;
             for _ in 0..RUNS {
-                if self.run_with(algorithm, p, lane).is_err() {
+                if self.run_with(algorithm, gemm, stream).is_err() {
                     return Ok(f32::INFINITY);
                 }
             }
-            end.record(stream)?;
-            best = best.min(end.since(&begin)? / f32::from(RUNS));
-            if best > LONG {
+            end.record(raw_stream)?;
+            best = best.min(end.elapsed_since(&begin)? / f32::from(RUNS));
+            if best > LONG_RUN {
                 break;
             }
         }

@@ -1,25 +1,24 @@
-//! Weights as right factors of products: packed once, and then met by every chunk of a batch.
+//! Weights as right operands of GEMMs: packed once, and then read by every chunk of a batch.
 
 use std::fmt;
 use std::sync::OnceLock;
 
-use super::{Into, View, product_with};
+use super::{View, WriteMode, gemm_packed};
 use crate::Tensor;
 
-/// The packed forms of a weight, as it is and transposed, each made by whoever needs it first.
+/// The packed forms of a weight, plain and transposed, each made at its first use.
 ///
-/// They are no part of the weight's value: a copy starts without them, and all are equal. Whoever changes the weight has
-/// to [forget](Self::forget) them.
+/// They are a cache: a clone starts empty, and all compare equal. Changing the weight must [clear](Self::clear) them.
 #[derive(Default)]
 pub(crate) struct Packs([OnceLock<Vec<f32>>; 2]);
 
 impl Packs {
-    pub(crate) fn forget(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
     #[cfg(test)]
-    pub(crate) fn are_made(&self) -> bool {
+    pub(crate) fn are_filled(&self) -> bool {
         self.0.iter().any(|form| form.get().is_some())
     }
 }
@@ -54,15 +53,15 @@ impl<'a> Weight<'a> {
         Self { view: View::new(tensor.values(), tensor.shape().rows(), tensor.shape().cols()), packs }
     }
 
-    /// `out = x · Wᵀ`, or that added to `out`: `[M, K]` gives `[M, N]`.
-    pub(crate) fn forward(self, x: View<'_>, into: Into, out: &mut [f32]) {
+    /// `out = x · Wᵀ`, or `out += x · Wᵀ`, of `x` `[M, K]`, `[M, N]`.
+    pub(crate) fn forward(self, x: View<'_>, mode: WriteMode, out: &mut [f32]) {
         let packed = self.packs.map(|packs| &packs.0[1]);
-        product_with(x, (self.view.t(), packed), 1.0, into, out, self.view.rows);
+        gemm_packed(x, (self.view.t(), packed), 1.0, mode, out, self.view.rows);
     }
 
-    /// `out = dy · W`, or that added to `out`: `[M, N]` gives `[M, K]`.
-    pub(crate) fn back(self, dy: View<'_>, into: Into, out: &mut [f32]) {
+    /// `out = dy · W`, or `out += dy · W`, of `dy` `[M, N]`, `[M, K]`.
+    pub(crate) fn backward(self, dy: View<'_>, mode: WriteMode, out: &mut [f32]) {
         let packed = self.packs.map(|packs| &packs.0[0]);
-        product_with(dy, (self.view, packed), 1.0, into, out, self.view.cols);
+        gemm_packed(dy, (self.view, packed), 1.0, mode, out, self.view.cols);
     }
 }

@@ -7,7 +7,7 @@ use rayon::ThreadPoolBuilder;
 use crate::chunks::{self, Chunks};
 use crate::testkit::{matrix, vector};
 use crate::{
-    Activation, AttentionForm, Device, Dropout, Gradients, Heads, Indices, Mode, ParameterId, Parameters, Ragged,
+    Activation, AttentionConfig, Device, Dropout, Gradients, Heads, Indices, Mode, ParameterId, Parameters, Ragged,
     Result, StateTable, Tape, Tensor, Var,
 };
 
@@ -34,19 +34,19 @@ impl Model {
         Self { parameters, ids, keys: Ragged::from_lengths((0..ROWS as usize).map(|i| i * 5 % 7)) }
     }
 
-    fn loss(&self, tape: &mut Tape<'_>, bank: &StateTable) -> Result<(Var, Vec<f32>)> {
+    fn loss(&self, tape: &mut Tape<'_>, table: &StateTable) -> Result<(Var, Vec<f32>)> {
         let w: Vec<Var> = self.ids.iter().map(|&id| tape.parameter(id)).collect();
         let nodes: Indices = (0..ROWS).collect();
         let dropout = Dropout::new(0.1, 3, Mode::Train)?;
         let x = tape.gather(w[4], (0..ROWS).map(|i| i * i % 90).collect::<Vec<_>>())?;
-        let h = tape.recall(bank, &nodes)?;
+        let h = tape.read_state(table, &nodes)?;
         let (input, hidden) = (tape.linear(x, w[0], None, None)?, tape.linear(h, w[1], None, None)?);
         let state = tape.gru(input, hidden, h)?; // [ROWS, D]
-        tape.keep(bank, &nodes, state)?;
+        tape.write_state(table, &nodes, state)?;
         let n_keys = u32::try_from(self.keys.total()).unwrap_or_default();
         let keys = tape.gather(state, (0..n_keys).map(|i| i * 31 % ROWS).collect::<Vec<_>>())?;
         let queries = Ragged::from_lengths(vec![1; ROWS as usize]);
-        let form = AttentionForm { heads: Heads(2), scale: 0.3, shared: false, dropout };
+        let form = AttentionConfig { heads: Heads(2), scale: 0.3, shared: false, dropout };
         let attended = tape.attention(state, keys, keys, &queries, &self.keys, form)?;
         let attended = tape.matmul(attended, w[2])?;
         let attended = tape.dropout(attended, dropout);
@@ -62,7 +62,7 @@ impl Model {
         let means = tape.segment_mean(keys, &self.keys)?;
         let product = tape.mul(sums, means)?;
         let placed = tape.scatter(product, (0..ROWS).map(|i| i * 7 % 80).collect::<Vec<_>>(), 80)?;
-        let all = tape.stack(&[back, placed])?;
+        let all = tape.concat_rows(&[back, placed])?;
         let both = tape.concat(&[all, all])?;
         let some = tape.columns(both, 5, D)?;
         let count = tape.shape(some).len();
@@ -74,17 +74,17 @@ impl Model {
 
     /// Values, gradients and what is remembered after two batches of one chunk each, and what evaluation says then.
     fn run(&self) -> (Vec<Vec<f32>>, Gradients, Vec<f32>) {
-        let bank = StateTable::zeros(&Device::cpu(), ROWS as usize, D).unwrap();
+        let table = StateTable::zeros(&Device::cpu(), ROWS as usize, D).unwrap();
         let mut gradients = Gradients::zeros(&self.parameters);
         let mut groups = Chunks::new(&self.parameters);
         let mut values = Vec::new();
         for _ in 0..2 {
-            let forward = |tape: &mut Tape<'_>, (): &()| self.loss(tape, &bank);
+            let forward = |tape: &mut Tape<'_>, (): &()| self.loss(tape, &table);
             values.extend(groups.run(&self.parameters, &[()], &mut gradients, forward).unwrap());
         }
-        let forward = |tape: &mut Tape<'_>, (): &()| self.loss(tape, &bank).map(|(_, values)| values);
+        let forward = |tape: &mut Tape<'_>, (): &()| self.loss(tape, &table).map(|(_, values)| values);
         values.extend(chunks::evaluate(&self.parameters, &[()], forward).unwrap());
-        (values, gradients, bank.values().unwrap())
+        (values, gradients, table.values().unwrap())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What stands between the Parquet decoder and damaged files: it panics on some and reads on for ever in others.
+//! Guards against damaged Parquet files, on which the decoder can panic or loop forever.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -9,11 +9,11 @@ use bytes::{Buf, Bytes};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-/// A file of which nobody can read past the end: the decoder skips what a damaged header promises, byte by byte, and
-/// would take an ordinary end for a short read and go on.
+/// A file in which reading past the end is an error: the decoder skips the bytes that a damaged header claims one by one,
+/// and would treat an ordinary end of file as a short read and continue.
 pub(crate) struct Bounded(pub(crate) Bytes);
 
-/// Bytes that end with an error.
+/// Bytes whose end is an error.
 pub(crate) struct StrictEnd(Bytes);
 
 impl Length for Bounded {
@@ -52,14 +52,14 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The result of `decode`, or `None` if it panicked; a panic in here is neither printed nor passed on.
+/// The result of `decode`, or `None` if it panicked; the panic is neither printed nor propagated.
 pub(crate) fn catch_quietly<T>(decode: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let others = take_hook();
+        let previous = take_hook();
         set_hook(Box::new(move |panic| {
             if !GUARDED.get() {
-                others(panic);
+                previous(panic);
             }
         }));
     });
@@ -74,9 +74,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_inside_is_an_answer_and_one_outside_still_is_a_panic() {
+    fn panic_inside_is_caught_and_panics_outside_are_reported() {
         assert_eq!(catch_quietly(|| 1), Some(1));
         assert_eq!(catch_quietly(|| -> u8 { panic!("damaged") }), None);
-        assert!(!GUARDED.get(), "later panics are told again");
+        assert!(!GUARDED.get(), "later panics are reported again");
     }
 }

@@ -14,15 +14,15 @@ use parquet::schema::types::{ColumnPath, Type};
 use super::BIPARTITE;
 use crate::event::{EventStream, Features, NodeId};
 
-/// Rows in a row group: enough to compress well, few enough to write in bounded memory.
-const GROUP: usize = 1 << 20;
+/// Rows per row group: enough to compress well, few enough for bounded memory.
+const GROUP_ROWS: usize = 1 << 20;
 
-/// Whole times up to here are the same number as `i64` and as `f64`.
+/// Integers below 2^53 are exact in `f64`.
 const EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// Writes `stream` to `out`.
 pub(crate) fn write(out: &mut (dyn Write + Send), stream: &EventStream) -> Result<()> {
-    let form = Form::of(stream);
+    let types = ColumnTypes::of(stream);
     let level = ZstdLevel::try_new(15)?;
     let mut properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(level))
@@ -31,22 +31,22 @@ pub(crate) fn write(out: &mut (dyn Write + Send), stream: &EventStream) -> Resul
         .set_column_dictionary_enabled(ColumnPath::from("label"), true)
         .set_column_encoding(
             ColumnPath::from("time"),
-            if form.whole_times { Encoding::DELTA_BINARY_PACKED } else { Encoding::BYTE_STREAM_SPLIT },
+            if types.integer_times { Encoding::DELTA_BINARY_PACKED } else { Encoding::BYTE_STREAM_SPLIT },
         );
     if stream.names().n_sources().is_some() {
         let note = KeyValue::new(BIPARTITE.to_owned(), "true".to_owned());
         properties = properties.set_key_value_metadata(Some(vec![note]));
     }
-    let schema = Arc::new(form.schema()?);
+    let schema = Arc::new(types.schema()?);
     let mut file = SerializedFileWriter::new(out, schema, Arc::new(properties.build()))?;
-    for start in (0..stream.len()).step_by(GROUP) {
-        let rows = start..stream.len().min(start + GROUP);
+    for start in (0..stream.len()).step_by(GROUP_ROWS) {
+        let rows = start..stream.len().min(start + GROUP_ROWS);
         let mut group = file.next_row_group()?;
         for nodes in [&stream.src()[rows.clone()], &stream.dst()[rows.clone()]] {
-            form.write_nodes(&mut group, stream, nodes)?;
+            types.write_nodes(&mut group, stream, nodes)?;
         }
         let times = &stream.times()[rows.clone()];
-        if form.whole_times {
+        if types.integer_times {
             #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
             let times: Vec<i64> = times.iter().map(|&time| time as i64).collect();
             write_column::<Int64Type>(&mut group, &times)?;
@@ -66,10 +66,10 @@ pub(crate) fn write(out: &mut (dyn Write + Send), stream: &EventStream) -> Resul
     Ok(())
 }
 
-/// The types that fit the stream.
-struct Form {
+/// Column types that fit the stream.
+struct ColumnTypes {
     ids: IdType,
-    whole_times: bool,
+    integer_times: bool,
     width: usize,
 }
 
@@ -80,11 +80,11 @@ enum IdType {
     Text,
 }
 
-impl Form {
+impl ColumnTypes {
     fn of(stream: &EventStream) -> Self {
         let names = stream.names();
         let last = |node: Option<&NodeId>| node.and_then(|&node| names.integer(node)).unwrap_or(0);
-        // Names are sorted, so the last of each side is its largest.
+        // Names of each side are sorted, so the last is the largest.
         let largest = last(stream.src().iter().max()).max(last(stream.dst().iter().max()));
         let ids = if names.is_text() || i64::try_from(largest).is_err() {
             IdType::Text
@@ -93,8 +93,8 @@ impl Form {
         } else {
             IdType::Int64
         };
-        let whole_times = stream.times().iter().all(|time| time.fract() == 0.0 && time.abs() < EXACT_INTEGER);
-        Self { ids, whole_times, width: stream.edge_features().map_or(0, Features::width) }
+        let integer_times = stream.times().iter().all(|time| time.fract() == 0.0 && time.abs() < EXACT_INTEGER);
+        Self { ids, integer_times, width: stream.edge_features().map_or(0, Features::width) }
     }
 
     fn schema(&self) -> Result<Type> {
@@ -107,7 +107,7 @@ impl Form {
             IdType::Int64 => (Physical::INT64, None),
             IdType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         };
-        let time = if self.whole_times { Physical::INT64 } else { Physical::DOUBLE };
+        let time = if self.integer_times { Physical::INT64 } else { Physical::DOUBLE };
         let mut fields = vec![
             column("src", id, logical.clone())?,
             column("dst", id, logical)?,

@@ -1,18 +1,18 @@
-//! When interactions happen: bursts and lulls, with the span and the number of distinct times met exactly.
+//! The times of a synthetic stream: bursts and lulls with an exact span and number of distinct times.
 
 use super::InteractionSpec;
-use super::process::Urn;
-use crate::random::Stream;
+use super::process::Quota;
+use crate::random::RandomStream;
 
-/// Mean gaps in a burst and in a lull, relative to each other, and how likely each gap is the last of its kind.
+/// Relative mean gaps in a burst and in a lull, and the probability to switch after a gap.
 const BURST: f64 = 0.25;
 const LULL: f64 = 4.0;
 const SWITCH: f64 = 1.0 / 64.0;
 
 /// The time of every event, in order: the first 0, the last `spec.span`, except that a single time is 0.
-pub(super) fn times(spec: &InteractionSpec, random: &mut Stream) -> Vec<f64> {
-    // First unscaled: how many distinct times lie before each event, and the sum of the gaps up to it.
-    let mut moves = Urn::new(spec.n_times - 1, (spec.n_events - 1).max(1), 1.0);
+pub(super) fn times(spec: &InteractionSpec, random: &mut RandomStream) -> Vec<f64> {
+    // Unscaled: number of distinct times before each event, and the sum of the gaps up to it.
+    let mut moves = Quota::new(spec.n_times - 1, (spec.n_events - 1).max(1), 1.0);
     let (mut n_before, mut elapsed, mut is_burst) = (0.0, 0.0, true);
     let mut marks = Vec::with_capacity(spec.n_events as usize);
     marks.push((n_before, elapsed));
@@ -24,8 +24,8 @@ pub(super) fn times(spec: &InteractionSpec, random: &mut Stream) -> Vec<f64> {
         }
         marks.push((n_before, elapsed));
     }
-    // Then every distinct time is at least one tick after the one before, and the gaps share the ticks that are left.
-    // All are whole numbers below 2⁵³, hence exact.
+    // Distinct times are at least one tick apart; the gaps share the remaining ticks. All are integers below 2⁵³, hence
+    // exact.
     let ticks = f64::from(spec.ticks_per_second);
     let spare = f64::from(spec.span) * ticks - n_before;
     let scale = if elapsed > 0.0 { elapsed } else { 1.0 };

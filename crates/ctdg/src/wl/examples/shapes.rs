@@ -1,6 +1,6 @@
-//! Edge sets with a history in the study of colour refinement.
+//! Edge sets of well-known hard cases for color refinement.
 
-/// An undirected graph without self-loops; each pair stands once, smaller node first.
+/// An undirected graph without self-loops; each pair occurs once, smaller node first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Edges {
     pub(super) n_nodes: u32,

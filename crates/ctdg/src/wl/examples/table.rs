@@ -1,11 +1,11 @@
-//! The table of verdicts.
+//! Table of the verdicts on all examples.
 
 use std::fmt;
 
 use crate::error::Result;
 use crate::wl::dwl::{Dwl, Variant};
 use crate::wl::examples::{Example, all};
-use crate::wl::graph::{Graph, Reading, Times};
+use crate::wl::graph::{Graph, GraphOptions, Times};
 use crate::wl::isomorphism::tuple_isomorphism;
 
 /// Dimensions shown.
@@ -20,7 +20,7 @@ pub struct Row {
     pub question: String,
     /// Nodes of each graph.
     pub n_nodes: usize,
-    /// Round in which k-DWL tells them apart, for `k` = 1, 2, 3.
+    /// Round in which k-DWL separates them, for `k` = 1, 2, 3.
     pub dynamic: [Option<usize>; 3],
     /// The same for 1-WL, 2-FWL and 3-FWL on the graphs without times.
     pub fixed: [Option<usize>; 3],
@@ -32,7 +32,7 @@ pub struct Row {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table(pub Vec<Row>);
 
-/// Runs every example, calling `observe` with the name of each before it starts. Seconds in all.
+/// Runs every example, calling `observe` before each. Takes seconds.
 pub fn table(mut observe: impl FnMut(&Example)) -> Result<Table> {
     let rows = all()?.into_iter().map(|example| {
         observe(&example);
@@ -43,18 +43,18 @@ pub fn table(mut observe: impl FnMut(&Example)) -> Result<Table> {
 
 fn row(example: &Example) -> Result<Row> {
     let read = |times| {
-        let reading = Reading { until: example.until, times, ..Reading::default() };
-        Ok::<_, crate::Error>((Graph::new(&example.a, &reading)?, Graph::new(&example.b, &reading)?))
+        let options = GraphOptions { until: example.until, times, ..GraphOptions::default() };
+        Ok::<_, crate::Error>((Graph::new(&example.a, &options)?, Graph::new(&example.b, &options)?))
     };
     let (a, b) = read(Times::Kept)?;
     let (static_a, static_b) = read(Times::Dropped)?;
     let tuples = example.tuples.as_ref().map(|[s, t]| (s.as_slice(), t.as_slice()));
     let (mut dynamic, mut fixed) = ([None; 3], [None; 3]);
-    for (place, k) in KS.into_iter().enumerate() {
-        let run = Dwl::new(k)?.compare_observed((&a, &b), tuples, &mut |_| {})?;
-        dynamic[place] = run.verdict().round;
-        let test = Dwl::from_types(k, Variant::Folklore)?;
-        fixed[place] = test.compare_observed((&static_a, &static_b), tuples, &mut |_| {})?.verdict().round;
+    for (index, k) in KS.into_iter().enumerate() {
+        let run = Dwl::new(k)?.compare_with_progress((&a, &b), tuples, &mut |_| {})?;
+        dynamic[index] = run.verdict().round;
+        let test = Dwl::static_test(k, Variant::Folklore)?;
+        fixed[index] = test.compare_with_progress((&static_a, &static_b), tuples, &mut |_| {})?.verdict().round;
     }
     let (s, t) = tuples.unwrap_or_default();
     let isomorphic = tuple_isomorphism((&a, s), (&b, t))?.is_some();

@@ -9,11 +9,11 @@ use md5::{Digest, Md5};
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-use super::server::{Answer, Server};
-use super::{Bench, bytes, join, options, source};
+use super::server::{Response, Server};
+use super::{Target, bytes, join, options, source};
 
 const MEMBERS: [&str; 3] = ["toy/ml_toy.csv", "toy/ml_toy.npy", "toy/ml_toy_node.npy"];
-const TRIO: &str = "archive = \"zip\"\nformat = \"dyglib\"\n\
+const DYGLIB_ZIP: &str = "archive = \"zip\"\nformat = \"dyglib\"\n\
                     members = [\"toy/ml_toy.csv\", \"toy/ml_toy.npy\", \"toy/ml_toy_node.npy\"]";
 const TSV: &str = "archive = \"tar-bz2\"\nformat = \"konect\"\nmembers = [\"toy/out.toy\"]";
 
@@ -27,8 +27,8 @@ fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
-/// The three files, and one that nobody wants.
-fn trio() -> Vec<u8> {
+/// The three files and an unrelated one.
+fn dyglib_zip() -> Vec<u8> {
     zipped(&[("toy/toy.csv", b"raw"), (MEMBERS[2], b"nodes"), (MEMBERS[0], b"events"), (MEMBERS[1], b"edges")])
 }
 
@@ -50,39 +50,39 @@ fn md5_of(content: &[u8]) -> String {
     Md5::digest(content).iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
-/// Serves `content` to whatever is asked, and fetches it from a home with these keys.
-fn fetch_one(content: Vec<u8>, file: &str, keys: &str) -> (Bench, Result<()>) {
-    let server = Server::start(move |_| Answer::whole(&content));
-    let mut bench = Bench::new();
-    let fetched = bench.fetch(&source(&[(server.url(file), keys)]));
-    (bench, fetched.map(|_| ()))
+/// Serves `content` for any request and fetches it from a mirror with these keys.
+fn fetch_one(content: Vec<u8>, file: &str, keys: &str) -> (Target, Result<()>) {
+    let server = Server::start(move |_| Response::whole(&content));
+    let mut target = Target::new();
+    let fetched = target.fetch(&source(&[(server.url(file), keys)]));
+    (target, fetched.map(|_| ()))
 }
 
 /// Fetches, and returns the error, having made sure that nothing is left.
 #[track_caller]
 fn refused(content: Vec<u8>, file: &str, keys: &str) -> Error {
-    let (bench, fetched) = fetch_one(content, file, keys);
-    assert!(bench.left().is_empty(), "{:?}", bench.left());
+    let (target, fetched) = fetch_one(content, file, keys);
+    assert!(target.files().is_empty(), "{:?}", target.files());
     fetched.unwrap_err()
 }
 
 #[test]
-fn the_wanted_members_of_a_zip_reach_the_conversion_in_order() {
-    let archive = trio();
-    let server = Server::start(move |_| Answer::whole(&archive));
-    let mut bench = Bench::new();
+fn zip_members_are_extracted_in_order() {
+    let archive = dyglib_zip();
+    let server = Server::start(move |_| Response::whole(&archive));
+    let mut target = Target::new();
     let convert = |unpacked: &ctdg::fetch::Unpacked, to: &std::path::Path| {
         assert_eq!(unpacked.format, Format::Dyglib);
         let names: Vec<_> = unpacked.files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
         assert_eq!(names, ["ml_toy.csv", "ml_toy.npy", "ml_toy_node.npy"]);
         join(unpacked, to)
     };
-    bench.fetch_with(&source(&[(server.url("/toy.zip"), TRIO)]), &options(), &convert).unwrap();
-    bench.assert_holds(b"eventsedgesnodes");
+    target.fetch_with(&source(&[(server.url("/toy.zip"), DYGLIB_ZIP)]), &options(), &convert).unwrap();
+    target.assert_holds(b"eventsedgesnodes");
 }
 
 #[test]
-fn deflate64_is_read_as_one_of_the_published_archives_uses_it() {
+fn deflate64_archives_are_read() {
     // A stream without repeats is the same in both; only the number of the method differs.
     let files: Vec<_> = MEMBERS.iter().map(|name| (*name, b"content".as_slice())).collect();
     let mut archive = zipped(&files);
@@ -94,26 +94,26 @@ fn deflate64_is_read_as_one_of_the_published_archives_uses_it() {
             }
         }
     }
-    let (bench, fetched) = fetch_one(archive, "/toy.zip", TRIO);
+    let (target, fetched) = fetch_one(archive, "/toy.zip", DYGLIB_ZIP);
     fetched.unwrap();
-    bench.assert_holds(b"contentcontentcontent");
+    target.assert_holds(b"contentcontentcontent");
 }
 
 #[test]
-fn the_wanted_member_of_a_tar_bz2_reaches_the_conversion() {
+fn tar_bz2_member_is_extracted() {
     let archive = tarred(&[("./toy/README", b"read me"), ("toy/out.toy", b"% asym\n1 2 1 5\n"), ("toy/meta", b"")]);
-    let (bench, fetched) = fetch_one(archive, "/toy.tar.bz2", TSV);
+    let (target, fetched) = fetch_one(archive, "/toy.tar.bz2", TSV);
     fetched.unwrap();
-    bench.assert_holds(b"% asym\n1 2 1 5\n");
+    target.assert_holds(b"% asym\n1 2 1 5\n");
 }
 
 #[test]
-fn an_archive_that_climbs_out_of_its_folder_is_refused() {
+fn archive_with_paths_outside_its_folder_is_refused() {
     let mut files = vec![("../../evil.csv", b"evil".as_slice())];
     files.extend(MEMBERS.iter().map(|name| (*name, b"content".as_slice())));
     for evil in ["../../evil.csv", "/evil.csv", "toy/../../evil.csv", "..\\evil.csv"] {
         files[0].0 = evil;
-        let error = refused(zipped(&files), "/toy.zip", TRIO);
+        let error = refused(zipped(&files), "/toy.zip", DYGLIB_ZIP);
         assert!(matches!(error.problem(), Problem::UnsafeMember { .. }), "{evil}: {error}");
         let error = refused(tarred(&[(evil, b"evil"), ("toy/out.toy", b"1 2 1 5")]), "/toy.tar.bz2", TSV);
         assert!(matches!(error.problem(), Problem::UnsafeMember { .. }), "{evil}: {error}");
@@ -121,10 +121,10 @@ fn an_archive_that_climbs_out_of_its_folder_is_refused() {
 }
 
 #[test]
-fn an_archive_that_swells_beyond_its_bound_is_refused() {
+fn archive_beyond_its_size_limit_is_refused() {
     let zeros = vec![0; 600 << 10];
     let bomb: Vec<_> = MEMBERS.iter().map(|name| (*name, zeros.as_slice())).collect();
-    let error = refused(zipped(&bomb), "/toy.zip", TRIO);
+    let error = refused(zipped(&bomb), "/toy.zip", DYGLIB_ZIP);
     assert!(matches!(error.problem(), Problem::TooLarge { limit: 1_048_576, .. }), "{error}");
     for name in ["toy/out.toy", "toy/unwanted"] {
         let error = refused(tarred(&[(name, &vec![0; 2 << 20]), ("toy/out.toy", b"")]), "/toy.tar.bz2", TSV);
@@ -133,21 +133,21 @@ fn an_archive_that_swells_beyond_its_bound_is_refused() {
 }
 
 #[test]
-fn an_archive_without_a_wanted_file_is_refused() {
-    let error = refused(zipped(&[(MEMBERS[0], b"events"), (MEMBERS[1], b"edges")]), "/toy.zip", TRIO);
+fn archive_without_a_member_is_refused() {
+    let error = refused(zipped(&[(MEMBERS[0], b"events"), (MEMBERS[1], b"edges")]), "/toy.zip", DYGLIB_ZIP);
     assert!(matches!(error.problem(), Problem::MissingMember { member } if member == MEMBERS[2]), "{error}");
     let error = refused(tarred(&[("toy/other", b"")]), "/toy.tar.bz2", TSV);
     assert!(matches!(error.problem(), Problem::MissingMember { .. }), "{error}");
 }
 
 #[test]
-fn a_damaged_archive_is_refused_and_not_kept() {
-    let mut archive = trio();
+fn damaged_archive_is_refused_and_removed() {
+    let mut archive = dyglib_zip();
     let end = archive.len();
     archive.truncate(end - 10);
     for (content, file, keys) in [
-        (archive, "/toy.zip", TRIO),
-        (b"<html>not found</html>".to_vec(), "/toy.zip", TRIO),
+        (archive, "/toy.zip", DYGLIB_ZIP),
+        (b"<html>not found</html>".to_vec(), "/toy.zip", DYGLIB_ZIP),
         (b"<html>not found</html>".to_vec(), "/toy.tar.bz2", TSV),
     ] {
         let error = refused(content, file, keys);
@@ -156,7 +156,7 @@ fn a_damaged_archive_is_refused_and_not_kept() {
 }
 
 #[test]
-fn a_wrong_checksum_is_an_error_and_leaves_nothing() {
+fn wrong_checksum_is_an_error_and_leaves_no_file() {
     let wrong = format!("format = \"jodie\"\nmd5 = \"{}\"", md5_of(b"what was published"));
     let error = refused(b"something else".to_vec(), "/toy.csv", &wrong);
     let Problem::Checksum { found, expected, .. } = error.problem() else { panic!("{error}") };
@@ -164,58 +164,58 @@ fn a_wrong_checksum_is_an_error_and_leaves_nothing() {
     assert_eq!(*expected, format!("md5:{}", md5_of(b"what was published")));
 }
 
-/// A server with the trio and a record that states `checksum` for it, and the home that names both.
+/// A server with the archive and a record that states `checksum` for it, and the mirror that names both.
 fn with_record(checksum: Option<String>) -> (Server, Source) {
-    let archive = trio();
+    let archive = dyglib_zip();
     let server = Server::start(move |request| match (request.path.as_str(), &checksum) {
         ("/record", Some(sum)) => {
-            Answer::whole(format!(r#"{{"files": [{{"key": "toy.zip", "checksum": "md5:{sum}"}}]}}"#).as_bytes())
+            Response::whole(format!(r#"{{"files": [{{"key": "toy.zip", "checksum": "md5:{sum}"}}]}}"#).as_bytes())
         }
-        ("/record", None) => Answer::status(503),
-        (_, _) if request.nth == 0 => Answer::whole(&archive).cut_after(50),
-        _ => Answer::file(&archive, "W/\"weak\"", request),
+        ("/record", None) => Response::status(503),
+        (_, _) if request.nth == 0 => Response::whole(&archive).cut_after(50),
+        _ => Response::file(&archive, "W/\"weak\"", request),
     });
-    let keys = format!("{TRIO}\nchecksum-url = \"{}\"", server.url("/record"));
+    let keys = format!("{DYGLIB_ZIP}\nchecksum-url = \"{}\"", server.url("/record"));
     let source = source(&[(server.url("/toy.zip"), &keys)]);
     (server, source)
 }
 
 #[test]
-fn the_record_states_the_checksum_and_so_lets_bytes_of_an_unknown_version_go_on() {
-    let (server, source) = with_record(Some(md5_of(&trio())));
-    let mut bench = Bench::new();
-    let origin = bench.fetch(&source).unwrap().origin.unwrap();
-    assert_eq!(origin.checksum.unwrap().to_string(), format!("md5:{}", md5_of(&trio())));
+fn published_checksum_allows_resuming_an_unknown_version() {
+    let (server, source) = with_record(Some(md5_of(&dyglib_zip())));
+    let mut target = Target::new();
+    let origin = target.fetch(&source).unwrap().origin.unwrap();
+    assert_eq!(origin.checksum.unwrap().to_string(), format!("md5:{}", md5_of(&dyglib_zip())));
     let requests = server.requests();
     assert_eq!(requests[0].path, "/record");
     assert_eq!((requests[2].from(), &requests[2].if_range), (Some(50), &None));
-    bench.assert_holds(b"eventsedgesnodes");
+    target.assert_holds(b"eventsedgesnodes");
 }
 
 #[test]
-fn a_record_that_states_another_checksum_is_believed() {
+fn checksum_of_the_record_is_verified() {
     let (_server, source) = with_record(Some(md5_of(&bytes(10))));
-    let mut bench = Bench::new();
-    let error = bench.fetch(&source).unwrap_err();
+    let mut target = Target::new();
+    let error = target.fetch(&source).unwrap_err();
     assert!(matches!(error.problem(), Problem::Checksum { .. }), "{error}");
-    assert!(bench.left().is_empty(), "{:?}", bench.left());
+    assert!(target.files().is_empty(), "{:?}", target.files());
 }
 
 #[test]
-fn a_record_that_does_not_come_is_a_remark() {
+fn unavailable_record_is_a_warning() {
     let (_server, source) = with_record(None);
-    let mut bench = Bench::new();
-    let origin = bench.fetch(&source).unwrap().origin.unwrap();
+    let mut target = Target::new();
+    let origin = target.fetch(&source).unwrap().origin.unwrap();
     assert_eq!(origin.checksum, None);
-    assert!(bench.remarks[0].contains("no checksum"), "{:?}", bench.remarks);
-    bench.assert_holds(b"eventsedgesnodes");
+    assert!(target.warnings[0].contains("no checksum"), "{:?}", target.warnings);
+    target.assert_holds(b"eventsedgesnodes");
 }
 
 /// Two events among three nodes, as each publisher writes them, come out the same.
 #[test]
-fn every_published_form_becomes_the_same_stream() {
+fn all_published_formats_give_the_same_stream() {
     let jodie = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,5,0,0\n1,0,7,0,0\n";
-    let trio = ",u,i,ts,label,idx\n0,1,3,5,0,1\n1,2,3,7,0,2\n";
+    let dyglib = ",u,i,ts,label,idx\n0,1,3,5,0,1\n1,2,3,7,0,2\n";
     let npy = |rows: usize| {
         let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, 1), }}");
         let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
@@ -223,20 +223,20 @@ fn every_published_form_becomes_the_same_stream() {
         bytes.resize(bytes.len() + 4 * rows, 0);
         bytes
     };
-    let members: [(&str, &[u8]); 3] = [(MEMBERS[0], trio.as_bytes()), (MEMBERS[1], &npy(3)), (MEMBERS[2], &npy(4))];
+    let members: [(&str, &[u8]); 3] = [(MEMBERS[0], dyglib.as_bytes()), (MEMBERS[1], &npy(3)), (MEMBERS[2], &npy(4))];
     let konect = "% bip\n1 3 1 5\n2 3 1 7\n";
     for (content, keys) in [
         (jodie.as_bytes().to_vec(), "format = \"jodie\""),
-        (zipped(&members), TRIO),
+        (zipped(&members), DYGLIB_ZIP),
         (tarred(&[("toy/out.toy", konect.as_bytes())]), TSV),
     ] {
-        let server = Server::start(move |_| Answer::whole(&content));
-        let mut bench = Bench::new();
-        let home = source(&[(server.url("/toy"), keys)]);
-        let fetched = bench.fetch_with(&home, &options(), &ctdg::fetch::to_binary).unwrap();
+        let server = Server::start(move |_| Response::whole(&content));
+        let mut target = Target::new();
+        let mirror = source(&[(server.url("/toy"), keys)]);
+        let fetched = target.fetch_with(&mirror, &options(), &ctdg::fetch::to_binary).unwrap();
         let stream = ctdg::dataset::read(&fetched.path, &ctdg::dataset::ReadOptions::default()).unwrap();
         let events: Vec<_> = stream.ids().map(|id| stream.event(id)).map(|e| (e.src.0, e.dst.0, e.time)).collect();
         assert_eq!(events, [(0, 2, 5.0), (1, 2, 7.0)], "{keys}");
-        assert_eq!(stream.edge_features(), None, "zeros stand for nothing");
+        assert_eq!(stream.edge_features(), None, "all zeros mean no features");
     }
 }

@@ -1,4 +1,4 @@
-//! A local HTTP server that answers as a test tells it to, and remembers what it was asked.
+//! Local HTTP server with scripted responses; records the requests.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// What a client asked.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) path: String,
@@ -24,9 +24,9 @@ impl Request {
     }
 }
 
-/// What the server answers.
+/// A response.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Answer {
+pub(super) struct Response {
     status: u16,
     headers: Vec<(&'static str, String)>,
     body: Vec<u8>,
@@ -39,25 +39,25 @@ enum Ending {
     /// The whole body was sent.
     #[default]
     Whole,
-    /// The same, but only the closed connection tells.
+    /// The same, without a content length.
     Unannounced,
     /// The connection closes after this many bytes of it.
     Cut(usize),
-    /// After this many bytes of it, silence until the client hangs up.
+    /// After this many bytes, nothing until the client disconnects.
     Silence(usize),
 }
 
-impl Answer {
+impl Response {
     pub(super) fn status(status: u16) -> Self {
         Self { status, ..Self::default() }
     }
 
-    /// The whole file, to whatever was asked.
+    /// The whole file, for any request.
     pub(super) fn whole(body: &[u8]) -> Self {
         Self { status: 200, body: body.to_vec(), ..Self::default() }
     }
 
-    /// The file with the entity tag `etag`, or the part of it that was asked for, as a good server answers.
+    /// The file with the entity tag `etag`, or the requested range of it.
     pub(super) fn file(body: &[u8], etag: &str, request: &Request) -> Self {
         let same = request.if_range.as_deref().is_none_or(|version| version == etag);
         let answer = match request.from().filter(|_| same) {
@@ -98,7 +98,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(answer: impl Fn(&Request) -> Answer + Send + 'static) -> Self {
+    pub(super) fn start(answer: impl Fn(&Request) -> Response + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(Mutex::new(Vec::new()));
@@ -111,7 +111,7 @@ impl Server {
                     if stopping.load(Ordering::SeqCst) {
                         break;
                     }
-                    // A client that hangs up early is part of the game.
+                    // Clients may disconnect early.
                     let _ = serve(&stream.unwrap(), &mut seen, &requests, &answer);
                 }
             })
@@ -144,7 +144,7 @@ fn serve(
     mut stream: &TcpStream,
     seen: &mut HashMap<String, usize>,
     requests: &Mutex<Vec<Request>>,
-    answer: &impl Fn(&Request) -> Answer,
+    answer: &impl Fn(&Request) -> Response,
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next().unwrap_or_else(|| Ok(String::new()))?;
@@ -160,7 +160,7 @@ fn serve(
     *nth += 1;
     requests.lock().unwrap().push(request.clone());
 
-    let Answer { status, headers, body, ending } = answer(&request);
+    let Response { status, headers, body, ending } = answer(&request);
     write!(stream, "HTTP/1.1 {status} X\r\nConnection: close\r\n")?;
     if !matches!(ending, Ending::Unannounced) {
         write!(stream, "Content-Length: {}\r\n", body.len())?;

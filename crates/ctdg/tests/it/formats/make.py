@@ -4,7 +4,7 @@ import numpy as np, pandas as pd, pyarrow as pa, pyarrow.parquet as pq
 
 os.chdir(os.path.dirname(os.path.abspath(__file__)))
 
-# DyGLib's trio as its preprocessing writes it: an unnamed index, ids from 1, a row of padding in both matrices.
+# DyGLib's three files as its preprocessing writes them: an unnamed index, ids from 1, a row of padding in both matrices.
 events = pd.DataFrame({"u": [1, 2, 1], "i": [4, 4, 3], "ts": [0.0, 2.0, 2.0], "label": [0.0, 1.0, 0.0], "idx": [1, 2, 3]})
 events.to_csv("ml_toy.csv")
 np.save("ml_toy.npy", np.array([[0, 0], [1, 2], [3, 4], [5, 6]], dtype=np.float64))
@@ -32,3 +32,7 @@ table = pa.table({
 pq.write_table(table, "types.parquet", store_decimal_as_integer=True)
 text = pa.table({"src": ["10", "7"], "dst": ["7", "b"], "time": [1.0, 2.0]})
 pq.write_table(text, "text_ids.parquet")
+
+# Node features of saved.csv, rows in bytewise order of names (ann, bob, eve, çelik). saved.ctdg is `hopedgn data convert
+# saved.csv saved.ctdg` by version 0.1.0: it shows that old files stay readable and must not be made again.
+np.save("saved_node_features.npy", np.array([[1], [2], [4], [8]], dtype=np.float32))

@@ -39,7 +39,7 @@ fn check_counts(spec: &InteractionSpec, stream: &EventStream) {
 }
 
 #[test]
-fn every_count_is_met_exactly_at_small_scales() {
+fn counts_are_exact_at_small_scales() {
     for name in InteractionSpec::NAMES {
         for scale in [1e-9, 1e-4, 1e-3, 0.01] {
             for seed in 0..3 {
@@ -51,7 +51,7 @@ fn every_count_is_met_exactly_at_small_scales() {
 }
 
 #[test]
-fn every_count_is_met_exactly_at_full_size() {
+fn counts_are_exact_at_full_size() {
     let spec = InteractionSpec::like_lastfm();
     let stream = spec.generate(0).unwrap();
     check_counts(&spec, &stream);
@@ -71,7 +71,7 @@ fn the_same_seed_gives_the_same_stream_and_another_does_not() {
 }
 
 #[test]
-fn some_users_and_items_have_far_more_events_than_others() {
+fn activity_and_popularity_are_skewed() {
     for name in InteractionSpec::NAMES {
         let spec = named(name, 0.05);
         let stream = spec.generate(1).unwrap();
@@ -96,13 +96,13 @@ fn times_come_in_bursts() {
         let gaps: Vec<f64> = stream.times().windows(2).map(|pair| pair[1] - pair[0]).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-        // Events that know nothing of each other have 1 here.
+        // A Poisson process has 1 here.
         assert!(variance.sqrt() / mean > 1.3, "{name}: {}", variance.sqrt() / mean);
     }
 }
 
 #[test]
-fn a_positive_label_ends_a_users_history() {
+fn positive_label_is_the_last_event_of_its_user() {
     let stream = named("like-mooc", 0.02).generate(3).unwrap();
     let mut ended = BTreeSet::new();
     for (user, label) in stream.src().iter().zip(stream.labels()) {

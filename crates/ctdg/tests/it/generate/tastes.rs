@@ -1,4 +1,4 @@
-//! Streams of tastes.
+//! Streams of grouped users and items.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use ctdg::generate::TasteSpec;
 use super::fingerprint;
 
 #[test]
-fn everybody_meets_every_thing_of_the_own_group_once() {
-    let spec = TasteSpec { n_groups: 3, n_people: 4, n_things: 5 };
+fn users_interact_with_every_item_of_their_group_once() {
+    let spec = TasteSpec { n_groups: 3, n_users: 4, n_items: 5 };
     let stream = spec.generate(7).unwrap();
     assert_eq!((stream.len(), stream.n_nodes()), (60, 27));
     let pairs: BTreeSet<(u32, u32)> = stream.src().iter().zip(stream.dst()).map(|(src, dst)| (src.0, dst.0)).collect();
     assert_eq!(pairs.len(), 60, "each pair once");
-    // People who share one thing share all of them.
+    // Users who share one item share all of them.
     let things =
         |person: u32| -> BTreeSet<u32> { pairs.iter().filter(|pair| pair.0 == person).map(|pair| pair.1).collect() };
     let tastes: BTreeSet<BTreeSet<u32>> = (0..12).map(things).collect();
@@ -25,7 +25,7 @@ fn everybody_meets_every_thing_of_the_own_group_once() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_stream_for_ever() {
+fn stream_of_a_seed_is_fixed() {
     assert_eq!(fingerprint(&TasteSpec::default().generate(0).unwrap()), "71da001555d46ae2");
     assert_ne!(TasteSpec::default().generate(0).unwrap().times(), TasteSpec::default().generate(1).unwrap().times());
 }
@@ -33,8 +33,8 @@ fn the_same_seed_gives_the_same_stream_for_ever() {
 #[test]
 fn empty_groups_and_too_many_events_are_refused() {
     let message = |spec: TasteSpec| spec.generate(0).unwrap_err().to_string();
-    let empty = TasteSpec { n_people: 0, ..TasteSpec::default() };
-    assert!(message(empty).contains("n_people"));
-    let large = TasteSpec { n_groups: 1 << 12, n_people: 1 << 12, n_things: 1 << 12 };
+    let empty = TasteSpec { n_users: 0, ..TasteSpec::default() };
+    assert!(message(empty).contains("n_users"));
+    let large = TasteSpec { n_groups: 1 << 12, n_users: 1 << 12, n_items: 1 << 12 };
     assert!(message(large).contains("events"));
 }

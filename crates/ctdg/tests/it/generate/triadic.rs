@@ -1,4 +1,4 @@
-//! Triadic streams: what is known about them, and what must not be.
+//! Triadic streams: known properties, and absence of leaks.
 
 #![expect(clippy::float_cmp, reason = "mirrored events have the very same time")]
 
@@ -14,7 +14,7 @@ fn big() -> (TriadicSpec, Triadic) {
     (spec, drawn)
 }
 
-/// Past contacts of every node, found once: nodes are fresh, so a node's list has at most three entries.
+/// Interactions of every node; nodes belong to one episode, so a list has at most three entries.
 struct Contacts(Vec<Vec<(f64, NodeId, usize)>>);
 
 impl Contacts {
@@ -32,7 +32,7 @@ impl Contacts {
         self.0[node.index()].iter().copied().filter(move |contact| contact.0 < time)
     }
 
-    /// All that a node's own history says, seen to `depth` steps and without names.
+    /// A node's history unfolded to `depth` hops, without names.
     fn unfolded(&self, node: NodeId, time: f64, depth: u32) -> String {
         if depth == 0 {
             return String::new();
@@ -52,13 +52,13 @@ impl Contacts {
     /// The time of the only contact before the query, and its event.
     fn wedge(&self, node: NodeId, query: &Query) -> (f64, usize) {
         let contacts: Vec<_> = self.before(node, query.time).collect();
-        assert_eq!(contacts.len(), 1, "a fresh node has met its middle node and nobody else");
+        assert_eq!(contacts.len(), 1, "a node has interacted only with its middle node");
         (contacts[0].0, contacts[0].2)
     }
 }
 
 #[test]
-fn an_episode_is_six_events_and_four_queries_of_which_two_happened() {
+fn episode_has_six_events_and_two_positive_of_four_queries() {
     let (spec, Triadic { stream, queries }) = big();
     let n = spec.n_episodes as usize;
     assert_eq!((stream.len(), stream.n_nodes(), queries.len()), (6 * n, 6 * n, 4 * n));
@@ -77,7 +77,7 @@ fn an_episode_is_six_events_and_four_queries_of_which_two_happened() {
 }
 
 #[test]
-fn mirror_nodes_have_equal_histories_of_their_own() {
+fn mirrored_nodes_have_equal_histories() {
     let (_, Triadic { stream, queries }) = big();
     let contacts = Contacts::of(&stream);
     for four in queries.chunks(4).take(2_000) {
@@ -90,7 +90,7 @@ fn mirror_nodes_have_equal_histories_of_their_own() {
 }
 
 #[test]
-fn one_common_neighbour_tells_the_two_pairs_of_a_node_apart() {
+fn common_neighbor_distinguishes_the_two_pairs_of_a_node() {
     let (_, Triadic { stream, queries }) = big();
     let contacts = Contacts::of(&stream);
     for four in queries.chunks(4) {
@@ -100,7 +100,7 @@ fn one_common_neighbour_tells_the_two_pairs_of_a_node_apart() {
 }
 
 #[test]
-fn the_optimal_score_follows_from_the_history_alone() {
+fn optimal_score_follows_from_the_history() {
     let (spec, Triadic { stream, queries }) = big();
     let contacts = Contacts::of(&stream);
     for query in &queries {
@@ -112,7 +112,7 @@ fn the_optimal_score_follows_from_the_history_alone() {
 }
 
 #[test]
-fn pairs_happen_as_often_as_their_optimal_score_says() {
+fn optimal_scores_are_calibrated() {
     let spec = TriadicSpec { n_episodes: 20_000, p_short: 0.8, p_long: 0.35, ..TriadicSpec::default() };
     let queries = spec.generate(1).unwrap().queries;
     for p in [0.8, 0.2, 0.35, 0.65] {
@@ -125,7 +125,7 @@ fn pairs_happen_as_often_as_their_optimal_score_says() {
 }
 
 #[test]
-fn the_best_score_reaches_its_limit_and_no_other_comes_near() {
+fn optimal_score_reaches_its_limit_and_partial_signals_are_at_chance() {
     let (spec, drawn) = big();
     let (optimal, limit) = (drawn.optimal(), spec.limit());
     assert!((optimal.auc - limit.auc).abs() < 0.01 && (optimal.ap - limit.ap).abs() < 0.01, "{optimal:?} {limit:?}");
@@ -136,7 +136,7 @@ fn the_best_score_reaches_its_limit_and_no_other_comes_near() {
         |score: &dyn Fn(&Query) -> f64| roc_auc(&drawn.queries.iter().map(score).collect::<Vec<_>>(), &labels).unwrap();
     let gap = |query: &Query| contacts.wedge(query.dst, query).0 - contacts.wedge(query.src, query).0;
     let common = |query: &Query| f64::from(u8::from(contacts.has_common(query)));
-    // Common neighbours without times, times without common neighbours, and how long ago things were: no use at all.
+    // Common neighbors without times, times without common neighbors, and ages carry no signal.
     for (name, score) in [
         ("common neighbours", &common as &dyn Fn(&Query) -> f64),
         ("gap", &gap),
@@ -146,8 +146,8 @@ fn the_best_score_reaches_its_limit_and_no_other_comes_near() {
         let found = auc(score);
         assert!((found - 0.5).abs() < 0.02, "{name}: {found}");
     }
-    // The right sign with a needless dependence on the exact gap breaks ties at random: that costs nothing and gains
-    // nothing but what the ceiling of average precision allows for.
+    // The right sign with an extra dependence on the exact gap breaks ties at random, which changes nothing but the
+    // average precision, up to its optimum.
     let middle = f64::midpoint(spec.short_gap.1, spec.long_gap.0);
     let tilted = |query: &Query| (common(query) - 0.5) * (middle - gap(query)).signum() * (1.0 + gap(query) / 1e6);
     let scores: Vec<f64> = drawn.queries.iter().map(tilted).collect();
@@ -157,15 +157,15 @@ fn the_best_score_reaches_its_limit_and_no_other_comes_near() {
     assert!(average_precision(&grouped, &labels).unwrap() < optimal.ap);
 }
 
-/// Something that a place in the list of queries and a query say without a look at who met whom.
+/// A feature of a query and its index that does not use the events.
 type Feature<'a> = &'a dyn Fn(usize, &Query) -> bool;
 
 #[test]
-fn neither_ids_nor_order_in_the_file_tell_the_outcome() {
+fn ids_and_file_order_do_not_reveal_the_outcome() {
     let (_, Triadic { stream, queries }) = big();
     let contacts = Contacts::of(&stream);
     let labels: Vec<bool> = queries.iter().map(|query| query.label).collect();
-    // Whether a node's wedge event stands before its mirror image's, which has the same time and is next to it.
+    // Whether a node's wedge event comes before its mirror image, which has the same time and is adjacent.
     let is_first = |node: NodeId, query: &Query| {
         let (time, event) = contacts.wedge(node, query);
         stream.times().get(event + 1) == Some(&time)
@@ -189,7 +189,7 @@ fn neither_ids_nor_order_in_the_file_tell_the_outcome() {
         let auc = roc_auc(&scores, &labels).unwrap();
         assert!((auc - 0.5).abs() < 0.015, "{name}: AUC {auc}");
     }
-    // Nor does the order of the two outcome events: the first belongs to the source whose wedge came first half the time.
+    // The order of the two outcome events is independent of the order of their wedges.
     let mut agree = 0_u32;
     for four in queries.chunks(4) {
         let happened: Vec<&Query> = four.iter().filter(|query| query.label).collect();

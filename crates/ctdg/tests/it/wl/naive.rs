@@ -1,10 +1,10 @@
-//! The definition of k-DWL written down as plainly as possible, to hold the fast one against.
+//! Naive implementation of k-DWL from its definition, as a reference.
 
 use std::collections::BTreeMap;
 
 use super::{Event, graph};
 use crate::wl::random::{Pair, pair};
-use ctdg::wl::{Dwl, Reading};
+use ctdg::wl::{Dwl, GraphOptions};
 
 /// Sequence of times between every two nodes, undirected.
 fn sequences(n: u32, events: &[Event]) -> BTreeMap<(u32, u32), Vec<u64>> {
@@ -28,7 +28,7 @@ fn tuples(n: u32, k: usize) -> Vec<Vec<u32>> {
 
 type Signature = (usize, Vec<(Vec<usize>, Vec<Vec<u64>>)>);
 
-/// Colours of all tuples of both graphs when nothing changes any more, and the round in which counts first differ.
+/// Stable colors of all tuples of both graphs, and the round in which counts first differ.
 fn stable(pair: &Pair, k: usize) -> (Vec<usize>, Option<usize>) {
     let graphs = [
         (pair.n_nodes[0], sequences(pair.n_nodes[0], &pair.a)),
@@ -79,12 +79,12 @@ fn stable(pair: &Pair, k: usize) -> (Vec<usize>, Option<usize>) {
 }
 
 #[test]
-fn classes_and_rounds_equal_those_of_the_definition() {
+fn classes_and_rounds_equal_the_naive_implementation() {
     for seed in 0..400 {
         let most_nodes = if seed % 4 == 0 { 6 } else { 5 };
         let pair = pair(seed, most_nodes);
-        let reading = Reading::default();
-        let (a, b) = (graph(pair.n_nodes[0], &pair.a, &reading), graph(pair.n_nodes[1], &pair.b, &reading));
+        let options = GraphOptions::default();
+        let (a, b) = (graph(pair.n_nodes[0], &pair.a, &options), graph(pair.n_nodes[1], &pair.b, &options));
         for k in 1..=3 {
             let (colours, round) = stable(&pair, k);
             let fast = Dwl::new(k).unwrap().compare(&a, &b).unwrap();

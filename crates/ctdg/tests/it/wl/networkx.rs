@@ -1,6 +1,6 @@
 //! k = 1 against `NetworkX`; `fixtures/wl/make.py` made the numbers.
 
-use ctdg::wl::{Dwl, Graph, Reading, Times};
+use ctdg::wl::{Dwl, Graph, GraphOptions, Times};
 use serde::Deserialize;
 
 use super::{Event, compare, graph};
@@ -28,11 +28,11 @@ struct Equal {
 }
 
 fn read(entry: &Entry, times: Times) -> Graph {
-    graph(entry.n_nodes, &entry.events, &Reading { times, ..Reading::default() })
+    graph(entry.n_nodes, &entry.events, &GraphOptions { times, ..GraphOptions::default() })
 }
 
 #[test]
-fn partitions_and_verdicts_equal_those_of_networkx() {
+fn partitions_and_verdicts_equal_networkx() {
     let text = include_str!("../../../../../fixtures/wl/networkx.json");
     let Fixture { graphs, pairs } = serde_json::from_str(text).unwrap();
     assert_eq!((graphs.len(), pairs.len()), (60, 59));

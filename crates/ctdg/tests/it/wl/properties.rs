@@ -1,12 +1,14 @@
-//! What must hold of every stream.
+//! Properties that hold for every stream.
 
-use ctdg::wl::{Direction, Dwl, Graph, Initial, Interning, Reading, Times, Variant, isomorphism, tuple_isomorphism};
+use ctdg::wl::{
+    Direction, Dwl, Graph, GraphOptions, Initial, Interning, Times, Variant, isomorphism, tuple_isomorphism,
+};
 
 use super::random::{Draw, Pair, copy, events, pair, renamed};
 use super::{compare, graph, nodes, separated};
 
-fn readings() -> Vec<Reading> {
-    let with = |direction, times| Reading { direction, times, ..Reading::default() };
+fn graph_options() -> Vec<GraphOptions> {
+    let with = |direction, times| GraphOptions { direction, times, ..GraphOptions::default() };
     vec![
         with(Direction::Undirected, Times::Kept),
         with(Direction::Directed, Times::Kept),
@@ -26,12 +28,12 @@ fn tests(k: usize) -> Vec<Dwl> {
     ]
 }
 
-fn graphs(pair: &Pair, reading: &Reading) -> (Graph, Graph) {
-    (graph(pair.n_nodes[0], &pair.a, reading), graph(pair.n_nodes[1], &pair.b, reading))
+fn graphs(pair: &Pair, options: &GraphOptions) -> (Graph, Graph) {
+    (graph(pair.n_nodes[0], &pair.a, options), graph(pair.n_nodes[1], &pair.b, options))
 }
 
-/// Largest dimension that stays quick in an unoptimised build.
-fn most_k(n_nodes: u32) -> usize {
+/// Largest dimension that is fast in an unoptimised build.
+fn max_k(n_nodes: u32) -> usize {
     if n_nodes <= 4 { 4 } else { 3 }
 }
 
@@ -41,11 +43,11 @@ fn isomorphic_copies_are_never_separated_by_any_k() {
         let mut draw = Draw::new(seed);
         let n = draw.below(6);
         let original = events(&mut draw, n, 2 * n);
-        for reading in readings() {
-            let flip = reading.direction == Direction::Undirected;
+        for options in graph_options() {
+            let flip = options.direction == Direction::Undirected;
             let (copied, names) = copy(&mut draw, n, &original, flip);
-            let (a, b) = (graph(n, &original, &reading), graph(n, &copied, &reading));
-            for test in (1..=most_k(n)).flat_map(tests) {
+            let (a, b) = (graph(n, &original, &options), graph(n, &copied, &options));
+            for test in (1..=max_k(n)).flat_map(tests) {
                 assert!(!separated(&test, &a, &b), "{test:?} {original:?} {copied:?}");
                 if n > 0 {
                     let tuple: Vec<u32> = (0..=draw.below(3)).map(|_| draw.below(n)).collect();
@@ -59,19 +61,19 @@ fn isomorphic_copies_are_never_separated_by_any_k() {
 }
 
 #[test]
-fn what_k_separates_k_plus_one_separates() {
-    // Proposition 1 of the paper, over thousands of pairs. `gained[k]` counts the pairs on which k + 1 does more, so
-    // that the test cannot pass by never meeting one.
+fn graphs_separated_by_k_are_separated_by_k_plus_one() {
+    // Proposition 1 of the paper, over thousands of pairs. `gained[k]` counts the pairs that only k + 1 separates, so that
+    // the test cannot pass vacuously.
     let mut gained = [0; 4];
     for seed in 0..4_000 {
         let pair = pair(seed, 7);
-        let reading = &readings()[(seed % 4) as usize];
-        let (a, b) = graphs(&pair, reading);
+        let options = &graph_options()[(seed % 4) as usize];
+        let (a, b) = graphs(&pair, options);
         let largest = pair.n_nodes[0].max(pair.n_nodes[1]);
-        let rounds: Vec<Option<usize>> = (1..=most_k(largest)).map(|k| compare(k, &a, &b).graphs.round).collect();
+        let rounds: Vec<Option<usize>> = (1..=max_k(largest)).map(|k| compare(k, &a, &b).graphs.round).collect();
         for (k, both) in (1..).zip(rounds.windows(2)) {
-            assert!(both[0].is_none() || both[1].is_some(), "k = {k} against {}: {pair:?} {reading:?}", k + 1);
-            // The proof even gives: not later.
+            assert!(both[0].is_none() || both[1].is_some(), "k = {k} against {}: {pair:?} {options:?}", k + 1);
+            // By the proof, also not in a later round.
             assert!(both[0].is_none_or(|round| both[1].is_some_and(|next| next <= round)), "{rounds:?} {pair:?}");
             gained[k] += usize::from(both[0].is_none() && both[1].is_some());
         }
@@ -80,10 +82,10 @@ fn what_k_separates_k_plus_one_separates() {
 }
 
 #[test]
-fn what_k_tells_apart_of_tuples_k_plus_one_tells_apart() {
+fn tuples_separated_by_k_are_separated_by_k_plus_one() {
     for seed in 0..400 {
         let pair = pair(seed, 5);
-        let (a, b) = graphs(&pair, &Reading::default());
+        let (a, b) = graphs(&pair, &GraphOptions::default());
         let mut draw = Draw::new(seed);
         if pair.n_nodes.contains(&0) {
             continue;
@@ -91,9 +93,13 @@ fn what_k_tells_apart_of_tuples_k_plus_one_tells_apart() {
         let length = 1 + draw.below(3);
         let mut tuple = |n| (0..length).map(|_| draw.below(n)).collect::<Vec<u32>>();
         let (s, t) = (nodes(&tuple(pair.n_nodes[0])), nodes(&tuple(pair.n_nodes[1])));
-        let told = |k| Dwl::new(k).unwrap().compare_tuples((&a, &s), (&b, &t)).unwrap().tuples.unwrap().separated();
-        let told: Vec<bool> = (1..=3).map(told).collect();
-        assert!(told.windows(2).all(|both| both[0] <= both[1]), "{told:?} {s:?} {t:?} {pair:?}");
+        let separated_tuples =
+            |k| Dwl::new(k).unwrap().compare_tuples((&a, &s), (&b, &t)).unwrap().tuples.unwrap().separated();
+        let separated_tuples: Vec<bool> = (1..=3).map(separated_tuples).collect();
+        assert!(
+            separated_tuples.windows(2).all(|both| both[0] <= both[1]),
+            "{separated_tuples:?} {s:?} {t:?} {pair:?}"
+        );
     }
 }
 
@@ -102,10 +108,10 @@ fn separated_graphs_and_tuples_are_not_isomorphic() {
     let (mut isomorphic, mut different) = (0, 0);
     for seed in 0..1_500 {
         let pair = pair(seed, 6);
-        let reading = &readings()[(seed % 4) as usize];
-        let (a, b) = graphs(&pair, reading);
+        let options = &graph_options()[(seed % 4) as usize];
+        let (a, b) = graphs(&pair, options);
         let truth = isomorphism(&a, &b).unwrap();
-        let undirected = reading.direction == Direction::Undirected;
+        let undirected = options.direction == Direction::Undirected;
         assert!(truth.is_some() || pair.renaming.is_none() || !undirected, "a copy is isomorphic: {pair:?}");
         for test in (1..=3).flat_map(tests) {
             assert!(truth.is_none() || !separated(&test, &a, &b), "{test:?} {pair:?}");
@@ -117,12 +123,12 @@ fn separated_graphs_and_tuples_are_not_isomorphic() {
 }
 
 #[test]
-fn tuples_told_apart_within_one_graph_are_not_isomorphic() {
+fn tuples_separated_within_one_graph_are_not_isomorphic() {
     for seed in 0..60 {
         let mut draw = Draw::new(seed);
         let n = 1 + draw.below(5);
         let events = events(&mut draw, n, 2 * n);
-        let graph = graph(n, &events, &Reading::default());
+        let graph = graph(n, &events, &GraphOptions::default());
         for test in tests(2) {
             let coloring = test.color(&graph).unwrap();
             let pairs: Vec<[u32; 2]> = (0..n).flat_map(|u| (0..n).map(move |v| [u, v])).collect();
@@ -148,7 +154,7 @@ fn separated_until_t_means_separated_until_every_later_time() {
         let pair = pair(seed, 6);
         for k in 1..=3 {
             let until = |t: f64| {
-                let (a, b) = graphs(&pair, &Reading { until: Some(t), ..Reading::default() });
+                let (a, b) = graphs(&pair, &GraphOptions { until: Some(t), ..GraphOptions::default() });
                 compare(k, &a, &b).graphs.separated()
             };
             let verdicts = [-1.0, 0.0, 1.0, 2.0, 3.0].map(until);
@@ -162,15 +168,15 @@ fn events_at_the_time_or_later_change_nothing() {
     for seed in 0..300 {
         let pair = pair(seed, 6);
         let mut draw = Draw::new(seed);
-        let reading = Reading { until: Some(2.0), ..Reading::default() };
+        let options = GraphOptions { until: Some(2.0), ..GraphOptions::default() };
         let early = |events: &[super::Event]| events.iter().copied().filter(|event| event.2 < 2.0).collect::<Vec<_>>();
         let (mut a, b) = (early(&pair.a), early(&pair.b));
         let (n, m) = (pair.n_nodes[0], pair.n_nodes[1]);
-        let before = compare(2, &graph(n, &a, &reading), &graph(m, &b, &reading));
+        let before = compare(2, &graph(n, &a, &options), &graph(m, &b, &options));
         if n > 0 {
             a.extend((0..4).map(|_| (draw.below(n), draw.below(n), f64::from(2 + draw.below(3)))));
         }
-        let after = compare(2, &graph(n, &a, &reading), &graph(m, &b, &reading));
+        let after = compare(2, &graph(n, &a, &options), &graph(m, &b, &options));
         assert_eq!(before, after, "{pair:?}");
     }
 }
@@ -179,9 +185,9 @@ fn events_at_the_time_or_later_change_nothing() {
 fn verdicts_do_not_depend_on_the_order_of_the_graphs_nor_on_names() {
     for seed in 0..300 {
         let pair = pair(seed, 6);
-        let (a, b) = graphs(&pair, &Reading::default());
+        let (a, b) = graphs(&pair, &GraphOptions::default());
         let names = Draw::new(seed).permutation(pair.n_nodes[0]);
-        let renamed = graph(pair.n_nodes[0], &renamed(&pair.a, &names), &Reading::default());
+        let renamed = graph(pair.n_nodes[0], &renamed(&pair.a, &names), &GraphOptions::default());
         for k in 1..=3 {
             let [forth, back, other] = [(&a, &b), (&b, &a), (&renamed, &b)].map(|(a, b)| compare(k, a, b));
             assert_eq!(forth.graphs.round, back.graphs.round);
@@ -192,16 +198,16 @@ fn verdicts_do_not_depend_on_the_order_of_the_graphs_nor_on_names() {
 }
 
 #[test]
-fn oblivious_tests_are_one_dimension_behind() {
-    // Known of simple static graphs: 1-OWL does what 2-OWL does, (k + 1)-OWL what k-FWL does.
-    let reading = Reading { times: Times::Dropped, ..Reading::default() };
+fn k_plus_one_owl_equals_k_fwl() {
+    // Known for simple static graphs: 1-OWL equals 2-OWL, (k + 1)-OWL equals k-FWL.
+    let options = GraphOptions { times: Times::Dropped, ..GraphOptions::default() };
     let mut separated_by_fwl = 0;
     for seed in 0..600 {
         let mut pair = pair(seed, 6);
         pair.a.retain(|event| event.0 != event.1);
         pair.b.retain(|event| event.0 != event.1);
-        let (a, b) = graphs(&pair, &reading);
-        let verdict = |k, variant| separated(&Dwl::from_types(k, variant).unwrap(), &a, &b);
+        let (a, b) = graphs(&pair, &options);
+        let verdict = |k, variant| separated(&Dwl::static_test(k, variant).unwrap(), &a, &b);
         assert_eq!(verdict(1, Variant::Oblivious), verdict(2, Variant::Oblivious), "{pair:?}");
         assert_eq!(verdict(2, Variant::Folklore), verdict(3, Variant::Oblivious), "{pair:?}");
         separated_by_fwl += usize::from(verdict(2, Variant::Folklore));
@@ -211,10 +217,10 @@ fn oblivious_tests_are_one_dimension_behind() {
 
 #[test]
 fn isomorphism_types_at_the_start_do_not_change_verdicts_on_graphs() {
-    // Not a theorem of the paper; docs/dwl.md says that it was seen here.
+    // Not a theorem of the paper; docs/src/dwl.md refers to this test.
     for seed in 0..1_500 {
         let pair = pair(seed, 7);
-        let (a, b) = graphs(&pair, &readings()[(seed % 4) as usize]);
+        let (a, b) = graphs(&pair, &graph_options()[(seed % 4) as usize]);
         for k in [2, 3] {
             let constant = Dwl::new(k).unwrap();
             let types = Dwl { initial: Initial::Types, ..constant.clone() };
@@ -224,15 +230,15 @@ fn isomorphism_types_at_the_start_do_not_change_verdicts_on_graphs() {
 }
 
 #[test]
-fn results_are_the_same_for_any_number_of_threads() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let (a, b) = (ctdg::wl::examples::random(24, 60, 1).unwrap(), ctdg::wl::examples::random(24, 60, 2).unwrap());
     let rook = ctdg::wl::examples::all().unwrap().into_iter().find(|example| example.name == "rook").unwrap();
     for (a, b) in [(a, b), (rook.a, rook.b)] {
         let run = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| {
-                let reading = Reading::default();
-                let (a, b) = (Graph::new(&a, &reading).unwrap(), Graph::new(&b, &reading).unwrap());
+                let options = GraphOptions::default();
+                let (a, b) = (Graph::new(&a, &options).unwrap(), Graph::new(&b, &options).unwrap());
                 [1, 2, 3].map(|k| compare(k, &a, &b))
             })
         };

@@ -1,8 +1,8 @@
-//! Small streams that make trouble: equal times, repeats, self-loops, lone nodes, near misses.
+//! Random small streams with edge cases: equal times, repeats, self-loops, isolated nodes, near misses.
 
 use super::Event;
 
-/// A seeded source of numbers, the same on every machine.
+/// A seeded generator, the same on every machine.
 pub(super) struct Draw(u64);
 
 impl Draw {
@@ -25,13 +25,13 @@ impl Draw {
     }
 }
 
-/// Two streams on as many nodes each.
+/// Two streams.
 #[derive(Debug, Clone)]
 pub(super) struct Pair {
     pub(super) n_nodes: [u32; 2],
     pub(super) a: Vec<Event>,
     pub(super) b: Vec<Event>,
-    /// Where each node of `a` went, when `b` is a renamed copy.
+    /// The node of `b` for each node of `a`, if `b` is a renamed copy.
     pub(super) renaming: Option<Vec<u32>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn renamed(events: &[Event], names: &[u32]) -> Vec<Event> {
     events.iter().map(|&(u, v, t)| (names[u as usize], names[v as usize], t)).collect()
 }
 
-/// A renamed copy, events in another order, some of them the other way round when `flip`.
+/// A renamed copy, events in another order, some of them reversed if `flip`.
 pub(super) fn copy(draw: &mut Draw, n_nodes: u32, events: &[Event], flip: bool) -> (Vec<Event>, Vec<u32>) {
     let names = draw.permutation(n_nodes);
     let mut copy = renamed(events, &names);
@@ -65,8 +65,8 @@ pub(super) fn copy(draw: &mut Draw, n_nodes: u32, events: &[Event], flip: bool) 
     (copy, names)
 }
 
-/// A pair of one of five kinds: a renamed copy; one with two ends exchanged, so that every node has as many meetings as
-/// before; one with an event moved; rings cut differently; two that have nothing to do with each other.
+/// A pair of one of five kinds: a renamed copy; a copy with two endpoints swapped, which keeps all degrees; a copy with one
+/// event moved; rings of different lengths; two unrelated streams.
 pub(super) fn pair(seed: u64, most_nodes: u32) -> Pair {
     let mut draw = Draw::new(seed);
     let n = draw.below(most_nodes + 1);
@@ -82,7 +82,7 @@ pub(super) fn pair(seed: u64, most_nodes: u32) -> Pair {
     }
     let (mut b, names) = copy(&mut draw, n, &a, true);
     let len = u32::try_from(b.len()).unwrap();
-    let [one, other] = [draw.below(len), draw.below(len)].map(|place| place as usize);
+    let [one, other] = [draw.below(len), draw.below(len)].map(|index| index as usize);
     let renaming = match kind {
         0 => Some(names),
         1 => {
@@ -108,9 +108,9 @@ fn rings(draw: &mut Draw) -> Pair {
         let names = draw.permutation(n);
         let (mut events, mut first) = (Vec::new(), 0);
         for &length in rings {
-            for place in 0..length {
-                let time = if alternate { place % 2 } else { 0 };
-                events.push((first + place, first + (place + 1) % length, f64::from(time)));
+            for node in 0..length {
+                let time = if alternate { node % 2 } else { 0 };
+                events.push((first + node, first + (node + 1) % length, f64::from(time)));
             }
             first += length;
         }

@@ -1,43 +1,43 @@
-//! `hopedgn bench encode`: pairs per second.
+//! `hopedgn bench encode`: pairs encoded per second.
 
 use clap::Args;
-use ctdg::mite::{PairEncoder, PairEncoding, PairQuery, PairTokens, Scope};
+use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens};
 use ctdg::store::Store;
 use serde_json::json;
 
-use super::{Measured, OnData};
+use super::{Benchmark, DataBenchArgs};
 use crate::output::{Outcome, Output};
 
-/// Encode the pair of every event, strictly before it: tokens of both sides with their MITE intervals
+/// Encode the pair of every event from the events before it: tokens of both sides with MITE intervals
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn bench encode --data wikipedia.csv.gz --length 256 --threads 2 --json")]
 pub(crate) struct Encode {
-    #[command(flatten)]
-    on: OnData,
-    /// Tokens a side at most
+    /// Maximal tokens per side
     #[arg(long, default_value_t = 32)]
     length: usize,
     /// Intervals kept per token and side
     #[arg(long, default_value_t = 32)]
     k: usize,
-    /// Take intervals from the whole past instead of from the tokens
+    /// Take intervals from the whole history instead of the sampled tokens
     #[arg(long)]
     full: bool,
+    #[command(flatten)]
+    bench: DataBenchArgs,
 }
 
 pub(crate) fn run(args: &Encode, output: &Output) -> anyhow::Result<Outcome> {
-    super::within("--length", args.length, 1 << 24)?;
-    let stream = args.on.load(output)?;
+    super::check_range("--length", args.length, 1 << 24)?;
+    let stream = args.bench.load(output)?;
     let store = Store::build(&stream)?;
-    let scope = if args.full { Scope::Full } else { Scope::Truncated };
-    let encoding = PairEncoding { length: args.length, k: args.k, scope, ..PairEncoding::default() };
+    let scope = if args.full { MiteScope::Full } else { MiteScope::Truncated };
+    let encoding = PairEncoderConfig { length: args.length, k: args.k, scope, ..PairEncoderConfig::default() };
     let mut encoder = PairEncoder::new(&store, encoding);
     let (mut queries, mut tokens) = (Vec::new(), PairTokens::default());
     let events: Vec<_> = stream.ids().collect();
     let (mut n_tokens, mut n_rows) = (0, 0);
     let pass = || {
         (n_tokens, n_rows) = (0, 0);
-        for batch in events.chunks(args.on.batch) {
+        for batch in events.chunks(args.bench.batch) {
             queries.clear();
             queries.extend(batch.iter().map(|&id| {
                 let event = stream.event(id);
@@ -49,11 +49,11 @@ pub(crate) fn run(args: &Encode, output: &Output) -> anyhow::Result<Outcome> {
         }
     };
     let settings = json!({ "length": args.length, "k": args.k, "scope": if args.full { "full" } else { "truncated" } });
-    let measured = Measured { bench: "encode", unit: "pairs", settings };
-    let mut report = args.on.measure(output, measured, stream.len(), pass);
+    let benchmark = Benchmark { bench: "encode", unit: "pairs", settings };
+    let mut report = args.bench.measure(output, benchmark, stream.len(), pass);
     let per_pair = |n: usize| n as f64 / stream.len().max(1) as f64;
-    report.measured.settings["tokens_per_pair"] = json!(per_pair(n_tokens));
-    report.measured.settings["rows_per_pair"] = json!(per_pair(n_rows));
+    report.benchmark.settings["tokens_per_pair"] = json!(per_pair(n_tokens));
+    report.benchmark.settings["rows_per_pair"] = json!(per_pair(n_rows));
     output.answer(&report, &report)?;
     Ok(Outcome::Done)
 }

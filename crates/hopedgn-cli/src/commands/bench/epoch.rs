@@ -1,4 +1,4 @@
-//! `hopedgn bench epoch`: real training steps.
+//! `hopedgn bench epoch`: training steps on a dataset.
 
 use std::fmt::{self, Display};
 use std::time::Instant;
@@ -6,6 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use ctdg::mite::PairQuery;
 use ctdg::negative::RandomNegatives;
+use hopedgn::ModelRegistry;
 use hopedgn::collate::PairBatch;
 use hopedgn::config::{Config, Preset};
 use hopedgn::model::{self, Model};
@@ -19,28 +20,29 @@ use crate::commands::device::DeviceArgs;
 use crate::commands::memory;
 use crate::commands::model::ModelArgs;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use crate::progress;
 use hopedgn::fmt::{duration, grouped, precise};
 
-/// Time a training epoch on real data, and how much of it goes into looking up the past
+/// Time a training epoch on a dataset, and the share of sampling and collating in it
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn bench epoch --data uci.csv.gz --steps 50 --json")]
 pub(crate) struct Epoch {
-    /// A bundled or fetched data set, or a file
+    /// A bundled or fetched dataset, or a file
     #[arg(long, value_name = "D", default_value = ctdg::dataset::COLLEGEMSG)]
     data: String,
     #[command(flatten)]
     model: ModelArgs,
     #[command(flatten)]
     device: DeviceArgs,
-    /// Steps to time, spread over the epoch; on a GPU in a row from its middle [default: all]
+    /// Steps to time, spread over the epoch; on a GPU consecutive ones from its middle [default: all]
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
-    /// Change one setting; may be given many times
+    /// Change one setting; may be given several times
     #[arg(long, value_name = "A.B=V")]
     set: Vec<String>,
     #[command(flatten)]
-    from: ReadArgs,
+    read: ReadArgs,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,62 +60,62 @@ struct Report {
     median: f64,
     seconds_per_epoch: f64,
     pairs_per_second: f64,
-    /// Seconds a step of sampling, MITE and laying out the input, by themselves.
+    /// Seconds per step of sampling, MITE and collating, measured alone.
     encode_seconds_per_step: f64,
     encode_share: f64,
-    /// The share of the time in which a card's next batch was not ready yet.
+    /// Share of the time in which a GPU waited for its next batch.
     waiting_share: Option<f64>,
     tokens_per_pair: f64,
     gflops: Option<f64>,
     peak_memory: Option<u64>,
 }
 
-pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     let preset = Preset::for_data(&args.data);
     let settings: Vec<String> = args.model.settings().into_iter().chain(args.set.iter().cloned()).collect();
     let presets: Vec<Preset> = preset.into_iter().collect();
-    let config = Config::resolve(args.model.name(), &presets, &settings)?;
+    let config = Config::resolve_with(registry, args.model.name(registry)?, &presets, &settings)?;
     let device = args.device.open_for(&config.model, output)?;
-    let loaded = args.from.load(&args.data, output)?;
-    let task = Task::new(&loaded.stream, config.split)?;
+    let events = args.read.load(&args.data, output)?;
+    let task = Task::new(&events, config.split)?;
     let (model, parameters) = model::build(&config.model, task.tables.widths(), config.seed)?;
     let make = || Trainer::new(&config, &task, &*model, parameters.clone(), &device);
     let n_batches = make()?.n_batches();
     let n_steps = args.steps.unwrap_or(n_batches);
-    super::within("--steps", n_steps, n_batches)?;
-    let is_card = device.is_gpu();
-    if is_card {
-        // The first epoch chooses algorithms and takes memory.
+    super::check_range("--steps", n_steps, n_batches)?;
+    let is_gpu = device.is_gpu();
+    if is_gpu {
+        // Warm-up: the first epoch tunes algorithms and allocates memory.
         make()?.steps(n_batches, &mut || {})?;
     }
-    // Early steps have a short past: those that are timed are spread over the epoch. A card's run one after the other.
+    // Early steps have short histories, so the timed ones are spread over the epoch. A GPU needs consecutive ones.
     let first = (n_batches - n_steps) / 2;
     let spread = |step: usize| (2 * step + 1) * n_batches / (2 * n_steps);
-    let batches: Vec<usize> = (0..n_steps).map(|step| if is_card { first + step } else { spread(step) }).collect();
+    let batches: Vec<usize> = (0..n_steps).map(|step| if is_gpu { first + step } else { spread(step) }).collect();
     let mut trainer = make()?;
     let bar = progress::steps(output, "epoch", n_steps as u64);
     let (mut seconds, mut total, mut batch) = (Vec::new(), 0.0, 0);
-    for row in batches.chunk_by(|one, next| one + 1 == *next) {
-        while batch < row[0] {
+    for consecutive in batches.chunk_by(|one, next| one + 1 == *next) {
+        while batch < consecutive[0] {
             trainer.skip_batch();
             batch += 1;
         }
         let start = Instant::now();
         let mut mark = start;
-        trainer.steps(row.len(), &mut || {
+        trainer.steps(consecutive.len(), &mut || {
             seconds.push(mark.elapsed().as_secs_f64());
             mark = Instant::now();
             bar.inc(1);
         })?;
         total += start.elapsed().as_secs_f64();
-        batch += row.len();
+        batch += consecutive.len();
     }
     bar.finish_and_clear();
-    let past = Past::measure(&config, &task, &*model, &batches)?;
+    let collating = Collating::measure(&config, &task, &*model, &batches)?;
     seconds.sort_unstable_by(f64::total_cmp);
     let mean = total / seconds.len().max(1) as f64;
-    if is_card {
-        // The host does not wait for single steps.
+    if is_gpu {
+        // Single steps cannot be timed: the GPU computes asynchronously.
         seconds.fill(mean);
     }
     let report = Report {
@@ -129,11 +131,11 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
         best: seconds[0],
         median: seconds[seconds.len() / 2],
         seconds_per_epoch: mean * n_batches as f64,
-        pairs_per_second: past.n_pairs as f64 / total,
-        encode_seconds_per_step: past.seconds / seconds.len() as f64,
-        encode_share: past.seconds / total,
-        waiting_share: is_card.then(|| trainer.prefetch_wait() / total),
-        tokens_per_pair: past.n_tokens as f64 / past.n_pairs.max(1) as f64,
+        pairs_per_second: collating.n_pairs as f64 / total,
+        encode_seconds_per_step: collating.seconds / seconds.len() as f64,
+        encode_share: collating.seconds / total,
+        waiting_share: is_gpu.then(|| trainer.prefetch_wait() / total),
+        tokens_per_pair: collating.n_tokens as f64 / collating.n_pairs.max(1) as f64,
         gflops: None,
         peak_memory: memory::peak(),
     };
@@ -141,19 +143,19 @@ pub(crate) fn run(args: &Epoch, output: &Output) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Sampling, MITE and laying out the input, by themselves.
-struct Past {
+/// Sampling, MITE and collating, measured alone.
+struct Collating {
     seconds: f64,
     n_tokens: usize,
     n_pairs: usize,
 }
 
-impl Past {
-    /// Of the same batches, with the same number of negatives.
+impl Collating {
+    /// Over the same batches, with as many negatives.
     fn measure(config: &Config, task: &Task<'_>, model: &dyn Model, batches: &[usize]) -> anyhow::Result<Self> {
         let mut encoder = PairScorer::new(model, &task.tables, &task.train_store);
         let mut negatives = RandomNegatives::new(task.stream, &task.split.train, 0);
-        let mut past = Self { seconds: 0.0, n_tokens: 0, n_pairs: 0 };
+        let mut total = Self { seconds: 0.0, n_tokens: 0, n_pairs: 0 };
         for &batch in batches {
             let events = task.split.train.chunks(config.train.batch).nth(batch).unwrap_or_default();
             let mut queries = task.queries(events);
@@ -161,11 +163,11 @@ impl Past {
                 queries.push(PairQuery { dst, ..queries[at] });
             }
             let start = Instant::now();
-            past.n_tokens += encoder.collate_only(PairBatch::new(&queries).padded_in_groups_of(events.len()))?;
-            past.seconds += start.elapsed().as_secs_f64();
-            past.n_pairs += queries.len();
+            total.n_tokens += encoder.collate_only(PairBatch::new(&queries).padded_in_groups_of(events.len()))?;
+            total.seconds += start.elapsed().as_secs_f64();
+            total.n_pairs += queries.len();
         }
-        Ok(past)
+        Ok(total)
     }
 }
 
@@ -173,7 +175,7 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "epoch of {} on {}: {} ({} steps of {} events, {} each; {:.0} pairs a second)",
+            "epoch of {} on {}: {} ({} steps of {} events, {} each; {:.0} pairs/s)",
             self.model,
             self.data,
             if self.seconds_per_epoch < 10.0 {
@@ -188,15 +190,21 @@ impl Display for Report {
         )?;
         writeln!(
             f,
-            "  looking up the past: {:.1} ms a step, {:.1}% of it; {:.1} tokens a pair",
+            "  sampling and collating: {:.1} ms per step, {:.1}% of it; {:.1} tokens per pair",
             1e3 * self.encode_seconds_per_step,
             100.0 * self.encode_share,
             self.tokens_per_pair
         )?;
         if let Some(share) = self.waiting_share {
-            writeln!(f, "  the next batch was not ready in {:.1}% of the time", 100.0 * share)?;
+            writeln!(f, "  the GPU waited for its next batch in {:.1}% of the time", 100.0 * share)?;
         }
         let memory = self.peak_memory.map_or("?".to_owned(), |bytes| grouped(bytes / 1_000_000));
-        writeln!(f, "  {}, {} threads, {} steps timed, {memory} MB at most", self.device, self.threads, self.repeats)
+        writeln!(
+            f,
+            "  {}, {}, {} timed, peak memory {memory} MB",
+            self.device,
+            count(self.threads, "thread"),
+            count(self.repeats, "step")
+        )
     }
 }

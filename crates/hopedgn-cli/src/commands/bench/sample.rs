@@ -1,26 +1,26 @@
-//! `hopedgn bench sample`: histories per second.
+//! `hopedgn bench sample`: histories sampled per second.
 
 use clap::{Args, ValueEnum};
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
 use ctdg::store::Store;
 use serde_json::json;
 
-use super::{Measured, OnData};
+use super::{Benchmark, DataBenchArgs};
 use crate::output::{Outcome, Output};
 
-/// Sample the history of both endpoints of every event, strictly before it
+/// Sample the history of both endpoints of every event, from the events before it
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn bench sample --data wikipedia.csv.gz --threads 2 --json")]
 pub(crate) struct Sample {
-    #[command(flatten)]
-    on: OnData,
-    /// Events of a history at most
+    /// Maximal events per history
     #[arg(long, default_value_t = 32)]
     k: usize,
-    /// How they are chosen
+    /// How events are chosen
     #[arg(long, value_enum, default_value_t = SamplingArg::Recent)]
     sampling: SamplingArg,
+    #[command(flatten)]
+    bench: DataBenchArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -31,8 +31,8 @@ enum SamplingArg {
 }
 
 pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
-    super::within("--k", args.k, 65_536)?;
-    let stream = args.on.load(output)?;
+    super::check_range("--k", args.k, 65_536)?;
+    let stream = args.bench.load(output)?;
     let store = Store::build(&stream)?;
     let sampling = match args.sampling {
         SamplingArg::Recent => Sampling::Recent,
@@ -40,11 +40,11 @@ pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
         SamplingArg::TimeIntervalAware => Sampling::TimeIntervalAware { a: 1e-6 },
     };
     let sampler = NeighborSampler::new(&store, sampling, args.k);
-    let random = Stream::named(0, "bench");
+    let random = RandomStream::named(0, "bench");
     let (mut queries, mut histories) = (Vec::new(), Histories::default());
     let events: Vec<_> = stream.ids().collect();
     let pass = || {
-        for batch in events.chunks(args.on.batch) {
+        for batch in events.chunks(args.bench.batch) {
             queries.clear();
             for &id in batch {
                 let event = stream.event(id);
@@ -57,8 +57,8 @@ pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
     };
     let settings =
         json!({ "k": args.k, "sampling": args.sampling.to_possible_value().map(|value| value.get_name().to_owned()) });
-    let measured = Measured { bench: "sample", unit: "histories", settings };
-    let report = args.on.measure(output, measured, 2 * stream.len(), pass);
+    let benchmark = Benchmark { bench: "sample", unit: "histories", settings };
+    let report = args.bench.measure(output, benchmark, 2 * stream.len(), pass);
     output.answer(&report, &report)?;
     Ok(Outcome::Done)
 }

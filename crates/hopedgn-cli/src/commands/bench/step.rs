@@ -1,4 +1,4 @@
-//! `hopedgn bench step`: one training step of the paper's size.
+//! `hopedgn bench step`: one training step at the size of the paper.
 
 use std::fmt::{self, Display};
 use std::time::Instant;
@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use crate::progress;
 
 /// Time a training step of HopeDGN on random dense tokens: forward, backward, Adam
@@ -18,19 +19,19 @@ use crate::progress;
 pub(crate) struct Step {
     #[command(flatten)]
     device: DeviceArgs,
-    /// Pairs a step, positives and negatives together
+    /// Pairs per step, positives and negatives together
     #[arg(long, default_value_t = 400)]
     pairs: usize,
-    /// Tokens of both sides of a pair
+    /// Tokens per pair, both sides together
     #[arg(long, default_value_t = 64)]
     tokens: usize,
-    /// Features of a node
+    /// Number of node features
     #[arg(long, default_value_t = 172)]
     node_features: usize,
-    /// Features of an event
+    /// Number of edge features
     #[arg(long, default_value_t = 172)]
     edge_features: usize,
-    /// Steps to time, after two that are not; the best and the median are reported
+    /// Steps to time after two warm-up steps; the best and the median are reported
     #[arg(long, default_value_t = 5)]
     repeats: usize,
 }
@@ -51,17 +52,17 @@ struct Report {
     median: f64,
     gflop_per_step: f64,
     gflops: f64,
-    /// What the products of the step reach by themselves.
+    /// Speed of the matrix products of the step alone.
     products_gflops: f64,
     share_of_products: f64,
 }
 
 pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
     let device = args.device.open(output)?;
-    super::within("--pairs", args.pairs, 1_000_000)?;
-    super::within("--tokens", args.tokens, 65_536)?;
-    super::within("--repeats", args.repeats, 1_000_000)?;
-    super::within("--pairs times --tokens", args.pairs.saturating_mul(args.tokens), 1 << 22)?;
+    super::check_range("--pairs", args.pairs, 1_000_000)?;
+    super::check_range("--tokens", args.tokens, 65_536)?;
+    super::check_range("--repeats", args.repeats, 1_000_000)?;
+    super::check_range("--pairs times --tokens", args.pairs.saturating_mul(args.tokens), 1 << 22)?;
     for (name, features) in [("--node-features", args.node_features), ("--edge-features", args.edge_features)] {
         anyhow::ensure!(features <= 1 << 16, "found {name} {features}, expected at most {}", 1 << 16);
     }
@@ -74,13 +75,13 @@ pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
     let mut bench = StepBench::new(spec, &device)?;
     let bar = progress::steps(output, "step", args.repeats as u64 + 2);
     let mut seconds = Vec::with_capacity(args.repeats);
-    // A card gets the next step while it is busy with the last: timed one by one, the host's part would count as well.
-    let at_once = if device.is_gpu() { 20 } else { 1 };
+    // A GPU computes asynchronously: steps timed one by one would include the work of the host.
+    let per_timing = if device.is_gpu() { 20 } else { 1 };
     for repeat in 0..args.repeats + 2 {
         let start = Instant::now();
-        bench.steps(at_once)?;
+        bench.steps(per_timing)?;
         if repeat >= 2 {
-            seconds.push(start.elapsed().as_secs_f64() / at_once as f64);
+            seconds.push(start.elapsed().as_secs_f64() / per_timing as f64);
         }
         bar.inc(1);
     }
@@ -122,12 +123,19 @@ impl Display for Report {
         )?;
         writeln!(
             f,
-            "  {:.1} GFLOP, {:.1} GFLOP/s; the products alone reach {:.1}, so the step runs at {:.0}% of them",
+            "  {:.1} GFLOP, {:.1} GFLOP/s; the matrix products alone reach {:.1}, the step {:.0}% of that",
             self.gflop_per_step,
             self.gflops,
             self.products_gflops,
             100.0 * self.share_of_products
         )?;
-        writeln!(f, "  {}, {}, {} threads, best of {}", self.device, self.precision, self.threads, self.repeats)
+        writeln!(
+            f,
+            "  {}, {}, {}, best of {}",
+            self.device,
+            self.precision,
+            count(self.threads, "thread"),
+            self.repeats
+        )
     }
 }

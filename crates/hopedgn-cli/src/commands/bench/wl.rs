@@ -1,33 +1,34 @@
-//! `hopedgn bench wl`: what k-DWL costs on this machine.
+//! `hopedgn bench wl`: the speed of k-DWL.
 
 use std::fmt;
 use std::time::Instant;
 
 use clap::Args;
 use ctdg::event::EventStream;
-use ctdg::wl::{Dwl, Graph, Reading, examples};
+use ctdg::wl::{Dwl, Graph, GraphOptions, examples};
 use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
 use crate::commands::memory;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use crate::progress;
 
-/// Run k-DWL to stability on graphs of known size
+/// Time k-DWL until its colours are stable, on graphs of known size
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn bench wl --data collegemsg --json")]
 pub(crate) struct WlBench {
-    /// Also run 1-DWL on this data set or file against itself
+    /// Also compare this dataset or file with itself by 1-DWL
     #[arg(long, value_name = "D")]
     data: Option<String>,
-    #[command(flatten)]
-    from: ReadArgs,
     /// Runs of each case; the best and the median are reported
     #[arg(long, default_value_t = 3)]
     repeats: usize,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
-/// Seconds of one case.
+/// Timing of one case.
 #[derive(Debug, Serialize)]
 struct Case {
     graphs: String,
@@ -35,7 +36,7 @@ struct Case {
     tuples: usize,
     rounds: usize,
     separated: bool,
-    /// Tuples coloured a second in the best run, all rounds together.
+    /// Tuples coloured per second in the best run, over all rounds.
     per_second: f64,
     best: f64,
     median: f64,
@@ -48,30 +49,30 @@ struct Report {
     threads: usize,
     /// Seconds of the first case, as are `best` and `median`.
     seconds_per_step: f64,
-    /// Colours are compared, not computed.
+    /// Not applicable: no floating-point work.
     gflops: Option<f64>,
     repeats: usize,
     best: f64,
     median: f64,
-    /// Most memory this program ever held, in bytes, where the system says.
+    /// Peak memory of this process in bytes, where the system reports it.
     peak_memory: Option<u64>,
     cases: Vec<Case>,
 }
 
 pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
-    super::within("--repeats", args.repeats, 1_000_000)?;
+    super::check_range("--repeats", args.repeats, 1_000_000)?;
     let random = |n, events| Ok::<_, ctdg::Error>([examples::random(n, events, 1)?, examples::random(n, events, 2)?]);
     let mut inputs = vec![
         ("two random graphs, 300 nodes, 3000 events".to_owned(), 2, random(300, 3_000)?),
         ("two random graphs, 40 nodes, 400 events".to_owned(), 3, random(40, 400)?),
     ];
     if let Some(cfi) = examples::all()?.into_iter().find(|example| example.name == "cfi-k5") {
-        inputs.push(("the example cfi-k5, 40 nodes, where no class is ever single".to_owned(), 3, [cfi.a, cfi.b]));
+        inputs.push(("the example cfi-k5, 40 nodes, where no colour is ever unique".to_owned(), 3, [cfi.a, cfi.b]));
     }
     let rings = [rings(&[300])?, rings(&[150, 150])?];
-    inputs.push(("a ring of 300 and two of 150, where classes split slowly".to_owned(), 2, rings));
+    inputs.push(("a ring of 300 and two of 150, where colours split slowly".to_owned(), 2, rings));
     if let Some(data) = &args.data {
-        let stream = args.from.load(data, output)?.stream;
+        let stream = EventStream::clone(&*args.read.load(data, output)?);
         inputs.push((format!("{data} against itself"), 1, [stream.clone(), stream]));
     }
     let bar = progress::steps(output, "bench wl", (inputs.len() * args.repeats) as u64);
@@ -98,35 +99,35 @@ pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Rings of these lengths, all meetings at one time.
+/// Rings of these lengths, all events at one time.
 fn rings(lengths: &[u32]) -> Result<EventStream, ctdg::Error> {
     let mut events = Vec::new();
     let mut first = 0;
     for &length in lengths {
-        events.extend((0..length).map(|place| (first + place, first + (place + 1) % length, 1.0)));
+        events.extend((0..length).map(|node| (first + node, first + (node + 1) % length, 1.0)));
         first += length;
     }
     EventStream::from_events(events)
 }
 
-/// Times reading the graphs and running the test, not reading files.
+/// Times building the graphs and running the test, without reading files.
 fn measure(
     graphs: String,
     k: usize,
     streams: &[EventStream; 2],
     repeats: usize,
-    done: impl Fn(),
+    progress: impl Fn(),
 ) -> anyhow::Result<Case> {
     let test = Dwl::new(k)?;
     let mut last = None;
     let mut seconds = Vec::with_capacity(repeats);
     for _ in 0..repeats {
         let start = Instant::now();
-        let read = |stream| Graph::new(stream, &Reading::default());
-        let comparison = test.compare(&read(&streams[0])?, &read(&streams[1])?)?;
+        let graph = |stream| Graph::new(stream, &GraphOptions::default());
+        let comparison = test.compare(&graph(&streams[0])?, &graph(&streams[1])?)?;
         seconds.push(start.elapsed().as_secs_f64());
         last = Some(comparison);
-        done();
+        progress();
     }
     seconds.sort_by(f64::total_cmp);
     let comparison = last.expect("at least one repeat");
@@ -139,10 +140,14 @@ fn measure(
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Case { graphs, k, tuples, rounds, best, median, .. } in &self.cases {
-            writeln!(f, "{k}-DWL, {graphs}: {best:.3} s (median {median:.3}), {tuples} tuples, {rounds} rounds")?;
+            writeln!(
+                f,
+                "{k}-DWL, {graphs}: {best:.3} s (median {median:.3}), {tuples} tuples, {}",
+                count(*rounds, "round")
+            )?;
         }
         let memory =
             self.peak_memory.map_or_else(|| "unknown".into(), |bytes| ctdg::wl::Bytes(bytes.into()).to_string());
-        writeln!(f, "{} threads, best of {}, most memory {memory}", self.threads, self.repeats)
+        writeln!(f, "{}, best of {}, peak memory {memory}", count(self.threads, "thread"), self.repeats)
     }
 }

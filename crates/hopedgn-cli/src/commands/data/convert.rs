@@ -1,4 +1,4 @@
-//! `hopedgn data convert`: from any format that can be read to any that can be written.
+//! `hopedgn data convert`: read any supported format, write any other.
 
 use std::path::PathBuf;
 
@@ -6,30 +6,41 @@ use clap::Args;
 use ctdg::dataset::{self, WriteFormat};
 use serde_json::json;
 
-use crate::commands::data_args::Input;
+use crate::commands::data_args::ReadArgs;
 use crate::commands::memory;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
+use hopedgn::fmt::grouped;
 
-/// Convert a data set to CSV, TSV, Parquet or the memory-mapped binary form
+/// Convert a dataset to CSV, TSV, Parquet or the memory-mapped binary form
 ///
-/// The ending of OUT decides: .csv, .tsv (both also with .gz or .zst), .parquet, .ctdg.
+/// The extension of OUT decides: .csv, .tsv (both also with .gz or .zst), .parquet, .ctdg.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn data convert events.csv.gz events.ctdg --src sender --dst receiver")]
 pub(crate) struct Convert {
-    #[command(flatten)]
-    input: Input,
-    /// Where to write
+    /// A bundled or fetched dataset (see `hopedgn data list`), or a file
+    #[arg(value_name = "D")]
+    data: String,
+    /// File to write
     out: PathBuf,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
     let format = WriteFormat::of_path(&args.out)?;
-    let loaded = args.input.load(output)?;
-    dataset::write(&loaded.stream, &args.out, format)?;
+    let events = args.read.load(&args.data, output)?;
+    dataset::write(&events, &args.out, format)?;
     let bytes = std::fs::metadata(&args.out)?.len();
-    let (events, nodes) = (loaded.stream.len(), loaded.stream.n_nodes());
+    let (events, nodes) = (events.len(), events.n_nodes());
     output.answer(
-        format_args!("{}: {events} events, {nodes} nodes, {bytes} bytes\n", args.out.display()),
+        format_args!(
+            "{}: {}, {}, {} bytes\n",
+            args.out.display(),
+            count(events, "event"),
+            count(nodes, "node"),
+            grouped(bytes)
+        ),
         &json!({ "out": args.out.display().to_string(), "events": events, "nodes": nodes, "bytes": bytes, "peak_memory": memory::peak() }),
     )?;
     Ok(Outcome::Done)

@@ -1,10 +1,10 @@
-//! `hopedgn data fetch`: the paper's data sets from their public homes.
+//! `hopedgn data fetch`: download the paper's datasets from where they are published.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use ctdg::fetch::{self, Fetched, Options, Present, Progress, Source};
+use ctdg::fetch::{self, Fetched, IfPresent, Options, Progress, Source};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -12,19 +12,19 @@ use crate::commands::data_args::DataFolder;
 use crate::output::{Outcome, Output};
 use crate::progress;
 
-/// Download a data set of the paper and convert it
+/// Download datasets of the paper and convert them
 ///
-/// An interrupted download goes on where it stopped when the same command is given again.
+/// An interrupted download continues where it stopped when you run the same command again.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn data fetch wikipedia uci && hopedgn data info wikipedia")]
 pub(crate) struct FetchArgs {
-    /// Which (see `hopedgn data list`)
+    /// Names of datasets (see `hopedgn data list`)
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
-    /// Fetch again what is already here
+    /// Download again even if the dataset is already here
     #[arg(long)]
     replace: bool,
-    /// Take addresses from this file instead of the built-in list
+    /// Take the download addresses from this file instead of the built-in list
     #[arg(long, value_name = "FILE.toml")]
     sources: Option<PathBuf>,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
     let sources: Vec<&Source> =
         args.names.iter().map(|name| Source::named_in(list.as_deref(), name)).collect::<Result<_, _>>()?;
     let folder = args.folder.path()?;
-    let present = if args.replace { Present::Replace } else { Present::Keep };
+    let present = if args.replace { IfPresent::Replace } else { IfPresent::Keep };
     let options = Options { present, ..Options::default() };
     let mut text = String::new();
     let mut facts = Vec::new();
@@ -52,9 +52,9 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
             None => (None, None),
         };
         let how = match (url, &checksum) {
-            (None, _) => "was here already".to_owned(),
-            (Some(url), Some(checksum)) => format!("from {url}, {checksum} as published"),
-            (Some(url), None) => format!("from {url}; no checksum is published"),
+            (None, _) => "already here".to_owned(),
+            (Some(url), Some(checksum)) => format!("from {url}, {checksum} matches the published checksum"),
+            (Some(url), None) => format!("from {url}; the publisher gives no checksum"),
         };
         writeln!(text, "{}: {} ({how})", source.name, path.display())?;
         let counts = source.counts;
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
 
 fn show(bar: &ProgressBar, output: &Output, name: &str, progress: &Progress<'_>) {
     match progress {
-        Progress::Connecting { url, attempt: 1 } => bar.set_message(format!("{name}: asking {url}")),
+        Progress::Connecting { url, attempt: 1 } => bar.set_message(format!("{name}: connecting to {url}")),
         Progress::Connecting { attempt, .. } => bar.set_message(format!("{name}: attempt {attempt}")),
         Progress::Downloading { done, total } => {
             bar.set_message(format!("{name}: downloading"));
@@ -77,12 +77,12 @@ fn show(bar: &ProgressBar, output: &Output, name: &str, progress: &Progress<'_>)
             bar.set_position(*done);
         }
         Progress::Checking { done, total } => {
-            bar.set_message(format!("{name}: checking"));
+            bar.set_message(format!("{name}: verifying the checksum"));
             bar.set_length(*total);
             bar.set_position(*done);
         }
         Progress::Unpacking { member } => bar.set_message(format!("{name}: unpacking {member}")),
         Progress::Converting => bar.set_message(format!("{name}: converting")),
-        Progress::Remark(remark) => bar.suspend(|| output.remark(format_args!("{name}: {remark}"))),
+        Progress::Warning(remark) => bar.suspend(|| output.remark(format_args!("{name}: {remark}"))),
     }
 }

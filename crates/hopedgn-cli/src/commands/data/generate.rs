@@ -1,4 +1,4 @@
-//! `hopedgn data generate`: seeded streams that need no download.
+//! `hopedgn data generate`: synthetic streams from a seed.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use ctdg::generate::{InteractionSpec, TasteSpec, Triadic, TriadicSpec};
 use serde_json::{Value, json};
 
 use crate::output::{Outcome, Output};
-use hopedgn::fmt::grouped;
+use crate::plural::count;
 
-/// Make a seeded stream: the same seed gives the same events everywhere
+/// Generate a synthetic stream; the same seed gives the same events on every machine
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn data generate triadic triads.csv --episodes 5000
@@ -24,9 +24,9 @@ pub(crate) struct Generate {
 
 #[derive(Debug, Subcommand)]
 enum Kind {
-    /// Pairs meet or not depending on common past neighbours and their times; the best possible score is known
+    /// Triadic closure: whether a pair interacts depends on its common neighbours and their times
     ///
-    /// Beside OUT, `STEM_queries.csv` holds the constructed pairs with their labels and their best possible score.
+    /// Next to OUT, `STEM_queries.csv` lists labelled test pairs with the score of the optimal predictor.
     #[command(after_help = "Example:\n  hopedgn data generate triadic triads.parquet --episodes 10000 --p-short 0.95")]
     Triadic {
         #[command(flatten)]
@@ -34,41 +34,41 @@ enum Kind {
         /// Number of episodes, of six nodes and six events each
         #[arg(long, default_value_t = 2000)]
         episodes: u32,
-        /// Chance that a triangle closes straight after a short gap
+        /// Probability that a triangle closes at once after a short gap
         #[arg(long, default_value_t = 0.9)]
         p_short: f64,
-        /// Chance that a triangle closes straight after a long gap
+        /// Probability that a triangle closes at once after a long gap
         #[arg(long, default_value_t = 0.1)]
         p_long: f64,
     },
-    /// People buy each thing of their own group once: no pair has common neighbours, and paths of three meetings tell all
+    /// Bipartite purchases within hidden groups: no pair has common neighbours, only paths of length three predict
     #[command(after_help = "Example:\n  hopedgn data generate tastes tastes.csv --groups 3 --people 10 --things 10")]
     Tastes {
         #[command(flatten)]
         target: Target,
-        /// Groups of one taste
+        /// Number of hidden groups
         #[arg(long, default_value_t = TasteSpec::default().n_groups)]
         groups: u32,
-        /// People in each group
-        #[arg(long, default_value_t = TasteSpec::default().n_people)]
+        /// Buyers in each group
+        #[arg(long, default_value_t = TasteSpec::default().n_users)]
         people: u32,
-        /// Things in each group
-        #[arg(long, default_value_t = TasteSpec::default().n_things)]
+        /// Items in each group
+        #[arg(long, default_value_t = TasteSpec::default().n_items)]
         things: u32,
     },
-    /// The sizes of Reddit: 10,984 nodes, 672,447 events, 172 features
+    /// The size of Reddit: 10,984 nodes, 672,447 events, 172 features
     LikeReddit(Interactions),
-    /// The sizes of MOOC: 7,144 nodes, 411,749 events, 4 features
+    /// The size of MOOC: 7,144 nodes, 411,749 events, 4 features
     LikeMooc(Interactions),
-    /// The sizes of LastFM: 1,980 nodes, 1,293,103 events, no features
+    /// The size of LastFM: 1,980 nodes, 1,293,103 events, no features
     LikeLastfm(Interactions),
 }
 
 #[derive(Debug, Args)]
 struct Target {
-    /// Where to write: .csv, .tsv (both also with .gz or .zst), .parquet or .ctdg
+    /// File to write: .csv, .tsv (both also with .gz or .zst), .parquet or .ctdg
     out: PathBuf,
-    /// Seed
+    /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }
@@ -78,7 +78,7 @@ struct Target {
 struct Interactions {
     #[command(flatten)]
     target: Target,
-    /// Share of the full size
+    /// Fraction of the full size
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
 }
@@ -92,8 +92,8 @@ pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
         }
         Kind::Tastes { target, groups, people, things } => {
             let format = WriteFormat::of_path(&target.out)?;
-            let stream = TasteSpec { n_groups: *groups, n_people: *people, n_things: *things }.generate(target.seed)?;
-            written(&stream, target, format, output)
+            let stream = TasteSpec { n_groups: *groups, n_users: *people, n_items: *things }.generate(target.seed)?;
+            write(&stream, target, format, output)
         }
         Kind::LikeReddit(args) => interactions(&InteractionSpec::like_reddit(), args, output),
         Kind::LikeMooc(args) => interactions(&InteractionSpec::like_mooc(), args, output),
@@ -105,10 +105,10 @@ fn interactions(spec: &InteractionSpec, args: &Interactions, output: &Output) ->
     let format = WriteFormat::of_path(&args.target.out)?;
     anyhow::ensure!(args.scale <= 100.0, "found --scale {}, expected at most 100", args.scale);
     let spec = if args.scale == 1.0 { spec.clone() } else { spec.scaled(args.scale)? };
-    written(&spec.generate(args.target.seed)?, &args.target, format, output)
+    write(&spec.generate(args.target.seed)?, &args.target, format, output)
 }
 
-fn written(stream: &EventStream, target: &Target, format: WriteFormat, output: &Output) -> anyhow::Result<Outcome> {
+fn write(stream: &EventStream, target: &Target, format: WriteFormat, output: &Output) -> anyhow::Result<Outcome> {
     dataset::write(stream, &target.out, format)?;
     output.answer(format_args!("{}\n", line(&target.out, stream)), &facts(target, stream))?;
     Ok(Outcome::Done)
@@ -124,17 +124,17 @@ fn triadic(spec: &TriadicSpec, target: &Target, output: &Output) -> anyhow::Resu
         let (src, dst, label) = (name(query.src), name(query.dst), u8::from(query.label));
         writeln!(table, "{src},{dst},{},{label},{}", query.time, query.optimal)?;
     }
-    let queries_path = dataset::beside(&target.out, "_queries.csv");
+    let queries_path = dataset::sidecar_path(&target.out, "_queries.csv");
     dataset::write_with(stream, &target.out, format, &[(queries_path.clone(), table)])?;
     let optimal = triadic.optimal();
     let mut facts = facts(target, stream);
     facts["queries"] = json!({ "out": queries_path.display().to_string(), "pairs": queries.len() });
     facts["optimal"] = json!({ "ap": optimal.ap, "auc": optimal.auc });
     let text = format!(
-        "{}\n{}: {} pairs; a model that knows the rule reaches AP {:.4}, AUC {:.4} on them (equal scores in random order)\n",
+        "{}\n{}: {}; the optimal predictor reaches AP {:.4}, AUC {:.4} on them (ties in random order)\n",
         line(&target.out, stream),
         queries_path.display(),
-        grouped(queries.len()),
+        count(queries.len(), "pair"),
         optimal.ap,
         optimal.auc,
     );
@@ -143,7 +143,7 @@ fn triadic(spec: &TriadicSpec, target: &Target, output: &Output) -> anyhow::Resu
 }
 
 fn line(out: &Path, stream: &EventStream) -> String {
-    format!("{}: {} events, {} nodes", out.display(), grouped(stream.len()), grouped(stream.n_nodes()))
+    format!("{}: {}, {}", out.display(), count(stream.len(), "event"), count(stream.n_nodes(), "node"))
 }
 
 fn facts(target: &Target, stream: &EventStream) -> Value {

@@ -1,25 +1,31 @@
-//! `hopedgn data info`: what a data set looks like.
+//! `hopedgn data info`: statistics of a dataset.
 
 use std::fmt::{self, Display};
+use std::time::Instant;
 
 use clap::Args;
-use ctdg::split::{MASK_SEED, Mode, SplitRule};
+use ctdg::event::EventStream;
+use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use ctdg::summary::{Distribution, Summary};
 use serde::Serialize;
 
 use crate::commands::data::split::SplitSizes;
-use crate::commands::data_args::Input;
+use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use hopedgn::fmt::{grouped, time};
 
-/// Show what a data set looks like: counts, times, repeats, degrees, split sizes
+/// Show statistics of a dataset: counts, times, repeats, degrees, split sizes
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  hopedgn data info collegemsg\n  hopedgn data info events.tsv --src from --dst to --json"
 )]
 pub(crate) struct Info {
+    /// A bundled or fetched dataset (see `hopedgn data list`), or a file
+    #[arg(value_name = "D")]
+    data: String,
     #[command(flatten)]
-    input: Input,
+    read: ReadArgs,
 }
 
 #[derive(Serialize)]
@@ -32,14 +38,16 @@ struct Report {
 }
 
 pub(crate) fn run(args: &Info, output: &Output) -> anyhow::Result<Outcome> {
-    let loaded = args.input.load(output)?;
-    let stream = &loaded.stream;
-    let split = SplitRule::of(stream, Mode::Dyglib, MASK_SEED)?.apply(stream)?;
+    let start = Instant::now();
+    let events = args.read.load(&args.data, output)?;
+    let load_seconds = start.elapsed().as_secs_f64();
+    let stream: &EventStream = &events;
+    let split = SplitRule::of(stream, SplitMode::Dyglib, MASK_SEED)?.apply(stream)?;
     let report = Report {
         summary: Summary::of(stream),
         split: SplitSizes::of(stream, &split),
-        data: loaded.name,
-        load_seconds: loaded.seconds,
+        data: events.name().to_owned(),
+        load_seconds,
     };
     output.answer(&report, &report)?;
     Ok(Outcome::Done)
@@ -54,36 +62,36 @@ impl Display for Report {
         writeln!(f, "{}", self.data)?;
         writeln!(
             f,
-            "  nodes       {}  ({} sources, {} destinations, {bipartite})",
+            "  nodes       {}  ({}, {}, {bipartite})",
             grouped(s.nodes),
-            grouped(s.sources),
-            grouped(s.destinations),
+            count(s.sources, "source"),
+            count(s.destinations, "destination"),
         )?;
         writeln!(f, "  events      {}", grouped(s.events))?;
         writeln!(f, "  time        {} to {}, {} distinct", time(first), time(last), grouped(s.distinct_times))?;
         writeln!(
             f,
-            "  repeats     {:.1} % of events repeat a pair ({} distinct pairs); {} equal an earlier event in time too",
+            "  repeats     {:.1} % of events repeat a pair ({}); {} also repeat its time",
             100.0 * s.repeat_share,
-            grouped(s.distinct_pairs),
+            count(s.distinct_pairs, "distinct pair"),
             grouped(s.duplicates),
         )?;
         writeln!(
             f,
-            "  ties        {} events ({:.1} %) share the time of the one before",
-            grouped(s.ties),
+            "  ties        {} ({:.1} %) with the time of the event before",
+            count(s.ties, "event"),
             percent(s.ties)
         )?;
         writeln!(f, "  self-loops  {} ({:.1} %)", grouped(s.self_loops), percent(s.self_loops))?;
         writeln!(
             f,
-            "  features    edge {}, node {}; {} events with a label",
+            "  features    edge {}, node {}; {} with a label",
             width(s.edge_features),
             width(s.node_features),
-            grouped(s.labelled),
+            count(s.labelled, "event"),
         )?;
         write_distribution(f, "degree", "events per node", &s.degree)?;
-        write_distribution(f, "history", "events an endpoint has behind it", &s.history)?;
+        write_distribution(f, "history", "earlier events of an endpoint", &s.history)?;
         write!(f, "\n{}", self.split)
     }
 }
@@ -97,15 +105,15 @@ fn write_distribution(f: &mut fmt::Formatter<'_>, name: &str, what: &str, d: &Di
     let [min, median, p90, max] = [d.min, d.median, d.p90, d.max].map(grouped);
     writeln!(f, "\n  {name}: {what}; min {min}, median {median}, mean {:.1}, 90 % ≤ {p90}, max {max}", d.mean)?;
     let largest = d.histogram.iter().copied().max().unwrap_or(0).max(1);
-    for (bin, &count) in d.histogram.iter().enumerate() {
+    for (bin, &n) in d.histogram.iter().enumerate() {
         let range = match bin {
             0 => "0".to_owned(),
             1 => "1".to_owned(),
             _ => format!("{}–{}", grouped(1u64 << (bin - 1)), grouped((1u64 << bin) - 1)),
         };
-        // A count that is not zero always shows.
-        let bar = "█".repeat(usize::try_from((count * WIDEST).div_ceil(largest)).unwrap_or(0));
-        writeln!(f, "  {range:>17} │{bar} {}", grouped(count))?;
+        // Counts above zero get at least one block.
+        let bar = "█".repeat(usize::try_from((n * WIDEST).div_ceil(largest)).unwrap_or(0));
+        writeln!(f, "  {range:>17} │{bar} {}", grouped(n))?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `hopedgn data list`: what has a name.
+//! `hopedgn data list`: datasets that have a name.
 
 use std::fmt::{self, Display};
 
@@ -12,9 +12,12 @@ use crate::commands::data_args::DataFolder;
 use crate::output::{Outcome, Output};
 use hopedgn::fmt::grouped;
 
-/// List the data sets that have a name: bundled, fetched or to be fetched, and those that can be generated
+/// The paper's name for the bundled CollegeMsg events.
+const SAME_AS_BUNDLED: &str = "uci";
+
+/// List datasets that have a name: bundled, fetched, fetchable and generated
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  hopedgn data list --json")]
+#[command(after_help = "Examples:\n  hopedgn data list\n  hopedgn data list --json")]
 pub(crate) struct List {
     #[command(flatten)]
     folder: DataFolder,
@@ -27,8 +30,10 @@ struct Entry {
     events: Option<u64>,
     /// `bundled`, `here`, `fetch` or `generate`.
     status: &'static str,
-    /// How to get it, or where it lies.
+    /// How to get it, or its file.
     how: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -43,6 +48,7 @@ pub(crate) fn run(args: &List, output: &Output) -> anyhow::Result<Outcome> {
         events: Some(59_835),
         status: "bundled",
         how: "inside this program".into(),
+        note: Some("the same events as uci"),
     }];
     for source in Source::all() {
         let file = args.folder.file(&source.name)?;
@@ -54,6 +60,7 @@ pub(crate) fn run(args: &List, output: &Output) -> anyhow::Result<Outcome> {
             events: Some(events),
             status: if here { "here" } else { "fetch" },
             how: if here { file.display().to_string() } else { format!("hopedgn data fetch {}", source.name) },
+            note: (source.name == SAME_AS_BUNDLED).then_some("the same events as collegemsg"),
         });
     }
     for name in InteractionSpec::NAMES {
@@ -64,11 +71,12 @@ pub(crate) fn run(args: &List, output: &Output) -> anyhow::Result<Outcome> {
             events: spec.as_ref().map(|spec| u64::from(spec.n_events)),
             status: "generate",
             how: format!("hopedgn data generate {name} OUT"),
+            note: None,
         });
     }
     for name in ["triadic", "tastes"] {
         let how = format!("hopedgn data generate {name} OUT");
-        data.push(Entry { name: name.into(), nodes: None, events: None, status: "generate", how });
+        data.push(Entry { name: name.into(), nodes: None, events: None, status: "generate", how, note: None });
     }
     let catalogue = Catalogue { data };
     output.answer(&catalogue, &catalogue)?;
@@ -78,9 +86,10 @@ pub(crate) fn run(args: &List, output: &Output) -> anyhow::Result<Outcome> {
 impl Display for Catalogue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<12} {:>8} {:>10}  {:<9} how", "name", "nodes", "events", "status")?;
-        for Entry { name, nodes, events, status, how } in &self.data {
+        for Entry { name, nodes, events, status, how, note } in &self.data {
+            let note = note.map_or(String::new(), |note| format!("  ({note})"));
             let count = |count: &Option<u64>| count.map_or("any".into(), grouped);
-            writeln!(f, "{name:<12} {:>8} {:>10}  {status:<9} {how}", count(nodes), count(events))?;
+            writeln!(f, "{name:<12} {:>8} {:>10}  {status:<9} {how}{note}", count(nodes), count(events))?;
         }
         Ok(())
     }

@@ -5,45 +5,49 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::split::{MASK_SEED, Mode, Split, SplitRule, n_nodes_of};
+use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule, n_nodes_of};
 use serde::Serialize;
 
-use crate::commands::data_args::Input;
+use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use hopedgn::fmt::{grouped, time};
 
-/// Divide a data set into train, validation and test by time, with nodes hidden from training
+/// Split a dataset by time into train, validation and test, with some nodes masked from training
 ///
-/// Validation starts at the 0.70 quantile of the event times, test at 0.85. A tenth of the nodes is masked: hidden from
-/// training. Sums and hashes use DyGLib's numbering: nodes in the sorted order of their ids, from 1.
+/// Validation starts at the 0.70 quantile of the event times, test at 0.85. A tenth of the nodes is masked: their events are
+/// removed from training. Sums and hashes use DyGLib's numbering: nodes in the sorted order of their ids, from 1.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn data split collegemsg --mode portable --json")]
 pub(crate) struct SplitArgs {
-    #[command(flatten)]
-    input: Input,
+    /// A bundled or fetched dataset (see `hopedgn data list`), or a file
+    #[arg(value_name = "D")]
+    data: String,
     /// How masked nodes are drawn
     #[arg(long, value_enum, default_value_t = ModeArg::Dyglib)]
     mode: ModeArg,
     /// Seed of the masked nodes
     #[arg(long, default_value_t = MASK_SEED)]
     mask_seed: u32,
-    /// Write the rule (times and masked nodes) to this JSON file
+    /// Also write the split rule (times and masked nodes) to this JSON file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ModeArg {
-    /// Exactly DyGLib's nodes
+    /// The same nodes as DyGLib
     Dyglib,
-    /// Sorted candidates and our own generator
+    /// Drawn with this program's own generator
     Portable,
 }
 
 /// Sizes of all parts.
 #[derive(Debug, Serialize)]
 pub(crate) struct SplitSizes {
-    mode: Mode,
+    mode: SplitMode,
     val_time: f64,
     test_time: f64,
     masked: Masked,
@@ -83,18 +87,18 @@ struct NodeCounts {
 }
 
 pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> {
-    let loaded = args.input.load(output)?;
+    let events = args.read.load(&args.data, output)?;
     let mode = match args.mode {
-        ModeArg::Dyglib => Mode::Dyglib,
-        ModeArg::Portable => Mode::Portable,
+        ModeArg::Dyglib => SplitMode::Dyglib,
+        ModeArg::Portable => SplitMode::Portable,
     };
-    let rule = SplitRule::of(&loaded.stream, mode, args.mask_seed)?;
-    let split = rule.apply(&loaded.stream)?;
+    let rule = SplitRule::of(&events, mode, args.mask_seed)?;
+    let split = rule.apply(&events)?;
     if let Some(path) = &args.out {
         ctdg::dataset::write_file(path, serde_json::to_string_pretty(&rule)?)?;
-        output.remark(format_args!("wrote the rule to {}", path.display()));
+        output.remark(format_args!("split rule written to {}", path.display()));
     }
-    let sizes = SplitSizes::of(&loaded.stream, &split);
+    let sizes = SplitSizes::of(&events, &split);
     output.answer(&sizes, &sizes)?;
     Ok(Outcome::Done)
 }
@@ -140,8 +144,8 @@ impl Masked {
 impl Display for SplitSizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mode = match self.mode {
-            Mode::Dyglib => "dyglib",
-            Mode::Portable => "portable",
+            SplitMode::Dyglib => "dyglib",
+            SplitMode::Portable => "portable",
         };
         let [val, test] = [self.val_time, self.test_time].map(time);
         writeln!(f, "  split ({mode}): validation after {val}, test after {test}")?;
@@ -152,16 +156,16 @@ impl Display for SplitSizes {
             ("new-node val", self.new_node_val, self.nodes.new_node_val),
             ("new-node test", self.new_node_test, self.nodes.new_node_test),
         ] {
-            writeln!(f, "  {name:>14} {:>10} events {:>8} nodes", grouped(events), grouped(nodes))?;
+            writeln!(f, "  {name:>14} {:>17} {:>14}", count(events, "event"), count(nodes, "node"))?;
         }
-        let Masked { count, sum, sha256 } = &self.masked;
+        let Masked { count: n_masked, sum, sha256 } = &self.masked;
         let short = &sha256[..16.min(sha256.len())];
         writeln!(
             f,
-            "  {} masked nodes (sum {}, sha256 {short}…), {} new nodes",
-            grouped(*count),
+            "  {} (sum {}, sha256 {short}…), {}",
+            count(*n_masked, "masked node"),
             grouped(*sum),
-            grouped(self.new_nodes)
+            count(self.new_nodes, "new node")
         )
     }
 }

@@ -1,4 +1,4 @@
-//! `hopedgn experiment pages`: every experiment, and a list of them.
+//! `hopedgn experiment pages`: the pages of many experiments and their index.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,49 +8,52 @@ use hopedgn_experiments::experiment::{self, Experiment, Found, Listed};
 use serde_json::json;
 
 use super::report::{folder_of, write};
-use super::{Files, Pages, Purpose, RUNS};
+use super::{Files, Lookup, Pages, RUNS};
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 
 pub(super) fn pages(args: &Pages, output: &Output) -> anyhow::Result<Outcome> {
-    // All are read before the first is written.
+    // Every file is read before the first page is written.
     let mut all: Vec<(Files, Experiment, Vec<Found>)> = Vec::new();
     for file in args.experiments()? {
-        let (runs, place) = (args.runs.clone(), args.place.clone());
-        let files = Files { file, runs, out: None, smoke: false, place };
+        let (runs, data_dir) = (args.runs.clone(), args.data_dir.clone());
+        let files = Files { file, runs, out: None, smoke: false, data_dir };
         let experiment = files.read()?;
-        let found = files.found(&experiment, &args.kept, Purpose::Show)?;
+        let found = files.find_runs(&experiment, &args.archive, Lookup::Display)?;
         all.push((files, experiment, found));
     }
-    let typed = args.typed();
-    let mut places = Vec::new();
+    let command = args.command();
+    let mut paths = Vec::new();
     for (files, experiment, found) in &all {
         let (html, markdown) = (format!("{}.html", experiment.stem()), format!("{}.md", experiment.stem()));
         let (html, markdown) = (args.into.join(html), args.into.join(markdown));
-        let commands = [format!("hopedgn experiment run {}", files.typed()), typed.clone()];
+        let commands = [format!("hopedgn experiment run {}", files.arguments()), command.clone()];
         write(experiment, found, &commands, &html, &markdown)?;
-        places.push((html, markdown));
+        paths.push((html, markdown));
     }
     let listed: Vec<Listed<'_>> = all
         .iter()
-        .zip(&places)
+        .zip(&paths)
         .map(|((_, experiment, found), (html, markdown))| Listed { experiment, found, markdown, html })
         .collect();
     let index = args.into.with_extension("md");
     let with_checks = all.iter().filter(|(_, experiment, _)| experiment.has_expectations());
     let checks: Vec<String> = with_checks
-        .map(|(files, ..)| format!("hopedgn experiment check {}{} --allow-missing", files.typed(), args.kept.typed()))
+        .map(|(files, ..)| {
+            format!("hopedgn experiment check {}{} --allow-missing", files.arguments(), args.archive.arguments())
+        })
         .collect();
-    ctdg::dataset::write_file(&index, experiment::index(&listed, &typed, &checks, &folder_of(&index)))?;
+    ctdg::dataset::write_file(&index, experiment::index(&listed, &command, &checks, &folder_of(&index)))?;
     let n_done = |found: &[Found]| found.iter().filter(|one| one.is_done()).count();
     let mut text = String::new();
     for (_, experiment, found) in &all {
-        let _ = writeln!(text, "{}: {} of {} runs", experiment.stem(), n_done(found), found.len());
+        let _ = writeln!(text, "{}: {} of {} done", experiment.stem(), n_done(found), count(found.len(), "run"));
     }
     let listed: Vec<_> = all
         .iter()
-        .zip(&places)
+        .zip(&paths)
         .map(|((_, experiment, found), (html, markdown))| {
-            let (stem, done, cells) = (experiment.stem(), n_done(found), found.len());
+            let (stem, done, cells) = (experiment.stem(), n_done(found), count(found.len(), "run"));
             json!({ "experiment": stem, "done": done, "cells": cells, "html": html, "markdown": markdown })
         })
         .collect();
@@ -59,7 +62,7 @@ pub(super) fn pages(args: &Pages, output: &Output) -> anyhow::Result<Outcome> {
 }
 
 impl Pages {
-    /// The files that are named, and those in folders that are, by name.
+    /// The named files, and the .toml files of named folders in order of name.
     fn experiments(&self) -> anyhow::Result<Vec<PathBuf>> {
         let mut all = Vec::new();
         for file in &self.files {
@@ -76,11 +79,12 @@ impl Pages {
         Ok(all)
     }
 
-    fn typed(&self) -> String {
+    /// The command that writes these pages again.
+    fn command(&self) -> String {
         let files: Vec<String> = self.files.iter().map(|file| format!(" {}", file.display())).collect();
-        let (kept, place, into) = (self.kept.typed(), self.place.typed(), self.into.display());
+        let (archive, data_dir, into) = (self.archive.arguments(), self.data_dir.flag(), self.into.display());
         let runs =
             if self.runs == Path::new(RUNS) { String::new() } else { format!(" --runs {}", self.runs.display()) };
-        format!("hopedgn experiment pages{}{runs}{kept}{place} --into {into}", files.concat())
+        format!("hopedgn experiment pages{}{runs}{archive}{data_dir} --into {into}", files.concat())
     }
 }

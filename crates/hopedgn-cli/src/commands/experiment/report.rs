@@ -1,26 +1,27 @@
-//! What is known of an experiment: `status`, `report`, `check`.
+//! `hopedgn experiment status`, `report` and `check`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use ctdg::dataset::write_file;
-use hopedgn_experiments::experiment::{self, Experiment, Found, State, Table as Means};
+use hopedgn_experiments::experiment::{self, Experiment, Found, State, Table as MeanTable};
 use serde_json::{Value, json};
 
-use super::{Check, Purpose, Report, Status};
+use super::{Check, Lookup, Report, Status};
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 
 pub(super) fn status(args: &Status, output: &Output) -> anyhow::Result<Outcome> {
     let experiment = args.files.read()?;
-    let found = args.files.found(&experiment, &args.kept, Purpose::Show)?;
-    output.answer(text(&found), &of_cells(&found))?;
+    let found = args.files.find_runs(&experiment, &args.archive, Lookup::Display)?;
+    output.answer(status_text(&found), &status_json(&found))?;
     Ok(Outcome::Done)
 }
 
-/// The cells as a table, with a count of each state and what to do about missing data.
-pub(super) fn text(found: &[Found]) -> String {
+/// The cells as a table, the number in each state, and how to get missing datasets.
+pub(super) fn status_text(found: &[Found]) -> String {
     let mut table = Table::new(["cell", "state", "AP", "new nodes: AP", ""]);
     for one in found {
         let ap = |setting: &str| {
@@ -41,7 +42,7 @@ pub(super) fn text(found: &[Found]) -> String {
         }
     }
     let counts: Vec<String> = counts.iter().map(|(title, n)| format!("{n} {title}")).collect();
-    format!("{table}\n{}\n{}", counts.join(", "), missing(found))
+    format!("{table}\n{}\n{}", counts.join(", "), missing_data(found))
 }
 
 fn note(state: &State) -> String {
@@ -52,8 +53,8 @@ fn note(state: &State) -> String {
     }
 }
 
-/// The data sets that are not there, each with what fetches it.
-pub(super) fn missing(found: &[Found]) -> String {
+/// Missing datasets, each with how to get it.
+pub(super) fn missing_data(found: &[Found]) -> String {
     let mut seen: Vec<&str> = Vec::new();
     let mut out = String::new();
     for one in found {
@@ -67,8 +68,8 @@ pub(super) fn missing(found: &[Found]) -> String {
     out
 }
 
-/// The cells for programs.
-pub(super) fn of_cells(found: &[Found]) -> Value {
+/// The cells as JSON.
+pub(super) fn status_json(found: &[Found]) -> Value {
     let cells = found.iter().map(|one| {
         let note = Some(note(&one.state)).filter(|note| !note.is_empty());
         json!({
@@ -82,23 +83,23 @@ pub(super) fn of_cells(found: &[Found]) -> Value {
 
 pub(super) fn report(args: &Report, output: &Output) -> anyhow::Result<Outcome> {
     let experiment = args.files.read()?;
-    let found = args.files.found(&experiment, &args.kept, Purpose::Show)?;
+    let found = args.files.find_runs(&experiment, &args.archive, Lookup::Display)?;
     let out = args.files.out(&experiment);
     let page = args.html.clone().unwrap_or_else(|| out.join("report.html"));
     let markdown = args.markdown.clone().unwrap_or_else(|| out.join("report.md"));
     let commands = [
-        format!("hopedgn experiment run {}", args.files.typed()),
-        format!("hopedgn experiment report {}{}", args.files.typed(), args.kept.typed()),
+        format!("hopedgn experiment run {}", args.files.arguments()),
+        format!("hopedgn experiment report {}{}", args.files.arguments(), args.archive.arguments()),
     ];
     write(&experiment, &found, &commands, &page, &markdown)?;
-    let tables: Vec<Value> = Means::all(&experiment, &found).iter().map(of_table).collect();
+    let tables: Vec<Value> = MeanTable::all(&experiment, &found).iter().map(table_json).collect();
     let n_done = found.iter().filter(|one| one.is_done()).count();
-    let text = format!("{n_done} of {} runs\n{}\n{}\n", found.len(), page.display(), markdown.display());
+    let text = format!("{n_done} of {} done\n{}\n{}\n", count(found.len(), "run"), page.display(), markdown.display());
     output.answer(text, &json!({ "html": page, "markdown": markdown, "done": n_done, "tables": tables }))?;
     Ok(Outcome::Done)
 }
 
-/// Both pages of an experiment, and its figures beside the Markdown.
+/// Writes both pages of an experiment, and its figures next to the Markdown.
 pub(super) fn write(
     experiment: &Experiment,
     found: &[Found],
@@ -118,12 +119,12 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Where a file lies.
+/// The folder that contains a file.
 pub(super) fn folder_of(file: &Path) -> PathBuf {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-fn of_table(table: &Means) -> Value {
+fn table_json(table: &MeanTable) -> Value {
     let rows = table.rows.iter().flat_map(|(row, entries)| {
         table.columns.iter().zip(entries).filter_map(move |(data, entry)| {
             let entry = entry.as_ref()?;
@@ -141,7 +142,15 @@ fn of_table(table: &Means) -> Value {
 
 pub(super) fn check(args: &Check, output: &Output) -> anyhow::Result<Outcome> {
     let experiment = args.files.read()?;
-    let found = args.files.found(&experiment, &args.kept, Purpose::Show)?;
+    let found = args.files.find_runs(&experiment, &args.archive, Lookup::Display)?;
+    if !experiment.has_expectations() {
+        output.remark(format_args!(
+            "{}: nothing to check, the file has no [[expect]]; `hopedgn experiment --help` shows one",
+            args.files.file.display()
+        ));
+        output.answer("", &json!({ "short": false, "verdicts": [] }))?;
+        return Ok(Outcome::Done);
+    }
     let verdicts = experiment::check(&experiment, &found)?;
     let mut table = Table::new(["expectation", "reached", "expected", "", "line"]);
     for verdict in &verdicts {
@@ -156,10 +165,13 @@ pub(super) fn check(args: &Check, output: &Output) -> anyhow::Result<Outcome> {
     }
     let n_short = verdicts.iter().filter(|verdict| verdict.holds() == Some(false)).count();
     let n_missing = verdicts.iter().filter(|verdict| verdict.holds().is_none()).count();
-    let text = format!("{table}\n{} expectations: {n_short} fall short, {n_missing} have no result\n", verdicts.len());
-    // Nothing to compare at all is no success.
-    let none = n_missing == verdicts.len();
-    let is_short = n_short > 0 || none || (n_missing > 0 && !args.allow_missing);
+    let text = format!(
+        "{table}\n{}: {n_short} below it, {n_missing} without a result\n",
+        count(verdicts.len(), "expectation")
+    );
+    // Without a single result nothing was checked, which is no success.
+    let has_none = n_missing == verdicts.len();
+    let is_short = n_short > 0 || has_none || (n_missing > 0 && !args.allow_missing);
     output.answer(text, &json!({ "short": is_short, "verdicts": verdicts }))?;
     Ok(if is_short { Outcome::FellShort } else { Outcome::Done })
 }

@@ -1,4 +1,4 @@
-//! `hopedgn experiment run`: every cell that is not done yet, some at a time.
+//! `hopedgn experiment run`: runs every cell that is not done yet, several at once.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,22 +14,23 @@ use hopedgn_experiments::experiment::{Evaluate, Experiment, Found, State, Step, 
 use indicatif::ProgressBar;
 
 use super::subprocess::{Running, listen};
-use super::{Purpose, Run, report};
+use super::{Lookup, Run, report};
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use crate::progress;
 
-/// Events of the bundled data that a cell is tried on.
-const N_SMALL: usize = 600;
+/// Events of the bundled data for `--smoke`.
+const N_SMOKE_EVENTS: usize = 600;
 
 pub(super) fn run(args: &Run, output: &Output) -> anyhow::Result<Outcome> {
     let experiment = args.files.read()?;
     let out = args.files.out(&experiment);
-    let found = args.files.found(&experiment, &args.kept, Purpose::Work)?;
+    let found = args.files.find_runs(&experiment, &args.archive, Lookup::Execute)?;
     std::fs::create_dir_all(out.join("logs")).with_context(|| format!("could not create {}", out.display()))?;
     let n_jobs = n_jobs(args, output)?;
-    let small = args.files.smoke.then(|| small_data(&out)).transpose()?;
+    let smoke_data = args.files.smoke.then(|| write_smoke_data(&out)).transpose()?;
     let n_done = found.iter().filter(|one| one.is_done()).count();
-    // Cells with the same settings, as where two sweeps meet, are one run.
+    // Cells with the same settings, as where two sweeps cross, share one run.
     let mut todo: Vec<&Found> = Vec::new();
     for one in &found {
         let is_open = !matches!(one.state, State::Done | State::Missing(_) | State::Running);
@@ -38,35 +39,35 @@ pub(super) fn run(args: &Run, output: &Output) -> anyhow::Result<Outcome> {
         }
     }
     output.remark(format_args!(
-        "{}: {} cells, {n_done} done before, {} to run, {n_jobs} at a time; runs in {}",
+        "{}: {}, {n_done} already done, {} to run, {n_jobs} at once; runs in {}",
         experiment.title(),
-        found.len(),
+        count(found.len(), "cell"),
         todo.len(),
         out.display()
     ));
-    let missing = report::missing(&found);
+    let missing = report::missing_data(&found);
     if !missing.is_empty() {
         output.remark(missing.trim_end());
     }
-    let grid = Grid { args, output, out: &out, small: small.as_deref(), n_jobs };
+    let grid = Grid { args, output, out: &out, smoke_data: smoke_data.as_deref(), n_jobs };
     let was_stopped = grid.run(&todo)?;
-    conclude(args, &experiment, was_stopped, output)
+    finish(args, &experiment, was_stopped, output)
 }
 
-/// What came of it, looked up again from the folders.
-fn conclude(args: &Run, experiment: &Experiment, was_stopped: bool, output: &Output) -> anyhow::Result<Outcome> {
-    let found = args.files.found(experiment, &args.kept, Purpose::Show)?;
-    output.answer(report::text(&found), &report::of_cells(&found))?;
+/// Prints the state of all cells, read again from their folders.
+fn finish(args: &Run, experiment: &Experiment, was_stopped: bool, output: &Output) -> anyhow::Result<Outcome> {
+    let found = args.files.find_runs(experiment, &args.archive, Lookup::Display)?;
+    output.answer(report::status_text(&found), &report::status_json(&found))?;
     if was_stopped {
-        let typed = format!("{}{}{}", args.files.typed(), args.kept.typed(), args.device.typed());
-        output.remark(format_args!("stopped; everything is saved. Go on with: hopedgn experiment run {typed}"));
+        let arguments = format!("{}{}{}", args.files.arguments(), args.archive.arguments(), args.device.typed());
+        output.remark(format_args!("stopped; everything is saved. Continue with: hopedgn experiment run {arguments}"));
     }
     let all_done = found.iter().all(Found::is_done);
     if all_done {
         output.remark(format_args!(
-            "see it with: hopedgn experiment report {}{}",
-            args.files.typed(),
-            args.kept.typed()
+            "write the tables with: hopedgn experiment report {}{}",
+            args.files.arguments(),
+            args.archive.arguments()
         ));
     }
     Ok(if all_done { Outcome::Done } else { Outcome::FellShort })
@@ -76,19 +77,19 @@ fn n_jobs(args: &Run, output: &Output) -> anyhow::Result<usize> {
     let n_jobs = args.jobs.unwrap_or(1);
     anyhow::ensure!((1..=256).contains(&n_jobs), "found --jobs {n_jobs}, expected 1 to 256");
     if n_jobs > 1 && args.device.open(output)?.is_gpu() {
-        output.remark("on a GPU cells are trained one after the other; for --jobs, add --device cpu");
+        output.remark("cells run one after the other on a GPU; --jobs takes effect with --device cpu");
         return Ok(1);
     }
     Ok(n_jobs)
 }
 
-/// A file with the first of the bundled events, labelled.
-fn small_data(out: &Path) -> anyhow::Result<PathBuf> {
+/// Writes the first bundled events with labels, for `--smoke`.
+fn write_smoke_data(out: &Path) -> anyhow::Result<PathBuf> {
     let stream = dataset::collegemsg()?;
-    // Labels that tell whether the source sent an even number of messages before: something that can be learned.
+    // Label: the parity of the number of messages that the source sent before, which a model can learn.
     let mut text = String::from("src,dst,time,label\n");
     let mut sent = vec![0usize; stream.n_nodes()];
-    for ((src, dst), time) in stream.src().iter().zip(stream.dst()).zip(stream.times()).take(N_SMALL) {
+    for ((src, dst), time) in stream.src().iter().zip(stream.dst()).zip(stream.times()).take(N_SMOKE_EVENTS) {
         let label = sent[src.index()] % 2;
         sent[src.index()] += 1;
         let _ = writeln!(text, "{},{},{time},{label}", src.0, dst.0);
@@ -98,26 +99,26 @@ fn small_data(out: &Path) -> anyhow::Result<PathBuf> {
     Ok(file)
 }
 
-/// A grid at work.
+/// The cells of an experiment being run.
 struct Grid<'a> {
     args: &'a Run,
     output: &'a Output,
     out: &'a Path,
-    small: Option<&'a Path>,
+    smoke_data: Option<&'a Path>,
     n_jobs: usize,
 }
 
 impl Grid<'_> {
-    /// Runs all of `todo`; true if it was stopped before that.
+    /// Runs all of `todo`; true if Ctrl-C stopped it.
     fn run(&self, todo: &[&Found]) -> anyhow::Result<bool> {
         let pressed = listen(self.output)?;
         let start = Instant::now();
-        let bar = progress::pieces(self.output, todo.len() as u64);
-        // All cells together, as far as those that are over tell.
-        let mut whole = None;
+        let bar = progress::jobs(self.output, todo.len() as u64);
+        // Estimated seconds for all cells, from those that ended.
+        let mut estimate = None;
         let mut waiting = todo.iter();
         let mut running: Vec<(Found, Running)> = Vec::new();
-        let mut n_over = 0;
+        let mut n_ended = 0;
         loop {
             let n_pressed = pressed.load(Ordering::SeqCst);
             while n_pressed == 0 && running.len() < self.n_jobs {
@@ -126,42 +127,42 @@ impl Grid<'_> {
                     Ok(child) => running.push((one.clone(), child)),
                     Err(error) => {
                         one.write_error(&format!("error: {error:#}\n"))?;
-                        n_over += 1;
+                        n_ended += 1;
                         bar.suspend(|| self.output.remark(format_args!("{}: {error:#}", one.cell.name)));
                     }
                 }
             }
-            let mut place = 0;
-            while place < running.len() {
-                let (one, child) = &mut running[place];
+            let mut index = 0;
+            while index < running.len() {
+                let (one, child) = &mut running[index];
                 child.stop(n_pressed);
                 let Some(status) = child.ended()? else {
-                    place += 1;
+                    index += 1;
                     continue;
                 };
                 let was_stopped = pressed.load(Ordering::SeqCst) > 0;
-                let mut now = if status.success() { self.advanced(one) } else { Ok(None) };
-                if let (Ok(Some(further)), false) = (&now, was_stopped)
-                    && further.next_step().is_some()
+                let mut now = if status.success() { self.after_step(one) } else { Ok(None) };
+                if let (Ok(Some(next)), false) = (&now, was_stopped)
+                    && next.next_step().is_some()
                 {
-                    match self.start(further) {
-                        Ok(mut next) => {
-                            // The time of a cell is that of all its steps.
-                            next.start = child.start;
-                            running[place] = (further.clone(), next);
+                    match self.start(next) {
+                        Ok(mut process) => {
+                            // The time of a cell includes all its steps.
+                            process.start = child.start;
+                            running[index] = (next.clone(), process);
                             continue;
                         }
                         Err(error) => now = Err(error),
                     }
                 }
-                n_over += 1;
-                let line = ended(one, &now, child, status, was_stopped)?;
-                whole = Some(start.elapsed().as_secs_f64() / n_over as f64 * todo.len() as f64);
-                bar.suspend(|| self.output.remark(format_args!("[{n_over}/{}] {line}", todo.len())));
-                running.swap_remove(place);
+                n_ended += 1;
+                let line = record_end(one, &now, child, status, was_stopped)?;
+                estimate = Some(start.elapsed().as_secs_f64() / n_ended as f64 * todo.len() as f64);
+                bar.suspend(|| self.output.remark(format_args!("[{n_ended}/{}] {line}", todo.len())));
+                running.swap_remove(index);
             }
-            let left = whole.map(|whole| whole - start.elapsed().as_secs_f64());
-            show(&bar, n_over, left, &running);
+            let left = estimate.map(|estimate| estimate - start.elapsed().as_secs_f64());
+            show(&bar, n_ended, left, &running);
             if running.is_empty() && (n_pressed > 0 || waiting.len() == 0) {
                 break;
             }
@@ -173,16 +174,16 @@ impl Grid<'_> {
 
     /// Starts the next step of a cell.
     fn start(&self, one: &Found) -> anyhow::Result<Running> {
-        let data = match (self.small, self.args.files.place.find(&one.cell.data)) {
-            (Some(small), _) => small.display().to_string(),
+        let data = match (self.smoke_data, self.args.files.data_dir.find(&one.cell.data)) {
+            (Some(file), _) => file.display().to_string(),
             (None, Ok(data)) => data,
-            (None, Err(remedy)) => anyhow::bail!("the data are not there; get them with: {remedy}"),
+            (None, Err(remedy)) => anyhow::bail!("the dataset is missing; get it with: {remedy}"),
         };
         let step = one.next_step().unwrap_or(Step::Train);
-        let is_there = one.prepare()?;
+        let can_resume = one.prepare()?;
         let folder = one.folder.display().to_string();
         let mut arguments: Vec<String> = match step {
-            Step::Train if is_there => vec!["train".to_owned(), "--resume".to_owned(), folder],
+            Step::Train if can_resume => vec!["train".to_owned(), "--resume".to_owned(), folder],
             Step::Train => {
                 let arguments = ["train".to_owned(), "--out".to_owned(), folder].into_iter();
                 arguments.chain(one.cell.arguments()).collect()
@@ -192,7 +193,7 @@ impl Grid<'_> {
                 arguments.chain(one.cell.evaluate.iter().flat_map(Evaluate::arguments)).collect()
             }
             Step::Classify => {
-                let epochs = if self.small.is_some() { &["--epochs", "1"][..] } else { &[] };
+                let epochs = if self.smoke_data.is_some() { &["--epochs", "1"][..] } else { &[] };
                 let arguments = ["classify".to_owned(), folder, "--json".to_owned()].into_iter();
                 arguments.chain(epochs.iter().map(|&word| word.to_owned())).collect()
             }
@@ -201,34 +202,34 @@ impl Grid<'_> {
         arguments.extend(self.args.device.typed().split_whitespace().map(str::to_owned));
         let threads = (rayon::current_num_threads() / self.n_jobs).max(1);
         arguments.extend(["--threads".to_owned(), threads.to_string()]);
-        let words = match step {
+        let log_ending = match step {
             Step::Train => "log",
             Step::Evaluate => "evaluate.log",
             Step::Classify => "classify.log",
         };
-        let (answer, log) = (self.answer(one), self.log(one, words));
+        let (answer, log) = (self.answer(one), self.log(one, log_ending));
         Running::start(&arguments, (step == Step::Evaluate).then_some(&*answer), &log)
     }
 
-    /// Where a run says what it does.
+    /// The log of a run.
     fn log(&self, one: &Found, ending: &str) -> PathBuf {
         self.out.join("logs").join(format!("{}.{ending}", one.cell.name))
     }
 
-    /// Where its answer goes until it is known to be whole.
+    /// The file for the JSON of an evaluation until it is complete.
     fn answer(&self, one: &Found) -> PathBuf {
         self.log(one, "json")
     }
 
-    /// The cell after a step that went well; nothing if the step left nothing behind.
-    fn advanced(&self, one: &Found) -> anyhow::Result<Option<Found>> {
+    /// The cell after a successful step; nothing if the step left no result.
+    fn after_step(&self, one: &Found) -> anyhow::Result<Option<Found>> {
         let step = one.next_step();
         if step == Some(Step::Evaluate) {
             let answer = self.answer(one);
             let text =
                 std::fs::read_to_string(&answer).with_context(|| format!("could not read {}", answer.display()))?;
             one.keep_evaluation(&text)?;
-            // Best effort: it lies in the run now.
+            // Best effort: the run folder has a copy.
             let _ = std::fs::remove_file(answer);
         }
         let now = one.again()?;
@@ -236,8 +237,8 @@ impl Grid<'_> {
     }
 }
 
-/// Writes down how a cell ended, and says it.
-fn ended(
+/// Records how a cell ended, and returns the line to print.
+fn record_end(
     one: &Found,
     now: &anyhow::Result<Option<Found>>,
     child: &Running,
@@ -255,21 +256,21 @@ fn ended(
     if was_stopped {
         return Ok(format!("{}: stopped", one.cell.name));
     }
-    let words = match now {
+    let message = match now {
         Err(error) => format!("error: {error:#}"),
-        _ => child.last_words(),
+        _ => child.last_error(),
     };
-    let words = match (words.is_empty(), status.success()) {
-        (false, _) => words,
-        (true, true) => "error: it ended well but left no result".to_owned(),
-        (true, false) => format!("error: it ended with {status} and said nothing"),
+    let message = match (message.is_empty(), status.success()) {
+        (false, _) => message,
+        (true, true) => "error: the process succeeded but left no result".to_owned(),
+        (true, false) => format!("error: the process ended with {status} and printed nothing"),
     };
-    one.write_error(&(words.clone() + "\n"))?;
-    Ok(format!("{}: failed: {}", one.cell.name, reason(&words)))
+    one.write_error(&(message.clone() + "\n"))?;
+    Ok(format!("{}: failed: {}", one.cell.name, reason(&message)))
 }
 
-fn show(bar: &ProgressBar, n_over: usize, left: Option<f64>, running: &[(Found, Running)]) {
-    bar.set_position(n_over as u64);
+fn show(bar: &ProgressBar, n_ended: usize, left: Option<f64>, running: &[(Found, Running)]) {
+    bar.set_position(n_ended as u64);
     let left = left.map(|left| format!(", about {} left", duration(left)));
     bar.set_prefix(left.unwrap_or_default());
     let name = |one: &Found| match one.next_step() {

@@ -1,4 +1,4 @@
-//! Runs as processes of this very program: started, waited for, stopped.
+//! Runs as child processes of this program: start, wait, stop.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use crate::output::Output;
 
-/// One run in a process of its own.
+/// A run in its own process.
 pub(super) struct Running {
     child: Child,
     log: PathBuf,
@@ -20,26 +20,26 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts this program with `arguments`; its answer goes to `answer`, if that is wanted, and what it says to `log`.
+    /// Starts this program with `arguments`; stdout goes to `answer`, if given, and stderr to `log`.
     pub(super) fn start(arguments: &[String], answer: Option<&Path>, log: &Path) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("could not find this program to start it again")?;
         let create = |path: &Path| File::create(path).with_context(|| format!("could not write {}", path.display()));
         let stdout = answer.map(create).transpose()?.map_or_else(Stdio::null, Stdio::from);
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(create(log)?);
-        // Ctrl-C reaches this program alone, which then stops each of its children once.
+        // A process group of its own: Ctrl-C reaches this program only, which then signals each child once.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn().context("could not start this program again")?;
         Ok(Self { child, log: log.to_owned(), start: Instant::now(), signals: 0 })
     }
 
-    /// How it ended, if it did.
+    /// The exit status, if it has ended.
     pub(super) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
         self.child.try_wait().context("could not wait for a run")
     }
 
-    /// Asks it to stop; the second time, ends it.
+    /// The first of `wanted` sends SIGINT, the second kills.
     pub(super) fn stop(&mut self, wanted: usize) {
         while self.signals < wanted.min(2) {
             self.signals += 1;
@@ -52,11 +52,11 @@ impl Running {
         }
     }
 
-    /// The last of what it said.
-    pub(super) fn last_words(&self) -> String {
-        let said = fs::read(&self.log).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let lines: Vec<&str> = said.lines().filter(|line| !line.trim().is_empty()).collect();
+    /// The last error in its log, or the last ten lines.
+    pub(super) fn last_error(&self) -> String {
+        let log = fs::read(&self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
         let error = lines.iter().rposition(|line| line.starts_with("error:"));
         lines[error.unwrap_or(lines.len().saturating_sub(10))..].join("\n")
     }
@@ -64,19 +64,19 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Nobody is left behind when this program gives up.
+        // No child outlives this program.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// How often Ctrl-C was pressed.
+/// Counts how often Ctrl-C was pressed.
 pub(super) fn listen(output: &Output) -> anyhow::Result<Arc<AtomicUsize>> {
     let pressed = Arc::new(AtomicUsize::new(0));
     let (counter, output) = (Arc::clone(&pressed), output.clone());
     ctrlc::set_handler(move || {
         if counter.fetch_add(1, Ordering::SeqCst) == 0 {
-            output.remark("\nfinishing the steps at hand; press Ctrl-C again to stop at once");
+            output.remark("\nfinishing the current steps; press Ctrl-C again to stop at once");
         }
     })
     .context("could not listen for Ctrl-C")?;

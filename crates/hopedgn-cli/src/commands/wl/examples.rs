@@ -1,4 +1,4 @@
-//! `hopedgn wl examples`: built-in pairs, and what each `k` makes of them.
+//! `hopedgn wl examples`: built-in pairs of graphs and the verdicts of k = 1, 2, 3.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,20 @@ use clap::Args;
 use ctdg::dataset::{self, WriteFormat};
 use ctdg::wl::Labels;
 use ctdg::wl::examples::{self, Example};
+use hopedgn::Events;
 use serde::Serialize;
 
-use super::{Question, TestArgs, answer};
+use super::{Question, TestArgs, compare};
 use crate::output::{Outcome, Output};
 use crate::progress;
 
-/// Print the verdicts of k = 1, 2, 3 on built-in pairs, or run one of them
+/// Show the verdicts of k = 1, 2, 3 on built-in pairs of graphs, or test one pair
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  hopedgn wl examples figure-1 --k 2 --svg figure-1.svg")]
+#[command(after_help = "Examples:\n  hopedgn wl examples\n  hopedgn wl examples figure-1 --k 2 --svg figure-1.svg")]
 pub(super) struct Examples {
-    /// Run only this one, as `hopedgn wl A B` would; otherwise print the table of all
+    /// Test this pair as `hopedgn wl A B` would [default: a table of all]
     name: Option<String>,
-    /// Write the graphs as NAME-a.csv and NAME-b.csv into this folder instead
+    /// Write the graphs to NAME-a.csv and NAME-b.csv in this folder instead
     #[arg(long, value_name = "DIR")]
     write: Option<PathBuf>,
     #[command(flatten)]
@@ -53,16 +54,22 @@ pub(super) fn run(args: &Examples, output: &Output) -> anyhow::Result<Outcome> {
     }
     if args.name.is_none() {
         anyhow::ensure!(
-            !args.test.is_given(),
-            "found flags of a single test, expected the name of an example with them"
+            !args.test.is_changed(),
+            "found flags of a single test without a name, expected none; name an example, or leave the flags out"
         );
         return table(&chosen, output);
     }
     let example = chosen.swap_remove(0);
     let titles = ["a", "b"].map(|side| format!("{}-{side}", example.name));
     let Example { a, b, tuples, until, .. } = example;
-    let question = Question { titles, streams: [a, b], tuples, until, labels: Labels::Constant };
-    answer(&question, &args.test.dwl()?, &args.test, output)
+    let question = Question {
+        titles,
+        streams: [Events::from_stream("a", a), Events::from_stream("b", b)],
+        tuples,
+        until,
+        labels: Labels::Constant,
+    };
+    compare(&question, &args.test.dwl()?, &args.test, output)
 }
 
 fn table(all: &[Example], output: &Output) -> anyhow::Result<Outcome> {
@@ -96,7 +103,7 @@ struct Written {
 }
 
 fn write(folder: &Path, chosen: &[Example], output: &Output) -> anyhow::Result<Outcome> {
-    std::fs::create_dir_all(folder).with_context(|| format!("could not make {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
     let mut all = Vec::new();
     for example in chosen {
         let files = ["a", "b"].map(|side| folder.join(format!("{}-{side}.csv", example.name)));

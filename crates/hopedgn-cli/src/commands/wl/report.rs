@@ -1,4 +1,4 @@
-//! The answer of `hopedgn wl`, for people and for machines.
+//! The result of `hopedgn wl` as text and as JSON.
 
 use std::fmt;
 
@@ -6,14 +6,15 @@ use ctdg::wl::{self, Comparison, Dwl, Estimate, Graph, Witness};
 use serde::Serialize;
 
 use super::{Question, TestArgs};
+use crate::plural::count;
 
-/// What is known besides the comparison itself.
+/// Facts that stand beside the comparison.
 pub(super) struct Facts<'a> {
     pub(super) question: &'a Question,
     pub(super) test: &'a Dwl,
     pub(super) graphs: &'a [Graph; 2],
     pub(super) estimate: Estimate,
-    /// Classes after each round, from round 0.
+    /// Number of colours after each round, from round 0.
     pub(super) classes: Vec<usize>,
     pub(super) seconds: f64,
     pub(super) isomorphic: Option<bool>,
@@ -36,10 +37,10 @@ pub(super) struct Report {
     compared: &'static str,
     /// The tuples compared, names of A and of B.
     tuple: Option<[Vec<String>; 2]>,
-    /// The graphs' own verdict.
+    /// Verdict on the graphs, also when tuples are compared.
     graphs: GraphVerdict,
     stable: bool,
-    /// Classes after each round, from round 0.
+    /// Number of colours after each round, from round 0.
     classes: Vec<usize>,
     files: [String; 2],
     nodes: [usize; 2],
@@ -93,7 +94,7 @@ impl Report {
     }
 }
 
-/// What people call the test.
+/// The usual name of the test.
 fn name(test: &Dwl, args: &TestArgs) -> String {
     let kind = match (args.without_times, test.variant, test.k()) {
         (false, _, 1) | (false, wl::Variant::Folklore, _) => "DWL",
@@ -115,8 +116,9 @@ impl fmt::Display for Report {
         let directed = if self.directed { ", directed" } else { "" };
         writeln!(f, "{}{until}{directed}", self.test)?;
         for (letter, side) in [("A", 0), ("B", 1)] {
-            let (file, nodes, events) = (&self.files[side], self.nodes[side], self.events[side]);
-            writeln!(f, "  {letter}: {file}, {nodes} nodes, {events} events")?;
+            let (file, nodes) = (&self.files[side], count(self.nodes[side], "node"));
+            let events = count(self.events[side], "event");
+            writeln!(f, "  {letter}: {file}, {nodes}, {events}")?;
         }
         writeln!(f)?;
         if let Some([s, t]) = &self.tuple {
@@ -128,8 +130,8 @@ impl fmt::Display for Report {
             let what = if self.tuple.is_some() { "tuples" } else { "graphs" };
             writeln!(f, "exhaustive search: the {what} are {}isomorphic", if isomorphic { "" } else { "not " })?;
         }
-        writeln!(f, "\n| round | classes of {} tuples |", self.tuples)?;
-        let width = format!("classes of {} tuples", self.tuples).len();
+        writeln!(f, "\n| round | colours of {} tuples |", self.tuples)?;
+        let width = format!("colours of {} tuples", self.tuples).len();
         writeln!(f, "| ----- | {} |", "-".repeat(width))?;
         for (round, classes) in self.classes.iter().enumerate() {
             writeln!(f, "| {round:5} | {classes:width$} |")?;
@@ -146,10 +148,10 @@ impl Report {
         match (round, self.stable) {
             (Some(round), _) => format!("separated in round {round}"),
             (None, true) if self.exact => {
-                format!("not separated; stable after round {}, so {} never tells them apart", self.rounds, self.test)
+                format!("not separated; stable after round {}, so {} never separates them", self.rounds, self.test)
             }
-            (None, true) => format!("not separated, as far as 128-bit hashes tell, after round {}", self.rounds),
-            (None, false) => format!("not separated by round {}, where --rounds ended it", self.rounds),
+            (None, true) => format!("not separated after round {}, almost certainly (128-bit hashes)", self.rounds),
+            (None, false) => format!("not separated by round {}, where --rounds stopped the test", self.rounds),
         }
     }
 }

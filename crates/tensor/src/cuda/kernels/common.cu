@@ -8,9 +8,9 @@ typedef unsigned long long u64;
 // The first line of every kernel. On cards that can, a kernel is sent ahead while the one before it is still at work, and
 // waits here until all that one has written can be read: the time that sending takes is hidden.
 #if __CUDA_ARCH__ >= 900
-#define AFTER_OTHERS asm volatile("griddepcontrol.wait;" ::: "memory")
+#define WAIT_FOR_PREVIOUS_KERNELS asm volatile("griddepcontrol.wait;" ::: "memory")
 #else
-#define AFTER_OTHERS
+#define WAIT_FOR_PREVIOUS_KERNELS
 #endif
 
 #ifdef BF16
@@ -170,4 +170,26 @@ __device__ __forceinline__ float2 activation(int kind, float x) {
         case 5: { float s, c; sincosf(x, &s, &c); return make_float2(c, -s); }
         default: return make_float2(x, 1.0f);
     }
+}
+
+#define FOR(i, n) for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < (n); i += gridDim.x * (u64)blockDim.x)
+
+__device__ __forceinline__ void put_value(float* to, u64 i, float x, int add) { to[i] = add ? to[i] + x : x; }
+
+__device__ __forceinline__ float warp_max(float x) {
+    for (int step = 16; step > 0; step >>= 1) x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFFu, x, step));
+    return x;
+}
+
+// to = from as elem.
+extern "C" __global__ void f32_to_elem(const float* from, elem* to, u64 n) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    FOR(i, n / 4) store4(to + 4 * i, load4(from + 4 * i));
+    FOR(i, n % 4) store(to + n - 1 - i, from[n - 1 - i]);
+}
+
+// to += from.
+extern "C" __global__ void accumulate(float* to, const float* from, u64 n) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    FOR(i, n) to[i] += from[i];
 }

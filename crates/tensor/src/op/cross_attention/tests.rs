@@ -4,15 +4,15 @@ use rayon::ThreadPoolBuilder;
 
 use super::*;
 use crate::testkit::{Case, check_gradients, matrix};
-use crate::{Gradients, Mode, Parameters};
+use crate::{Gradients, Mode, Parameters, Tensor, Threads};
 
 fn ragged(lengths: &[usize]) -> Ragged {
     Ragged::from_lengths(lengths.iter().copied())
 }
 
-fn form(heads: usize, shared: bool, rate: f32) -> AttentionForm {
+fn form(heads: usize, shared: bool, rate: f32) -> AttentionConfig {
     let dropout = Dropout::new(rate, 5, Mode::Train).unwrap();
-    AttentionForm { heads: Heads(heads), scale: 0.6, shared, dropout }
+    AttentionConfig { heads: Heads(heads), scale: 0.6, shared, dropout }
 }
 
 /// Groups without queries, without keys, without either, with few and with many queries.
@@ -50,7 +50,7 @@ fn values_and_gradients_are_those_of_pytorch() {
         let k = tape.linear(x[1], x[3], Some(x[6]), None)?;
         let v = tape.linear(x[1], x[4], Some(x[7]), None)?;
         let scale = 1.0 / 3.0_f32.sqrt();
-        let form = AttentionForm { scale, ..form(2, false, 0.0) };
+        let form = AttentionConfig { scale, ..form(2, false, 0.0) };
         let attended = tape.attention(q, k, v, &queries, &keys, form)?;
         tape.linear(attended, x[8], Some(x[9]), None)
     });
@@ -68,7 +68,7 @@ fn of_a_batch_with_itself_it_is_self_attention() {
     let dropout = Dropout::new(0.3, 9, Mode::Train).unwrap();
     let expected = tape.self_attention(qkv, &batch, Heads(2), dropout).unwrap();
     let [q, k, v] = [0, 6, 12].map(|first| tape.columns(qkv, first, 6).unwrap());
-    let form = AttentionForm { heads: Heads(2), scale: 1.0 / 3.0_f32.sqrt(), shared: false, dropout };
+    let form = AttentionConfig { heads: Heads(2), scale: 1.0 / 3.0_f32.sqrt(), shared: false, dropout };
     let got = tape.attention(q, k, v, &batch, &batch, form).unwrap();
     let pairs = tape.value(got).values().iter().zip(tape.value(expected).values());
     assert!(pairs.clone().all(|(got, expected)| (got - expected).abs() < 1e-6), "the same values fall");
@@ -97,14 +97,14 @@ fn run(parts: [&[f32]; 3], lengths: [&[usize]; 2], shared: bool, threads: Thread
     let totals = [queries.total(), keys.total(), keys.total()];
     let mut vars = Vec::new();
     for ((part, cols), rows) in parts.into_iter().zip(widths).zip(totals) {
-        vars.push(tape.watched(Tensor::matrix(rows, cols, part[..rows * cols].to_vec()).unwrap()));
+        vars.push(tape.leaf(Tensor::matrix(rows, cols, part[..rows * cols].to_vec()).unwrap()));
     }
     let y = tape.attention(vars[0], vars[1], vars[2], &queries, &keys, form(2, shared, 0.0)).unwrap();
     let value = tape.value(y).values().to_vec();
     let seed = Tensor::full(tape.shape(y), 0.25);
     let mut gradients = Gradients::zeros(&parameters);
     tape.backward_from(y, seed, &mut gradients).unwrap();
-    let gradients = vars.iter().map(|&var| gradients.of(var).unwrap().values().to_vec());
+    let gradients = vars.iter().map(|&var| gradients.leaf(var).unwrap().values().to_vec());
     std::iter::once(value).chain(gradients).collect()
 }
 
@@ -148,7 +148,7 @@ fn operands_that_do_not_fit_are_named() {
     let mut tape = Tape::new(&parameters);
     let (q, k, v) = (tape.input(matrix(1, 3, 6)), tape.input(matrix(2, 4, 6)), tape.input(matrix(3, 4, 8)));
     let (queries, keys) = (ragged(&[1, 2]), ragged(&[3, 1]));
-    let mut error = |k, queries: &Ragged, keys: &Ragged, form: AttentionForm| {
+    let mut error = |k, queries: &Ragged, keys: &Ragged, form: AttentionConfig| {
         tape.attention(q, k, v, queries, keys, form).unwrap_err().to_string()
     };
     let plain = form(2, false, 0.0);

@@ -5,7 +5,7 @@ use rayon::ThreadPoolBuilder;
 use super::*;
 use crate::chunks::{self, Chunks};
 use crate::testkit::{BLOCK, Case, check_gradients, matrix, noise};
-use crate::{Activation, Gradients, Mode, Parameters, Threads};
+use crate::{Activation, Gradients, Mode, Parameters, Tensor, Threads};
 
 /// The greatest difference between the two ways to the same value, relative to the larger of 1 and the largest value:
 /// sums of some hundred terms in two orders, each rounded to 6e-8.
@@ -50,7 +50,7 @@ fn composed(
     tape: &mut Tape<'_>,
     mut x: Var,
     blocks: &[BlockVars],
-    form: EncoderForm,
+    form: EncoderConfig,
     batch: &Ragged,
     pools: &Ragged,
 ) -> Result<Var> {
@@ -78,13 +78,13 @@ fn composed(
 fn run(inputs: &[Tensor], function: impl FnOnce(&mut Tape<'_>, &[Var]) -> Result<Var>) -> Vec<Tensor> {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
-    let vars: Vec<Var> = inputs.iter().map(|input| tape.watched(input.clone())).collect();
+    let vars: Vec<Var> = inputs.iter().map(|input| tape.leaf(input.clone())).collect();
     let y = function(&mut tape, &vars).unwrap();
     let value = tape.value(y).clone();
     let seed = Tensor::new(value.shape(), noise(7, value.shape().len())).unwrap();
     let mut gradients = Gradients::zeros(&parameters);
     tape.backward_from(y, seed, &mut gradients).unwrap();
-    let of = |(var, input): (&Var, &Tensor)| gradients.of(*var).cloned().unwrap_or(Tensor::zeros(input.shape()));
+    let of = |(var, input): (&Var, &Tensor)| gradients.leaf(*var).cloned().unwrap_or(Tensor::zeros(input.shape()));
     std::iter::once(value).chain(vars.iter().zip(inputs).map(of)).collect()
 }
 
@@ -100,7 +100,7 @@ fn inputs(n_blocks: usize, rows: usize, d: usize, f: usize) -> Vec<Tensor> {
 fn gradients_match_differences() {
     let (batch, pools) = (Ragged::from_lengths([3, 0, 1]), Ragged::from_lengths([2, 0, 2]));
     for dropout in [Dropout::NONE, train(0.3)] {
-        let form = EncoderForm { heads: Heads(2), dropout };
+        let form = EncoderConfig { heads: Heads(2), dropout };
         check_gradients(&inputs(2, 4, 6, 5), |tape, x| tape.encoder(x[0], &all_vars(&x[1..]), form, &batch, &pools));
     }
 }
@@ -113,7 +113,7 @@ fn the_fused_stack_is_that_of_the_small_operations() {
     for n_blocks in 0..=3 {
         let inputs = inputs(n_blocks, batch.total(), 24, 56);
         for (dropout, pools) in [(Dropout::NONE, &batch), (train(0.1), &batch), (train(0.4), &others)] {
-            let form = EncoderForm { heads: Heads(3), dropout };
+            let form = EncoderConfig { heads: Heads(3), dropout };
             let fused = run(&inputs, |tape, x| tape.encoder(x[0], &all_vars(&x[1..]), form, &batch, pools));
             let small = run(&inputs, |tape, x| composed(tape, x[0], &all_vars(&x[1..]), form, &batch, pools));
             for (which, (fused, small)) in fused.iter().zip(&small).enumerate() {
@@ -133,7 +133,7 @@ fn values_and_gradients_are_those_of_pytorch() {
     let names: Vec<String> =
         ["0", "1"].iter().flat_map(|block| BLOCK.iter().map(move |name| format!("{name}_{block}"))).collect();
     let names: Vec<&str> = std::iter::once("x").chain(names.iter().map(String::as_str)).collect();
-    let form = EncoderForm { heads: Heads(2), dropout: Dropout::NONE };
+    let form = EncoderConfig { heads: Heads(2), dropout: Dropout::NONE };
     Case::load("encoder").check(&names, |tape, x| tape.encoder(x[0], &all_vars(&x[1..]), form, &batch, &batch));
 }
 
@@ -164,7 +164,7 @@ fn model() -> Parameters {
 fn encode(tape: &mut Tape<'_>, parameters: &Parameters, piece: &(Tensor, Ragged), dropout: Dropout) -> Result<Var> {
     let w: Vec<Var> = parameters.iter().map(|(id, _, _)| tape.parameter(id)).collect();
     let x = tape.input(piece.0.clone());
-    tape.encoder(x, &all_vars(&w), EncoderForm { heads: Heads(2), dropout }, &piece.1, &piece.1)
+    tape.encoder(x, &all_vars(&w), EncoderConfig { heads: Heads(2), dropout }, &piece.1, &piece.1)
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_frozen_tape_gives_the_same_values() {
         let y = encode(&mut tape, &parameters, piece, Dropout::NONE).unwrap();
         tape.value(y).clone()
     };
-    assert_eq!(values(Tape::frozen(&parameters, Threads::Caller)), values(Tape::new(&parameters)));
+    assert_eq!(values(Tape::no_grad(&parameters, Threads::Caller)), values(Tape::new(&parameters)));
 }
 
 #[test]
@@ -223,8 +223,8 @@ fn weights_that_do_not_fit_are_named() {
     let mut tape = Tape::new(&parameters);
     let x = tape.input(matrix(1, 4, 6));
     let mut w: Vec<Var> = weights(1, 6, 8).into_iter().map(|weight| tape.input(weight)).collect();
-    let (batch, form) = (Ragged::from_lengths([4]), EncoderForm { heads: Heads(2), dropout: Dropout::NONE });
-    let mut error = |x: Var, w: &[Var], form: EncoderForm, batch: &Ragged, pools: &Ragged| {
+    let (batch, form) = (Ragged::from_lengths([4]), EncoderConfig { heads: Heads(2), dropout: Dropout::NONE });
+    let mut error = |x: Var, w: &[Var], form: EncoderConfig, batch: &Ragged, pools: &Ragged| {
         tape.encoder(x, &all_vars(w), form, batch, pools).unwrap_err().to_string()
     };
     let short = Ragged::from_lengths([3]);
@@ -232,7 +232,7 @@ fn weights_that_do_not_fit_are_named() {
         error(x, &w, form, &batch, &short),
         "encoder: x, beside its pools, has shape [4, 6], but [3, D] is needed"
     );
-    let odd = EncoderForm { heads: Heads(4), ..form };
+    let odd = EncoderConfig { heads: Heads(4), ..form };
     let message = "encoder: x has shape [4, 6], but [T, D] with D a multiple of 4 heads is needed";
     assert_eq!(error(x, &w, odd, &batch, &batch), message);
     w.swap(4, 2);

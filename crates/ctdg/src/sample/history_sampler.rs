@@ -1,0 +1,105 @@
+//! Samples from the history of one node; used by all samplers and encoders.
+
+use super::Sampling;
+use crate::event::{EventId, NodeId};
+use crate::random::RandomStream;
+use crate::store::{History, Store};
+
+/// Samples from the history of one node at a time; shared by all threads.
+#[derive(Debug)]
+pub(crate) struct HistorySampler<'s> {
+    store: &'s Store,
+    sampling: Sampling,
+    /// For [`Sampling::TimeIntervalAware`]: cumulative weights along each adjacency list.
+    cumulative: Vec<f64>,
+}
+
+/// Buffers for a sample; reused to avoid allocation.
+#[derive(Debug, Default)]
+pub(crate) struct SampleBuffers {
+    indices: Vec<u32>,
+    neighbors: Vec<NodeId>,
+    events: Vec<EventId>,
+    times: Vec<f64>,
+}
+
+impl<'s> HistorySampler<'s> {
+    pub(crate) fn new(store: &'s Store, sampling: Sampling) -> Self {
+        let cumulative = match sampling {
+            Sampling::TimeIntervalAware { a } => cumulative_weights(store, a),
+            Sampling::Recent | Sampling::Uniform => Vec::new(),
+        };
+        Self { store, sampling, cumulative }
+    }
+
+    pub(crate) fn store(&self) -> &'s Store {
+        self.store
+    }
+
+    /// Size of a sample of at most `k` from `n` events.
+    pub(crate) fn count(&self, n: usize, k: usize) -> usize {
+        match self.sampling {
+            Sampling::Recent => n.min(k),
+            _ if n == 0 => 0,
+            _ => k,
+        }
+    }
+
+    /// `k` events of `history`, a history of `node`; oldest first. [`Sampling::Recent`] copies nothing and never calls
+    /// `random`.
+    #[inline]
+    pub(crate) fn sample<'a>(
+        &self,
+        (node, history): (NodeId, History<'a>),
+        k: usize,
+        random: impl FnOnce() -> RandomStream,
+        buffers: &'a mut SampleBuffers,
+    ) -> History<'a> {
+        if self.sampling == Sampling::Recent || history.is_empty() || k == 0 {
+            return history.last(k);
+        }
+        self.sample_indices(node, history.len(), k, &mut random(), &mut buffers.indices);
+        let SampleBuffers { indices, neighbors, events, times } = buffers;
+        neighbors.clear();
+        neighbors.extend(indices.iter().map(|&at| history.neighbors[at as usize]));
+        events.clear();
+        events.extend(indices.iter().map(|&at| history.events[at as usize]));
+        times.clear();
+        times.extend(indices.iter().map(|&at| history.times[at as usize]));
+        History { neighbors, events, times }
+    }
+
+    /// Writes `k` sampled indices below `n` to `indices`, in ascending order.
+    fn sample_indices(&self, node: NodeId, n: usize, k: usize, random: &mut RandomStream, indices: &mut Vec<u32>) {
+        let start = self.store.list_start(node);
+        indices.clear();
+        indices.extend((0..k).map(|_| {
+            let at = match self.sampling {
+                Sampling::TimeIntervalAware { .. } => {
+                    let sums = &self.cumulative[start..start + n];
+                    let target = random.unit() * sums[n - 1];
+                    sums.partition_point(|&sum| sum <= target).min(n - 1)
+                }
+                _ => random.index(n),
+            };
+            u32::try_from(at).expect("lists are shorter than u32::MAX")
+        }));
+        indices.sort_unstable();
+    }
+}
+
+/// Cumulative sums of `exp(1 / S_i)` along each list; `S_i = 1 + S_{i−1} exp(−a (t_i − t_{i−1}))`.
+fn cumulative_weights(store: &Store, a: f64) -> Vec<f64> {
+    let mut cumulative = Vec::new();
+    for times in store.lists_of_times() {
+        let (mut crowding, mut sum) = (0.0, 0.0);
+        let mut previous = times.first().copied().unwrap_or(0.0);
+        for &time in times {
+            crowding = 1.0 + crowding * f64::exp(-a * (time - previous));
+            sum += f64::exp(1.0 / crowding);
+            previous = time;
+            cumulative.push(sum);
+        }
+    }
+    cumulative
+}

@@ -1,0 +1,159 @@
+//! Error messages with the way out as flags and commands. Libraries state what was found and expected; this module adds what to
+//! type.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+
+use ctdg::error::Remedy;
+use hopedgn::Error;
+use hopedgn::tensor::Error as TensorError;
+
+/// The message of an error: its causes from the outermost to the innermost, each with the way out.
+pub(crate) fn message(error: &anyhow::Error) -> String {
+    let causes: Vec<String> = error.chain().map(cause_message).collect();
+    causes.join(": ")
+}
+
+fn cause_message(cause: &(dyn StdError + 'static)) -> String {
+    if let Some(error) = cause.downcast_ref::<ctdg::Error>() {
+        data_message(error)
+    } else if let Some(error) = cause.downcast_ref::<TensorError>() {
+        tensor_message(error)
+    } else if let Some(error) = cause.downcast_ref::<Error>() {
+        match error {
+            Error::Data(error) => data_message(error),
+            Error::Tensor(error) => tensor_message(error),
+            error => model_message(error),
+        }
+    } else {
+        cause.to_string()
+    }
+}
+
+/// The words of the library where the way out is no flag.
+fn data_message(error: &ctdg::Error) -> String {
+    match error.remedy().and_then(data_advice) {
+        Some(advice) => format!("{}; {advice}", error.finding()),
+        None => error.to_string(),
+    }
+}
+
+fn data_advice(remedy: Remedy) -> Option<Cow<'static, str>> {
+    Some(match remedy {
+        Remedy::NameColumns => {
+            "name the columns with --src, --dst and --time (a name or a position from 1), or give --no-header".into()
+        }
+        Remedy::ChooseColumnsByPosition => {
+            "rename one, or choose columns by position with --src, --dst and --time".into()
+        }
+        Remedy::Sort => "sort the file, or let --sort do it".into(),
+        Remedy::TextIds => "read the ids as text with --ids text".into(),
+        Remedy::CorrectValue => {
+            "correct the value, or choose other columns with --src, --dst, --time, --label and --features".into()
+        }
+        Remedy::Fetch(name) => format!("fetch it with `hopedgn data fetch {name}`").into(),
+        Remedy::ListDatasets => "see `hopedgn data list`".into(),
+        Remedy::SmallerK => "take a smaller --k, or allow more with --max-memory".into(),
+        Remedy::ConvertAgain => "convert the original file again with `hopedgn data convert`".into(),
+        Remedy::RetryLater => "the server is busy or down; run the same command again later".into(),
+        Remedy::DownloadByHand => {
+            "the file may have moved; download it by hand and read it with `hopedgn data convert`".into()
+        }
+        Remedy::CheckConnection => {
+            "check the connection and the proxy settings, then run the same command again".into()
+        }
+        Remedy::Resume => "run the same command again; the download continues from there".into(),
+        Remedy::Redownload => "the download has been removed; run the same command again".into(),
+        _ => return None,
+    })
+}
+
+fn tensor_message(error: &TensorError) -> String {
+    match error {
+        TensorError::NoGpu { .. } | TensorError::NotOnGpu { .. } => format!("{error}; compute with --device cpu"),
+        TensorError::Cuda { .. } => format!("{error}; continue with --device cpu"),
+        _ => error.to_string(),
+    }
+}
+
+fn model_message(error: &Error) -> String {
+    let advice: Cow<'static, str> = match error {
+        // These name no way out of their own.
+        Error::Config { .. } => return format!("{error}; `hopedgn train --show-config` lists every setting"),
+        Error::NotExplained { .. } => return format!("{error}; score without --explain"),
+        Error::DataMismatch { .. } => "name that file with --data, and read it with the same flags".into(),
+        Error::RunFolderTaken { .. } => "continue a run with --resume, or name another folder with --out".into(),
+        Error::NotARunFolder { .. } => "`hopedgn train` makes one".into(),
+        Error::NoWeights { folder } | Error::TrainingNotComplete { folder } => {
+            format!("continue its training with `hopedgn train --resume {}`", folder.display()).into()
+        }
+        _ => return error.to_string(),
+    };
+    // The library ends in a way out without flags, after the last semicolon.
+    let message = error.to_string();
+    let finding = message.rsplit_once("; ").map_or(&*message, |(finding, _)| finding);
+    format!("{finding}; {advice}")
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+    use ctdg::Problem;
+
+    use super::*;
+
+    fn message_of(error: impl Into<anyhow::Error>) -> String {
+        message(&error.into())
+    }
+
+    #[test]
+    fn flags_replace_the_neutral_remedy_of_the_library() {
+        let error = || ctdg::Error::from(Problem::TimeBackwards { found: 2.0, previous: 3.0 });
+        let expected =
+            "found the time 2 after 3, expected times that never go backwards; sort the file, or let --sort do it";
+        assert_eq!(message_of(error()), expected);
+        assert_eq!(message_of(Error::from(error())), expected, "the same inside an error of hopedgn");
+        assert!(!error().to_string().contains("--"), "the library names no flag: {}", error());
+    }
+
+    #[test]
+    fn a_dataset_to_fetch_is_named_in_the_command() {
+        let error = ctdg::Error::from(Problem::NotFetched { name: "reddit".into() });
+        assert!(message_of(error).ends_with("; fetch it with `hopedgn data fetch reddit`"));
+    }
+
+    #[test]
+    fn contexts_stand_before_their_cause_and_remedies_behind() {
+        let failed: Result<(), _> = Err(TensorError::NoGpu { reason: "no driver".into() });
+        let message = message(&failed.context("training stopped").expect_err("an error"));
+        assert!(message.starts_with("training stopped: no GPU can be used: no driver; "), "{message}");
+        assert!(message.ends_with("--device cpu"), "{message}");
+    }
+
+    #[test]
+    fn commands_replace_the_neutral_remedy_of_a_run_folder() {
+        let (taken, none) = ("runs/a; b".into(), "runs/c".into());
+        assert_eq!(
+            message_of(Error::RunFolderTaken { folder: taken }),
+            "runs/a; b: the folder is not empty; continue a run with --resume, or name another folder with --out"
+        );
+        assert_eq!(
+            message_of(Error::TrainingNotComplete { folder: none }),
+            "runs/c: training is not complete; continue its training with `hopedgn train --resume runs/c`"
+        );
+    }
+
+    #[test]
+    fn every_setting_can_be_listed() {
+        let error = Error::Config { place: "model.toml".into(), detail: "unknown field `kk`".into() };
+        let expected = "model.toml: unknown field `kk`; `hopedgn train --show-config` lists every setting";
+        assert_eq!(message_of(error), expected);
+    }
+
+    #[test]
+    fn errors_without_flags_keep_the_words_of_the_library() {
+        let error = ctdg::Error::from(Problem::NotUtf8);
+        assert_eq!(message_of(ctdg::Error::from(Problem::NotUtf8)), error.to_string());
+        assert_eq!(message_of(anyhow::anyhow!("found one, expected two")), "found one, expected two");
+    }
+}

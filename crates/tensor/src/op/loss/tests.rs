@@ -1,0 +1,38 @@
+use super::*;
+use crate::testkit::{Case, check_gradients, matrix};
+use crate::{Parameters, Tensor};
+
+#[test]
+fn gradients_match_differences() {
+    let targets = [1.0, 0.0, 0.0, 1.0, 0.25];
+    check_gradients(&[matrix(1, 5, 1)], |tape, x| tape.bce_with_logits(x[0], &targets, targets.len()));
+}
+
+#[test]
+fn values_and_gradients_are_those_of_pytorch() {
+    let targets = [1.0, 0.0, 0.0, 1.0, 0.25, 1.0];
+    Case::load("bce_with_logits").check(&["x"], |tape, x| tape.bce_with_logits(x[0], &targets, targets.len()));
+}
+
+#[test]
+fn shares_add_up_to_the_mean() {
+    let parameters = Parameters::default();
+    let mut tape = Tape::new(&parameters);
+    let (values, targets) = ([0.5, -1.0, 2.0], [1.0, 0.0, 0.0]);
+    let mut loss = |range: std::ops::Range<usize>| {
+        let x = tape.input(Tensor::vector(values[range.clone()].to_vec()));
+        let loss = tape.bce_with_logits(x, &targets[range], 3).unwrap();
+        tape.value(loss).values()[0]
+    };
+    assert!((loss(0..1) + loss(1..3) - loss(0..3)).abs() < 1e-6);
+}
+
+#[test]
+fn certain_and_wrong_costs_the_logit() {
+    let parameters = Parameters::default();
+    let mut tape = Tape::new(&parameters);
+    let x = tape.input(Tensor::vector(vec![200.0, -200.0]));
+    let loss = tape.bce_with_logits(x, &[0.0, 1.0], 2).unwrap();
+    assert_eq!(tape.value(loss).values(), [200.0]);
+    assert!(tape.bce_with_logits(x, &[0.0], 1).is_err());
+}

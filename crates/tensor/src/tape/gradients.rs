@@ -1,0 +1,93 @@
+//! Gradients of a loss with respect to parameters and leaves.
+
+use rayon::prelude::*;
+
+use super::Var;
+use crate::vector::add_to;
+use crate::{ParameterId, Parameters, Shape, Tensor};
+
+/// Gradients of a loss: one tensor for each parameter, and one for each [leaf](crate::Tape::leaf).
+///
+/// [`Tape::backward`](crate::Tape::backward) adds to them, so gradients accumulate over tapes until they are
+/// [cleared](Self::clear).
+///
+/// ```
+/// use hopedgn_tensor::{Gradients, Parameters, Tape, Tensor};
+///
+/// let mut parameters = Parameters::default();
+/// let w = parameters.add("w", Tensor::vector(vec![3.0]))?;
+/// let mut gradients = Gradients::zeros(&parameters);
+/// let mut tape = Tape::new(&parameters);
+/// let w_var = tape.parameter(w);
+/// let square = tape.mul(w_var, w_var)?;
+/// tape.backward(square, &mut gradients)?;
+/// assert_eq!(gradients.parameter(w).values(), [6.0]);
+/// # Ok::<(), hopedgn_tensor::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Gradients {
+    pub(crate) parameters: Vec<Tensor>,
+    leaves: Vec<(Var, Tensor)>,
+}
+
+impl Gradients {
+    /// Zero gradients for every parameter.
+    #[must_use]
+    pub fn zeros(parameters: &Parameters) -> Self {
+        let parameters = parameters.iter().map(|(_, _, tensor)| Tensor::zeros(tensor.shape())).collect();
+        Self { parameters, leaves: Vec::new() }
+    }
+
+    /// The gradients of all parameters, in the order in which the parameters were added.
+    pub fn iter(&self) -> impl Iterator<Item = &Tensor> {
+        self.parameters.iter()
+    }
+
+    /// Sets all gradients to zero and keeps their memory.
+    pub fn clear(&mut self) {
+        self.parameters.iter_mut().for_each(|tensor| tensor.values_mut().fill(0.0));
+        self.leaves.clear();
+    }
+
+    /// The gradient of a parameter; zero where the loss does not depend on it.
+    ///
+    /// # Panics
+    /// If `id` is not of the parameters these gradients were made for.
+    #[must_use]
+    pub fn parameter(&self, id: ParameterId) -> &Tensor {
+        &self.parameters[id.0]
+    }
+
+    /// The gradient of a leaf; `None` where the loss does not depend on it.
+    #[must_use]
+    pub fn leaf(&self, var: Var) -> Option<&Tensor> {
+        self.leaves.iter().find(|(leaf, _)| *leaf == var).map(|(_, grad)| grad)
+    }
+
+    /// Adds the parameter gradients of all of `others`, in their order, on all threads.
+    pub(crate) fn add_all(&mut self, others: &[Self]) {
+        const CHUNK: usize = 1 << 13;
+        let sums = self.parameters.par_iter_mut().enumerate();
+        sums.flat_map(|(at, sum)| sum.values_mut().par_chunks_mut(CHUNK).enumerate().map(move |part| (at, part)))
+            .for_each(|(at, (chunk, sum))| {
+                for other in others {
+                    add_to(sum, &other.parameters[at].values()[chunk * CHUNK..][..sum.len()]);
+                }
+            });
+    }
+
+    /// Whether no parameter gradient is NaN or infinite.
+    #[must_use]
+    pub fn is_finite(&self) -> bool {
+        self.parameters.iter().all(Tensor::is_finite)
+    }
+
+    pub(super) fn leaf_mut(&mut self, var: Var, shape: Shape) -> &mut Tensor {
+        let known = self.leaves.iter().position(|(leaf, _)| *leaf == var);
+        let index = known.unwrap_or_else(|| {
+            self.leaves.push((var, Tensor::zeros(shape)));
+            self.leaves.len() - 1
+        });
+        &mut self.leaves[index].1
+    }
+}
