@@ -46,18 +46,18 @@ pub struct Cell {
     pub(super) registry: Arc<ModelRegistry>,
 }
 
-/// Settings of smoke tests, below those of the variant.
-const SMALL: [&str; 10] = [
-    "model.d-channel=4",
-    "model.d-time=8",
-    "model.d-out=8",
-    "model.d-mite=4",
-    "model.d-cooccurrence=4",
-    "model.k=4",
-    "model.length=8",
-    "model.patch=2",
-    "model.neighbors=4",
-    "model.n-heads=2",
+/// Settings of smoke tests, below those of the variant, for models that have them.
+const SMALL: [(&str, usize); 10] = [
+    ("d-channel", 4),
+    ("d-time", 8),
+    ("d-out", 8),
+    ("d-mite", 4),
+    ("d-cooccurrence", 4),
+    ("k", 4),
+    ("length", 8),
+    ("patch", 2),
+    ("neighbors", 4),
+    ("n-heads", 2),
 ];
 
 /// Settings of smoke tests, above those of the variant.
@@ -130,11 +130,8 @@ impl Cell {
     /// Those of [`SMALL`] that the model has.
     fn small_settings(&self) -> Result<Vec<String>> {
         let defaults = self.registry.defaults(self.model)?;
-        let has = |setting: &&str| {
-            let name = setting.split_once('=').map_or(*setting, |(path, _)| path);
-            defaults.has(name.strip_prefix("model.").unwrap_or(name))
-        };
-        Ok(SMALL.into_iter().filter(has).map(str::to_owned).collect())
+        let known = SMALL.into_iter().filter(|(name, _)| defaults.has(name));
+        Ok(known.map(|(name, value)| format!("model.{name}={value}")).collect())
     }
 
     fn resolve(&self, settings: &[String]) -> Result<Config> {

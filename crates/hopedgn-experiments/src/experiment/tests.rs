@@ -96,7 +96,10 @@ fn errors_name_the_line_and_a_remedy() {
     );
     let unknown = "\n[[override]]\nwhen = {}\nset = { model.kay = 4 }\nsource = \"x\"\n";
     let found = message(unknown);
-    assert!(found.starts_with("grid.toml:9: cell uci-tgat-0: ") && found.contains("found no setting kay"), "{found}");
+    assert!(
+        found.starts_with("grid.toml:9: cell uci-tgat-0: ") && found.contains("TGAT has no setting `kay`"),
+        "{found}"
+    );
     let found = message("\n[[expect]]\nat-leas = 3\n");
     assert!(found.starts_with("grid.toml:10: unknown field `at-leas`, expected one of"), "{found}");
     let found = message("\n[[paper]]\nmodel = \"tgn\"\ndata = \"uci\"\n");
@@ -163,6 +166,28 @@ fn experiments_share_cells_with_equal_settings() {
         let shared = read(shared);
         for (file, name, other) in same {
             assert_eq!(hash(&read(file), name), hash(&shared, other), "{file}: {name}");
+        }
+    }
+}
+
+#[test]
+fn archived_results_of_the_repository_meet_the_expectations() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let archives = ["models", "hopedgn-tf32", "variants", "ten-epochs", "nodes", "padding"];
+    let archives = archives.map(|name| vec![root.join("results").join(format!("{name}.jsonl"))]);
+    let archive = RunArchive::read(&archives, &ModelRegistry::default()).unwrap();
+    for (name, n_done) in
+        [("table-1", 86), ("table-2", 26), ("table-auc", 86), ("table-cost", 10), ("table-padding", 13)]
+    {
+        let experiment =
+            Experiment::read(&root.join(format!("experiments/{name}.toml")), &ModelRegistry::default()).unwrap();
+        let none = root.join("no such folder");
+        let found = |cell: &Cell| archive.find(cell).unwrap().unwrap_or_else(|| Found::of(cell, &none).unwrap());
+        let found: Vec<Found> = experiment.cells().iter().map(found).collect();
+        assert_eq!(found.iter().filter(|one| one.is_done()).count(), n_done, "{name}");
+        if experiment.has_expectations() {
+            let verdicts = check(&experiment, &found).unwrap();
+            assert!(verdicts.iter().all(|verdict| verdict.holds() == Some(true)), "{verdicts:?}");
         }
     }
 }
