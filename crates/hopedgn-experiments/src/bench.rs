@@ -121,7 +121,13 @@ impl StepBench {
     }
 }
 
-fn dense(pairs: usize, tokens: usize, mite: &MiteSettings, widths: FeatureWidths, random: &mut RandomStream) -> PairInput {
+fn dense(
+    pairs: usize,
+    tokens: usize,
+    mite: &MiteSettings,
+    widths: FeatureWidths,
+    random: &mut RandomStream,
+) -> PairInput {
     let rows = pairs * tokens;
     let mut tensor = |rows, cols| Arc::new(init::uniform(&mut || random.unit(), Shape::Matrix(rows, cols), 1.7));
     let slots = mite.slots();

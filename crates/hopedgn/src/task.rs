@@ -2,7 +2,7 @@
 
 use ctdg::event::{EventId, EventStream};
 use ctdg::mite::PairQuery;
-use ctdg::split::{MASK_SEED, SplitMode, Split, SplitRule};
+use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule};
 use ctdg::store::Store;
 
 use crate::collate::FeatureTables;

@@ -188,7 +188,7 @@ impl TrainState {
     }
 
     /// The sum of the chunks' losses and its gradients, without a step.
-    pub fn gradients<T: Sync, E: From<Error> + Send>(
+    pub fn loss_and_gradients<T: Sync, E: From<Error> + Send>(
         &mut self,
         chunks: &[T],
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E> + Sync,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Case;
 use hopedgn_tensor::init::{self, Uniform};
 use hopedgn_tensor::{
-    Activation, AttentionConfig, BlockVars, Dropout, EncoderConfig, Heads, Indices, Mode, PadRagged, Ragged, Result, Shape,
-    StateTable, Tape, Tensor, Var,
+    Activation, AttentionConfig, BlockVars, Dropout, EncoderConfig, Heads, Indices, Mode, PadRagged, Ragged, Result,
+    Shape, StateTable, Tape, Tensor, Var,
 };
 
 pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {

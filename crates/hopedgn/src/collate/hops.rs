@@ -164,7 +164,8 @@ impl HopCollator<'_> {
         if self.pairs.is_empty() {
             return 0..0;
         }
-        self.tokens.event_tokens(self.pairs.start, Side::Src).start..self.tokens.event_tokens(self.pairs.end - 1, Side::Dst).end
+        self.tokens.event_tokens(self.pairs.start, Side::Src).start
+            ..self.tokens.event_tokens(self.pairs.end - 1, Side::Dst).end
     }
 
     fn entries<'t>(

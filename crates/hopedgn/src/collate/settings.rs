@@ -1,6 +1,6 @@
 //! Settings of the input that several models share: sampling of neighbours, MITE, padding.
 
-use ctdg::mite::{PairEncoderConfig, MiteScope, SecondHop, SecondHopTime, TimePrecision};
+use ctdg::mite::{MiteScope, PairEncoderConfig, SecondHop, SecondHopTime, TimePrecision};
 use ctdg::sample::Sampling;
 use hopedgn_tensor::PadRagged;
 use serde::{Deserialize, Serialize};
@@ -162,7 +162,11 @@ impl MiteSettings {
     pub fn apply(&self, encoding: PairEncoderConfig) -> PairEncoderConfig {
         PairEncoderConfig {
             k: if self.enabled { self.k } else { 0 },
-            scope: if self.enabled && self.history == MiteHistory::Full { MiteScope::Full } else { MiteScope::Truncated },
+            scope: if self.enabled && self.history == MiteHistory::Full {
+                MiteScope::Full
+            } else {
+                MiteScope::Truncated
+            },
             ..encoding
         }
     }

@@ -1,6 +1,6 @@
 use super::*;
-use crate::{Parameters, Tensor};
 use crate::testkit::{Case, check_gradients, matrix};
+use crate::{Parameters, Tensor};
 
 #[test]
 fn gradients_match_differences() {

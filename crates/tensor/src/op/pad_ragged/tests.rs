@@ -1,6 +1,6 @@
 use super::*;
-use crate::{Parameters, Tensor};
 use crate::testkit::{check_gradients, matrix};
+use crate::{Parameters, Tensor};
 
 const FORM: PadRagged = PadRagged { lists_per_row: 2, max_len: 3, fill_value: -2.0, with_mask: true };
 

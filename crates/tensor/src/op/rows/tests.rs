@@ -1,6 +1,6 @@
 use super::*;
-use crate::{Parameters, Tensor};
 use crate::testkit::{Case, check_gradients, matrix, vector};
+use crate::{Parameters, Tensor};
 
 const INDICES: [u32; 6] = [2, 0, 2, 3, 2, 0];
 
