@@ -316,7 +316,7 @@ impl Past<'_> {
     ) -> Result<Input> {
         let whole = Chunk { index: 0, pairs: 0..tokens.n_pairs(), padded_to: None };
         let Input::Hops(mut input) = self.input(tokens, queries, &whole)? else { return Err(Error::MissingInput) };
-        let mut recalled = memory.recall(tokens, queries, input.second.is_some())?;
+        let mut recalled = memory.read(tokens, queries, input.second.is_some())?;
         if !events.is_empty() {
             recalled.update = Some(memory.consume(events)?);
         }
