@@ -15,7 +15,8 @@ use hopedgn::ctdg::wl::{Dwl, Graph, GraphOptions, isomorphism};
 use hopedgn::{Events, Result};
 
 fn main() -> Result<()> {
-    let events = Events::from_tuples([("A", "B", 1.0), ("E", "F", 1.0), ("B", "C", 2.0), ("D", "E", 2.0), ("C", "D", 3.0)])?;
+    let events =
+        Events::from_tuples([("A", "B", 1.0), ("E", "F", 1.0), ("B", "C", 2.0), ("D", "E", 2.0), ("C", "D", 3.0)])?;
     let graph = Graph::new(&events, &GraphOptions { until: Some(4.0), ..GraphOptions::default() })?;
     let lookup = events.names().lookup()?;
     let node = |name| lookup.source(name).expect("a node of the graph");
@@ -29,7 +30,10 @@ fn main() -> Result<()> {
         }
         let witness = comparison.verdict().witness.as_ref().and_then(|witness| witness.contrast.as_ref());
         for term in witness.iter().flat_map(|contrast| &contrast.terms) {
-            println!("  {:?} for (A, C), {:?} for (A, D): interacted at {:?}", term.nodes[0], term.nodes[1], term.sequences);
+            println!(
+                "  {:?} for (A, C), {:?} for (A, D): interacted at {:?}",
+                term.nodes[0], term.nodes[1], term.sequences
+            );
         }
     }
 

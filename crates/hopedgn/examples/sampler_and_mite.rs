@@ -19,7 +19,11 @@ fn main() -> Result<()> {
     // The five newest events of the source strictly before the last message. Rows are ragged: nothing is padded.
     let mut histories = Histories::default();
     let queries = [NodeQuery { node: last.src, cut: events.cut(last.time) }];
-    NeighborSampler::new(&store, Sampling::Recent, 5).sample(&queries, &RandomStream::named(0, "example"), &mut histories);
+    NeighborSampler::new(&store, Sampling::Recent, 5).sample(
+        &queries,
+        &RandomStream::named(0, "example"),
+        &mut histories,
+    );
     let history = histories.row(0);
     for (neighbor, time) in history.neighbors.iter().zip(history.times) {
         println!("{} interacted with {} at {time}", name(last.src), name(*neighbor));
@@ -28,8 +32,15 @@ fn main() -> Result<()> {
     // Tokens of the pair, both sides: the node itself, then its newest events, each with a MITE row.
     let query = PairQuery { src: last.src, dst: last.dst, time: last.time };
     let mut tokens = PairTokens::default();
-    PairEncoder::new(&store, PairEncoderConfig { length: 8, k: 4, ..PairEncoderConfig::default() }).encode(&[query], &mut tokens);
-    println!("\n{} tokens of ({}, {}), {} distinct nodes", tokens.n_tokens(), name(last.src), name(last.dst), tokens.n_rows());
+    PairEncoder::new(&store, PairEncoderConfig { length: 8, k: 4, ..PairEncoderConfig::default() })
+        .encode(&[query], &mut tokens);
+    println!(
+        "\n{} tokens of ({}, {}), {} distinct nodes",
+        tokens.n_tokens(),
+        name(last.src),
+        name(last.dst),
+        tokens.n_rows()
+    );
 
     // Intervals between the query and the interactions of each token's node with the source and with the destination, newest first.
     for token in tokens.tokens(0, Side::Dst) {

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::Cell;
 use super::archived_runs::Archived;
 use super::outcome::{Outcome, fits};
-use hopedgn::config::ModelRegistry;
 use hopedgn::evaluate::Evaluation;
 use hopedgn::metrics::Summary;
 use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, RunFolder};
