@@ -172,7 +172,7 @@ pub struct ReadOptions {
 mod delimiter {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-    #[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+    #[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
     pub(super) fn serialize<S: Serializer>(delimiter: &Option<u8>, serializer: S) -> Result<S::Ok, S::Error> {
         delimiter.map(char::from).serialize(serializer)
     }

@@ -1,4 +1,4 @@
-//! Link prediction baselines without training: EdgeBank, and recency with popularity.
+//! Link prediction baselines without training: [`EdgeBank`], and recency with popularity.
 //!
 //! | name | score of a pair |
 //! |---|---|

@@ -37,7 +37,7 @@
 //! | [`mite`] | tokens of node pairs with multi-interacted time encoding (MITE) |
 //! | [`walk_counts`] | temporal walk counts (PINT's positional features) |
 //! | [`split`], [`negative`], [`metric`] | evaluation protocol: splits, negative sampling, metrics |
-//! | [`heuristic`] | untrained baselines (EdgeBank, recency and popularity) |
+//! | [`heuristic`] | untrained baselines (`EdgeBank`, recency and popularity) |
 //! | [`wl`] | k-dimensional dynamic Weisfeiler-Lehman tests |
 //! | [`error`] | the error type: what was found, what was expected, what to do |
 //! | [`random`], [`py_compat`] | named random streams; bit-identical Python and NumPy draws |

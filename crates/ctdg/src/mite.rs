@@ -85,7 +85,7 @@ pub enum TimePrecision {
     /// Subtracted as `f64`, then rounded.
     #[default]
     F64,
-    /// Rounded to `f32` before subtracting, as DyGLib stores neighbour times.
+    /// Rounded to `f32` before subtracting, as DyGLib stores neighbor times.
     F32,
 }
 

@@ -73,8 +73,8 @@ impl Svg {
     }
 
     /// A circle.
-    pub fn circle(&mut self, centre: Point, radius: f64) -> Element<'_> {
-        self.element("circle").number("cx", centre[0]).number("cy", centre[1]).number("r", radius)
+    pub fn circle(&mut self, center: Point, radius: f64) -> Element<'_> {
+        self.element("circle").number("cx", center[0]).number("cy", center[1]).number("r", radius)
     }
 
     /// A path in the notation of SVG, e.g. `M1 5H25`; [`number`] formats its coordinates.
@@ -131,22 +131,20 @@ pub struct Element<'a> {
     is_open: bool,
 }
 
+#[allow(clippy::must_use_candidate, clippy::return_self_not_must_use, reason = "a dropped element is a complete one")]
 impl Element<'_> {
     /// Adds an attribute.
-    #[allow(clippy::return_self_not_must_use, reason = "a dropped element is a complete one")]
     pub fn attr(self, name: &str, value: impl Display) -> Self {
         let _ = write!(self.out, " {name}=\"{}\"", escape(&value.to_string()));
         self
     }
 
     /// Adds a coordinate or a length, formatted by [`number`].
-    #[allow(clippy::return_self_not_must_use, reason = "a dropped element is a complete one")]
     pub fn number(self, name: &str, value: f64) -> Self {
         self.attr(name, number(value))
     }
 
     /// Adds a tooltip.
-    #[allow(clippy::return_self_not_must_use, reason = "a dropped element is a complete one")]
     pub fn title(mut self, text: impl Display) -> Self {
         let _ = write!(self.content, "<title>{}</title>", escape(&text.to_string()));
         self

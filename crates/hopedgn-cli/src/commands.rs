@@ -74,7 +74,7 @@ pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -
         Command::Selftest(args) => selftest::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
         Command::Wl(args) => wl::run(*args, output),
-        Command::Experiment(command) => experiment::run(&command, output),
+        Command::Experiment(command) => experiment::run(&command, registry, output),
         Command::Bench(bench) => bench::run(bench, registry, output),
     }
 }

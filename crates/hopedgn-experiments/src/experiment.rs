@@ -29,8 +29,9 @@ mod table;
 mod tests;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use hopedgn::Result;
+use hopedgn::{ModelRegistry, Result};
 
 pub use archived_runs::{Archived, RunArchive, archive};
 pub use check::{Verdict, check};
@@ -52,30 +53,39 @@ pub struct Experiment {
     file: file::File,
     cells: Vec<Cell>,
     is_smoke: bool,
+    registry: Arc<ModelRegistry>,
 }
 
 impl Experiment {
-    /// Reads a file and resolves every cell of its grid.
-    pub fn read(path: &Path) -> Result<Self> {
-        Self::open(path, false)
+    /// Reads a file and resolves every cell of its grid, whose models are those of `registry`.
+    pub fn read(path: &Path, registry: &ModelRegistry) -> Result<Self> {
+        Self::open(path, registry, false)
     }
 
     /// The same grid with one seed and tiny settings: about a second a cell.
-    pub fn read_small(path: &Path) -> Result<Self> {
-        Self::open(path, true)
+    pub fn read_small(path: &Path, registry: &ModelRegistry) -> Result<Self> {
+        Self::open(path, registry, true)
     }
 
-    fn open(path: &Path, is_smoke: bool) -> Result<Self> {
+    fn open(path: &Path, registry: &ModelRegistry, is_smoke: bool) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|source| ctdg::Error::io(path, "read", source))?;
-        Self::parse(path, &text, is_smoke)
+        Self::parse(path, &text, registry, is_smoke)
     }
 
-    fn parse(path: &Path, text: &str, is_smoke: bool) -> Result<Self> {
+    fn parse(path: &Path, text: &str, registry: &ModelRegistry, is_smoke: bool) -> Result<Self> {
         let file = file::File::parse(path, text)?;
-        let mut experiment = Self { path: path.to_owned(), file, cells: Vec::new(), is_smoke };
+        file.check_models(path, registry)?;
+        let registry = Arc::new(registry.clone());
+        let mut experiment = Self { path: path.to_owned(), file, cells: Vec::new(), is_smoke, registry };
         experiment.cells = grid::cells(&experiment)?;
         experiment.check_references()?;
         Ok(experiment)
+    }
+
+    /// The models that its cells may name.
+    #[must_use]
+    pub fn registry(&self) -> &ModelRegistry {
+        &self.registry
     }
 
     /// Its title.

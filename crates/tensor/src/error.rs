@@ -14,7 +14,7 @@ pub enum Error {
     Shape {
         /// The operation.
         operation: &'static str,
-        /// Which of its operands.
+        /// The operand.
         what: &'static str,
         /// Its shape.
         got: Shape,
@@ -24,7 +24,7 @@ pub enum Error {
     /// A tensor was built from too few or too many values.
     #[error("a tensor of shape {shape} holds {} values, but {count} were given", .shape.len())]
     Count {
-        /// The shape asked for.
+        /// The shape.
         shape: Shape,
         /// The number of values given.
         count: usize,

@@ -90,7 +90,7 @@ fn matrixmultiply_gemm(a: View<'_>, b: View<'_>, scale: f32, mode: WriteMode, ou
     let beta = if mode == WriteMode::Accumulate { 1.0 } else { 0.0 };
     let step = usize::cast_signed;
     #[expect(unsafe_code, reason = "the GEMM library takes pointers")]
-    // SAFETY: every element (i, j) of `a` and `b` lies inside its slice (`View::within` checked the last one, and a
+    // SAFETY: every element (i, j) of `a` and `b` is inside its slice (`View::within` checked the last one, and a
     // transpose only swaps the axes); those of `out` do by the assertion above, and they are distinct because
     // `cols <= row_stride`. `out` is borrowed mutably, so it overlaps neither.
     unsafe {

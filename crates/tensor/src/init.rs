@@ -65,7 +65,7 @@ pub fn linear(random: &mut impl Uniform, n_in: usize, n_out: usize) -> (Tensor, 
 
 /// A weight `[n_out, n_in]` with the Xavier uniform rule, ±√(6 / (`n_in` + `n_out`)).
 #[must_use]
-pub fn xavier_uniform(random: &mut impl Uniform, n_in: usize, n_out: usize) -> Tensor {
+fn xavier_uniform(random: &mut impl Uniform, n_in: usize, n_out: usize) -> Tensor {
     let bound = (6.0 / ((n_in + n_out).max(1) as f64)).sqrt();
     uniform(random, Shape::Matrix(n_out, n_in), bound)
 }
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_those_of_pytorch() {
+    fn bounds_match_pytorch() {
         let (weight, bias) = linear(&mut spread(), 25, 64);
         check(&weight, Shape::Matrix(64, 25), 0.2);
         check(&bias, Shape::Vector(64), 0.2);
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(bias, Tensor::zeros(Shape::Vector(16)));
     }
     #[test]
-    fn normal_values_have_the_moments_and_the_tails() {
+    fn normal_values_have_the_right_moments_and_tails() {
         let mut state = 1_u64;
         let mut random = move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -139,7 +139,7 @@ mod tests {
         for (power, expected, spread) in [(1, 0.0, 1.0_f64), (2, 1.0, 2.0), (3, 0.0, 15.0), (4, 3.0, 96.0)] {
             assert!((moment(power) - expected).abs() < 5.0 * (spread / n).sqrt(), "{power}: {}", moment(power));
         }
-        // A share of 0.0455 lies beyond two.
+        // A share of 0.0455 is beyond two standard deviations.
         let beyond = tensor.values().iter().filter(|x| x.abs() > 2.0).count() as f64 / n;
         assert!((beyond - 0.0455).abs() < 5.0 * (0.0455_f64 / n).sqrt(), "{beyond}");
         assert!(normal(&mut || 0.0, Shape::Vector(3)).is_finite());

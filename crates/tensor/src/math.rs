@@ -1,12 +1,12 @@
-//! The few scalar functions that run for every token: written without calls so that the compiler can vectorise them.
-#![expect(clippy::inline_always, reason = "they must be compiled with the loop around them, see `vector`")]
+//! Scalar functions and reductions without calls, so that the compiler can vectorise loops over them.
+#![expect(clippy::inline_always, reason = "must be inlined into the loop, see `vector`")]
 
-/// e^x to within two units in the last place for x in [−87, 88]; outside, the value at the nearer end.
+/// e^x to within two ulp for x in [−87, 88]; x is clamped to that range.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     // Adding 1.5 · 2²³ leaves the nearest integer in the low bits of the significand.
     const ROUND: f32 = 12_582_912.0;
-    // ln 2 as a short value, whose product with an integer is exact, and the rest.
+    // ln 2 as a short value, whose product with an integer is exact, and the remainder.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     let x = x.clamp(-87.0, 88.0);
@@ -22,15 +22,15 @@ pub(crate) fn exp(x: f32) -> f32 {
     (p * r * r + r + 1.0) * power_of_two
 }
 
-/// ln(1 + x) to within one unit in the last place for x in [0, ∞), in `f64` on the way; x itself for all that is not.
+/// ln(1 + x) to within one ulp for x in [0, ∞), computed in `f64`; x itself for negative x and NaN.
 #[inline(always)]
 pub(crate) fn ln_1p(x: f32) -> f32 {
-    // Below it, x is nearer than 1 + x can tell.
+    // Below this, x is closer to the result than 1 + x can represent.
     const SMALL: f32 = 1e-8;
     const SIGNIFICAND: u64 = (1 << 52) - 1;
-    // √½ in bits: what is taken off so that the significand lies between √½ and √2.
+    // The bits of √½: subtracted so that the significand is between √½ and √2.
     const ROOT_HALF: u64 = 0x3FE6_A09E_667F_3BCD;
-    // 2⁵² in bits: with an integer in its low bits it is 2⁵² plus that integer.
+    // The bits of 2⁵²: with an integer in the low bits it is 2⁵² plus that integer.
     const INTEGER: u64 = 0x4330_0000_0000_0000;
     let bits = (1.0 + f64::from(x)).to_bits().wrapping_sub(ROOT_HALF);
     let exponent = f64::from_bits((bits >> 52) | INTEGER) - 4_503_599_627_370_496.0;
@@ -42,7 +42,7 @@ pub(crate) fn ln_1p(x: f32) -> f32 {
     for coefficient in [1.0 / 9.0, 1.0 / 7.0, 1.0 / 5.0, 1.0 / 3.0, 1.0] {
         p = p * square + coefficient;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
+    #[expect(clippy::cast_possible_truncation, reason = "rounded once")]
     let log = (exponent * std::f64::consts::LN_2 + 2.0 * s * p) as f32;
     if (SMALL..=f32::MAX).contains(&x) { log } else { x }
 }
@@ -53,10 +53,10 @@ pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// The hyperbolic tangent to within 8e-7 of itself.
+/// The hyperbolic tangent with a relative error below 8e-7.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
-    // Near 0, where the quotient would lose what it subtracts, the series to x¹¹.
+    // Near 0, where the quotient would cancel, the series to x¹¹.
     let square = x * x;
     let mut p = -8.863_236e-3;
     for coefficient in [2.186_949e-2, -5.396_825_4e-2, 1.333_333_3e-1, -3.333_333_4e-1] {
@@ -67,9 +67,9 @@ pub(crate) fn tanh(x: f32) -> f32 {
     if x.abs() < 0.25 { near } else { far }
 }
 
-/// The exact GELU, x·Φ(x), and its slope Φ(x) + x·φ(x), from one exponential.
+/// The exact GELU x·Φ(x) and its derivative Φ(x) + x·φ(x), from one exponential.
 ///
-/// The tail of Φ is formula 7.1.26 of Abramowitz and Stegun, off by at most 0.75e-7: as near as `f32` can say.
+/// The tail of Φ is formula 7.1.26 of Abramowitz and Stegun, with an error of at most 0.75e-7, about that of `f32`.
 #[inline(always)]
 pub(crate) fn gelu(x: f32) -> (f32, f32) {
     const INV_SQRT_2PI: f32 = 0.398_942_3;
@@ -84,7 +84,7 @@ pub(crate) fn gelu(x: f32) -> (f32, f32) {
     (x * phi, phi + x * bell * INV_SQRT_2PI)
 }
 
-/// The sum of the products of two rows, in eight running sums whatever the machine.
+/// The dot product of two rows, in eight running sums on every machine.
 #[inline(always)]
 pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0; 8];
@@ -98,7 +98,7 @@ pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum::<f32>()
 }
 
-/// The sum of a row, in eight running sums whatever the machine.
+/// The sum of a row, in eight running sums on every machine.
 #[inline(always)]
 pub(crate) fn sum(values: &[f32]) -> f32 {
     let mut lanes = [0.0; 8];
@@ -111,7 +111,7 @@ pub(crate) fn sum(values: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }
 
-/// The largest value of a row, −∞ for none; NaN is passed over.
+/// The largest value of a row; −∞ for an empty row. NaN is ignored.
 #[inline(always)]
 pub(crate) fn largest(values: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
@@ -125,15 +125,15 @@ pub(crate) fn largest(values: &[f32]) -> f32 {
     lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger)
 }
 
-/// The sine and cosine of x, to within one unit in the last place for |x| up to [`SIN_COS_LIMIT`].
+/// The sine and cosine of x, to within one ulp for |x| up to [`SIN_COS_LIMIT`].
 ///
-/// Time encodings have arguments of 1e9 and more. The quarter turns are taken off in `f64` with π/2 in three parts, the
-/// products of the first two of which are exact.
+/// Time encodings have arguments of 1e9 and more. The range reduction subtracts quarter turns in `f64`, with π/2 in three
+/// parts; the products of the first two are exact.
 #[inline(always)]
 pub(crate) fn sin_cos(x: f32) -> (f32, f32) {
     // Adding 1.5 · 2⁵² leaves the nearest integer in the low bits of the significand.
     const ROUND: f64 = 6_755_399_441_055_744.0;
-    // 22 bits, the next 22 bits, the rest.
+    // 22 bits, the next 22 bits, the remainder.
     const HALF_PI: [f64; 3] = [1.570_796_012_878_418, 3.139_164_164_167_596e-7, 6.223_372_171_896_613e-14];
     let x = f64::from(x);
     let shifted = x * std::f64::consts::FRAC_2_PI + ROUND;
@@ -151,13 +151,13 @@ pub(crate) fn sin_cos(x: f32) -> (f32, f32) {
         cos = cos * square + coefficient;
     }
     let quarter = shifted.to_bits();
-    let (upright, across) = if quarter & 1 == 0 { (sin, cos) } else { (cos, sin) };
+    let (sin_part, cos_part) = if quarter & 1 == 0 { (sin, cos) } else { (cos, sin) };
     let signed = |value: f64, quarter: u64| f64::from_bits(value.to_bits() ^ ((quarter & 2) << 62));
-    #[expect(clippy::cast_possible_truncation, reason = "the one rounding")]
-    (signed(upright, quarter) as f32, signed(across, quarter.wrapping_add(1)) as f32)
+    #[expect(clippy::cast_possible_truncation, reason = "rounded once")]
+    (signed(sin_part, quarter) as f32, signed(cos_part, quarter.wrapping_add(1)) as f32)
 }
 
-/// How far [`sin_cos`] can be trusted: up to here its products are exact.
+/// The largest |x| for which the products in [`sin_cos`] are exact.
 pub(crate) const SIN_COS_LIMIT: f32 = 1_073_741_824.0;
 
 #[cfg(test)]
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_logarithm_is_that_of_f64_rounded() {
+    fn ln_1p_is_within_an_ulp_of_f64() {
         let all = (0..0x7149_F2CA_u32).step_by(997).map(f32::from_bits).chain([1e-8, 0.414, 0.415, 1.0, 1e30]);
         for x in all {
             let (got, exact) = (ln_1p(x), f64::from(x).ln_1p());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exponential_is_accurate_over_its_range() {
+    fn exp_is_accurate_over_its_range() {
         let worst = (-870_000..880_000).map(|i| {
             let x = i as f32 * 1e-4;
             let exact = f64::from(x).exp();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exponential_saturates_and_passes_nan_on() {
+    fn exp_saturates_and_propagates_nan() {
         assert_eq!(exp(0.0), 1.0);
         assert!(exp(-1e30) < 2e-38 && exp(f32::NEG_INFINITY) >= 0.0);
         assert!(exp(f32::INFINITY).is_finite());
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slope_of_gelu_is_that_of_its_values() {
+    fn the_derivative_of_gelu_matches_differences() {
         for i in -600..600 {
             let x = i as f32 * 0.01;
             let h = 0.01;
@@ -215,9 +215,9 @@ mod tests {
         for x in spread.chain(near_zeros).flat_map(|x| [x, -x]) {
             let (sin, cos) = sin_cos(x);
             for (got, exact) in [(sin, f64::from(x).sin()), (cos, f64::from(x).cos())] {
-                let off = (f64::from(got) - exact).abs();
-                // One unit in the last place is between 2⁻²⁴ and 2⁻²³ of a value.
-                assert!(off <= exact.abs() * f64::from(f32::EPSILON) + 1e-45, "at {x}: {got} {exact}");
+                let error = (f64::from(got) - exact).abs();
+                // One ulp is between 2⁻²⁴ and 2⁻²³ of a value.
+                assert!(error <= exact.abs() * f64::from(f32::EPSILON) + 1e-45, "at {x}: {got} {exact}");
             }
         }
         assert!(sin_cos(f32::NAN).0.is_nan());
@@ -234,19 +234,19 @@ mod tests {
     }
 
     #[test]
-    fn sums_take_every_value_once() {
+    fn sum_and_dot_use_every_value_once() {
         let values: Vec<f32> = (0..27).map(|i| i as f32).collect();
         assert_eq!(sum(&values), 351.0);
         assert_eq!(dot(&values, &[2.0; 27]), 702.0);
     }
 
     #[test]
-    fn the_hyperbolic_tangent_is_accurate_everywhere() {
+    fn tanh_is_accurate_everywhere() {
         let small = (0..1000).map(|i| 10_f32.powf(-i as f32 * 0.03));
         for x in (-100_000..100_000).map(|i| i as f32 * 1e-4).chain(small).chain([50.0, -1e30]) {
             let exact = f64::from(x).tanh();
-            let off = (f64::from(tanh(x)) - exact).abs();
-            assert!(off <= 8e-7 * exact.abs(), "at {x}: {off:e}");
+            let error = (f64::from(tanh(x)) - exact).abs();
+            assert!(error <= 8e-7 * exact.abs(), "at {x}: {error:e}");
         }
         assert!(tanh(f32::NAN).is_nan());
         assert_eq!(tanh(0.0), 0.0);

@@ -3,6 +3,8 @@
 //! `<operation>.rs` has the method of [`Tape`](crate::Tape), which checks shapes and dispatches; `cpu.rs` and `cuda.rs`
 //! compute the value and store the backward function.
 
+#![expect(clippy::unnecessary_wraps, reason = "CPU methods have the signatures of their CUDA counterparts")]
+
 pub(crate) mod activation;
 pub(crate) mod cross_attention;
 pub(crate) mod dropout;

@@ -52,8 +52,8 @@ pub(crate) enum OnDevice<'p> {
     Cuda(Box<CudaTape<'p>>),
 }
 
-/// Calls the method of the same name on the CPU or on the CUDA node list: the only place where an operation asks where
-/// its values live.
+/// Calls the method of the same name on the CPU or on the CUDA node list: the only place where an operation depends
+/// on where its values live.
 macro_rules! dispatch {
     ($tape:ident.$method:ident($($arg:expr),* $(,)?)) => {
         match $tape.on_device_mut() {
@@ -73,7 +73,7 @@ impl<'p> Tape<'p> {
 
     /// An empty tape that computes on the CPU.
     #[must_use]
-    pub fn with_threads(parameters: &'p Parameters, threads: Threads) -> Self {
+    pub(crate) fn with_threads(parameters: &'p Parameters, threads: Threads) -> Self {
         Self { backend: OnDevice::Cpu(CpuTape::new(parameters, Cpu { threads }, false)) }
     }
 
@@ -123,7 +123,7 @@ impl<'p> Tape<'p> {
     /// A copy of the values of a variable, row-major. Waits for a GPU to compute them.
     pub fn read(&self, var: Var) -> Result<Vec<f32>> {
         match &self.backend {
-            OnDevice::Cpu(tape) => tape.read(var),
+            OnDevice::Cpu(tape) => Ok(tape.read(var)),
             OnDevice::Cuda(tape) => tape.read(var),
         }
     }
@@ -167,7 +167,7 @@ impl<'p> Tape<'p> {
     ///
     /// # Errors
     /// If `seed` does not have the shape of `var`, or if the tape is on a GPU.
-    pub fn backward_from(self, var: Var, seed: Tensor, gradients: &mut Gradients) -> Result<()> {
+    pub(crate) fn backward_from(self, var: Var, seed: Tensor, gradients: &mut Gradients) -> Result<()> {
         let (got, needed) = (seed.shape(), self.shape(var));
         if got != needed {
             let needed = needed.to_string();

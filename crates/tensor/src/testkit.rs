@@ -1,4 +1,4 @@
-//! What the tests of this crate share: numbers, finite differences, the values of PyTorch.
+//! Test support: random values, finite differences, fixtures made with PyTorch.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use crate::{Gradients, Parameters, Result, Shape, Tape, Tensor, Var};
 /// Half the step of a finite difference. At 2⁻⁷ the error of the formula and that of `f32` are of the same size.
 const STEP: f32 = 1.0 / 128.0;
 
-/// How far a difference may be from the gradient, relative to the larger of 1 and the largest gradient.
+/// The largest difference between a finite difference and a gradient, relative to the larger of 1 and the largest gradient.
 const DIFFERENCE_TOLERANCE: f64 = 2e-3;
 
-/// How far `f32` arithmetic may be from PyTorch's `f64`, relative to the larger of 1 and the largest value: some tens of
+/// The largest difference from the `f64` values of PyTorch, relative to the larger of 1 and the largest value: some tens of
 /// roundings of 6e-8.
 const FIXTURE_TOLERANCE: f64 = 4e-6;
 
@@ -157,7 +157,7 @@ fn assert_close(what: &str, got: &Tensor, expected: &Tensor) {
     assert_eq!(got.shape(), expected.shape(), "{what}");
     let scale = expected.values().iter().fold(1.0_f64, |max, x| max.max(f64::from(x.abs())));
     for (at, (got, expected)) in got.values().iter().zip(expected.values()).enumerate() {
-        let off = (f64::from(*got) - f64::from(*expected)).abs();
-        assert!(off <= FIXTURE_TOLERANCE * scale, "{what}, value {at}: {got}, PyTorch has {expected}");
+        let difference = (f64::from(*got) - f64::from(*expected)).abs();
+        assert!(difference <= FIXTURE_TOLERANCE * scale, "{what}, value {at}: found {got}, PyTorch has {expected}");
     }
 }

@@ -1,4 +1,4 @@
-//! A transformer block made of the small operations: PyTorch's values, any number of threads, whole or in chunks.
+//! A transformer block of separate operations: parity with PyTorch, and independence of threads and chunks.
 
 use rayon::ThreadPoolBuilder;
 
@@ -9,7 +9,7 @@ use crate::{
     Tensor, Threads, Var, init,
 };
 
-/// Pre-norm attention and feed-forward over `x` `[T, D]`, each added to what it read, then the mean of each sequence.
+/// Pre-norm attention and feed-forward over `x` `[T, D]`, each with a residual connection, then the mean of each sequence.
 /// `w` is in the order of [`BLOCK`].
 fn block(tape: &mut Tape<'_>, x: Var, w: &[Var], batch: &Ragged, dropout: Dropout) -> Result<Var> {
     let normal = tape.layer_norm(x, w[0], w[1])?;
@@ -26,7 +26,7 @@ fn block(tape: &mut Tape<'_>, x: Var, w: &[Var], batch: &Ragged, dropout: Dropou
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     let batch = Ragged::from_lengths([4, 2, 5]);
     let names: Vec<&str> = std::iter::once("x").chain(BLOCK).collect();
     Case::load("block").check(&names, |tape, x| block(tape, x[0], &x[1..], &batch, Dropout::NONE));
@@ -73,26 +73,26 @@ impl Model {
 }
 
 /// A few sequences with their targets.
-struct Piece {
+struct Chunk {
     tokens: Tensor,
     batch: Ragged,
     targets: Vec<f32>,
 }
 
-/// 40 sequences of 1 to 23 tokens in pieces of `size` sequences.
-fn pieces(size: usize) -> Vec<Piece> {
+/// 40 sequences of 1 to 23 tokens in chunks of `size` sequences.
+fn chunk_list(size: usize) -> Vec<Chunk> {
     let lengths: Vec<usize> = (0..40).map(|i| 1 + i * 7 % 23).collect();
     let all = matrix(3, lengths.iter().sum(), WIDTH);
     let mut first = 0;
-    let piece = |lengths: &[usize]| {
+    let chunk = |lengths: &[usize]| {
         let batch = Ragged::from_lengths(lengths.iter().copied());
         let rows = batch.total();
         let tokens = all.values()[first * WIDTH..(first + rows) * WIDTH].to_vec();
         first += rows;
         let targets = lengths.iter().map(|&length| (length % 2) as f32).collect();
-        Piece { tokens: Tensor::matrix(rows, WIDTH, tokens).unwrap(), batch, targets }
+        Chunk { tokens: Tensor::matrix(rows, WIDTH, tokens).unwrap(), batch, targets }
     };
-    lengths.chunks(size).map(piece).collect()
+    lengths.chunks(size).map(chunk).collect()
 }
 
 fn in_pool<R: Send>(n_threads: usize, work: impl FnOnce() -> R + Send) -> R {
@@ -100,10 +100,10 @@ fn in_pool<R: Send>(n_threads: usize, work: impl FnOnce() -> R + Send) -> R {
 }
 
 /// Three steps with the whole batch on one tape.
-fn steps_of_the_whole(threads: Threads) -> Parameters {
+fn train_whole_batch(threads: Threads) -> Parameters {
     let mut model = Model::new();
     let mut adam = Adam::new(AdamConfig::default(), &model.parameters);
-    let whole = &pieces(40)[0];
+    let whole = &chunk_list(40)[0];
     for seed in 0..3 {
         let dropout = Dropout::new(0.1, seed, Mode::Train).unwrap();
         let mut tape = Tape::with_threads(&model.parameters, threads);
@@ -117,45 +117,45 @@ fn steps_of_the_whole(threads: Threads) -> Parameters {
 }
 
 /// The logits and gradients of one pass in chunks.
-fn pass_in_chunks(model: &Model, size: usize) -> (Vec<f32>, Gradients) {
+fn run_in_chunks(model: &Model, size: usize) -> (Vec<f32>, Gradients) {
     let mut gradients = Gradients::zeros(&model.parameters);
-    let forward = |tape: &mut Tape<'_>, piece: &Piece| -> Result<_> {
-        let logits = model.logits(tape, &piece.tokens, &piece.batch, Dropout::NONE)?;
+    let forward = |tape: &mut Tape<'_>, chunk: &Chunk| -> Result<_> {
+        let logits = model.logits(tape, &chunk.tokens, &chunk.batch, Dropout::NONE)?;
         let values = tape.value(logits).values().to_vec();
-        Ok((tape.bce_with_logits(logits, &piece.targets, 40)?, values))
+        Ok((tape.bce_with_logits(logits, &chunk.targets, 40)?, values))
     };
-    let pieces = pieces(size);
+    let chunk_list = chunk_list(size);
     let mut chunks = Chunks::new(&model.parameters);
-    let logits = chunks.run(&model.parameters, &pieces, &mut gradients, forward).unwrap();
+    let logits = chunks.run(&model.parameters, &chunk_list, &mut gradients, forward).unwrap();
     (logits.concat(), gradients)
 }
 
 #[test]
-fn training_is_the_same_on_any_number_of_threads() {
-    let alone = steps_of_the_whole(Threads::Caller);
+fn training_does_not_depend_on_threads() {
+    let alone = train_whole_batch(Threads::Caller);
     assert_ne!(alone, Model::new().parameters);
     for n_threads in [1, 2, 3] {
-        assert_eq!(in_pool(n_threads, || steps_of_the_whole(Threads::Pool)), alone, "{n_threads} threads");
+        assert_eq!(in_pool(n_threads, || train_whole_batch(Threads::Pool)), alone, "{n_threads} threads");
     }
 }
 
 #[test]
-fn chunks_give_the_same_on_any_number_of_threads() {
+fn results_of_chunks_do_not_depend_on_threads() {
     let model = Model::new();
     // 20 chunks: more than there are groups. And a single one, on which all threads work.
     for size in [2, 40] {
-        let expected = in_pool(1, || pass_in_chunks(&model, size));
+        let expected = in_pool(1, || run_in_chunks(&model, size));
         for n_threads in [2, 3] {
-            assert_eq!(in_pool(n_threads, || pass_in_chunks(&model, size)), expected, "{n_threads} threads");
+            assert_eq!(in_pool(n_threads, || run_in_chunks(&model, size)), expected, "{n_threads} threads");
         }
     }
 }
 
 #[test]
-fn chunks_add_up_to_the_whole() {
+fn gradients_of_chunks_add_up_to_those_of_the_batch() {
     let model = Model::new();
-    let (whole_logits, whole) = pass_in_chunks(&model, 40);
-    let (logits, parts) = pass_in_chunks(&model, 4);
+    let (whole_logits, whole) = run_in_chunks(&model, 40);
+    let (logits, parts) = run_in_chunks(&model, 4);
     assert_eq!(logits, whole_logits, "a score does not depend on its batch");
     for (id, name, _) in model.parameters.iter() {
         for (part, whole) in parts.parameter(id).values().iter().zip(whole.parameter(id).values()) {
@@ -166,14 +166,14 @@ fn chunks_add_up_to_the_whole() {
 }
 
 #[test]
-fn a_score_is_the_same_alone_and_in_any_batch() {
+fn a_score_does_not_depend_on_its_batch() {
     let model = Model::new();
     let score = |size: usize| -> Vec<f32> {
-        let forward = |tape: &mut Tape<'_>, piece: &Piece| -> Result<_> {
-            let logits = model.logits(tape, &piece.tokens, &piece.batch, Dropout::NONE)?;
+        let forward = |tape: &mut Tape<'_>, chunk: &Chunk| -> Result<_> {
+            let logits = model.logits(tape, &chunk.tokens, &chunk.batch, Dropout::NONE)?;
             Ok(tape.value(logits).values().to_vec())
         };
-        chunks::evaluate(&model.parameters, &pieces(size), forward).unwrap().concat()
+        chunks::evaluate(&model.parameters, &chunk_list(size), forward).unwrap().concat()
     };
     let alone = score(1);
     assert_eq!(score(7), alone);

@@ -1,4 +1,4 @@
-//! EdgeBank: predicts that past edges repeat.
+//! `EdgeBank`: predicts that past edges repeat.
 
 use std::collections::VecDeque;
 

@@ -8,7 +8,7 @@ use crate::wl::graph::Graph;
 use crate::wl::initial::{Initial, initial};
 use crate::wl::joint::{Joint, TupleIndex};
 use crate::wl::refine::{Interning, Partition, refine};
-use crate::wl::rule::{Folklore, Neighbours, Oblivious, Rule};
+use crate::wl::rule::{Folklore, Neighbors, Oblivious, Rule};
 use crate::wl::verdict::{Coloring, Comparison, Verdict};
 use crate::wl::witness::{Witness, Writer};
 
@@ -173,7 +173,7 @@ impl Dwl {
         let joint = Joint::new(graphs)?;
         // Run inside the thread pool: avoids a hand-over for each of the many small parallel steps.
         Ok(rayon::scope(|_| match (self.k(), self.variant) {
-            (1, _) => self.refine_to_stability(&Neighbours::new(&joint), &joint, tuples, observe),
+            (1, _) => self.refine_to_stability(&Neighbors::new(&joint), &joint, tuples, observe),
             (2, Variant::Folklore) => self.refine_to_stability(&Folklore::<2>::new(&joint), &joint, tuples, observe),
             (3, Variant::Folklore) => self.refine_to_stability(&Folklore::<3>::new(&joint), &joint, tuples, observe),
             (_, Variant::Folklore) => self.refine_to_stability(&Folklore::<4>::new(&joint), &joint, tuples, observe),
@@ -206,7 +206,7 @@ impl Dwl {
                 graphs = Verdict { round: Some(round), witness: Some(writer.graphs(rule, round, previous, current)) };
             }
             let differing = |tuple_pairs: &TuplePairs| {
-                let differ = |&&(s, t): &&(usize, usize)| current.colours[s] != current.colours[t];
+                let differ = |&&(s, t): &&(usize, usize)| current.colors[s] != current.colors[t];
                 tuple_pairs.iter().find(differ).copied()
             };
             if let Some(verdict) = tuple_verdict.as_mut().filter(|verdict| verdict.round.is_none())

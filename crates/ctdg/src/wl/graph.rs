@@ -77,9 +77,9 @@ pub struct Graph {
     names: NodeNames,
     direction: Direction,
     n_events: usize,
-    /// `neighbours[starts[u]..starts[u + 1]]` are the neighbors of `u`.
+    /// `neighbors[starts[u]..starts[u + 1]]` are the neighbors of `u`.
     starts: Vec<u32>,
-    neighbours: Vec<(NodeId, LinkId)>,
+    neighbors: Vec<(NodeId, LinkId)>,
     links: Table,
     /// Index of each node's label in `label_rows`.
     labels: Vec<u32>,
@@ -107,10 +107,10 @@ impl Graph {
         for node in 0..n_nodes {
             starts[node + 1] += starts[node];
         }
-        let neighbours = half_links.into_iter().map(|(_, neighbour, link)| (neighbour, link)).collect();
+        let neighbors = half_links.into_iter().map(|(_, neighbor, link)| (neighbor, link)).collect();
         let (labels, label_rows) = labels(stream, &options.labels)?;
         let (names, direction) = (stream.names().clone(), options.direction);
-        Ok(Self { names, direction, n_events, starts, neighbours, links, labels, label_rows })
+        Ok(Self { names, direction, n_events, starts, neighbors, links, labels, label_rows })
     }
 
     /// Number of nodes, including those without events.
@@ -134,7 +134,7 @@ impl Graph {
     /// Number of ordered (node, neighbor) pairs.
     #[must_use]
     pub fn n_half_links(&self) -> usize {
-        self.neighbours.len()
+        self.neighbors.len()
     }
 
     /// Whether direction matters.
@@ -155,11 +155,11 @@ impl Graph {
     /// When there is no such node.
     #[must_use]
     pub fn pair_events(&self, u: NodeId) -> impl ExactSizeIterator<Item = (NodeId, Sequence)> {
-        self.neighbours(u).iter().map(|&(neighbour, link)| (neighbour, Sequence::of_row(self.links.row(link.0))))
+        self.neighbors(u).iter().map(|&(neighbor, link)| (neighbor, Sequence::of_row(self.links.row(link.0))))
     }
 
-    pub(crate) fn neighbours(&self, u: NodeId) -> &[(NodeId, LinkId)] {
-        &self.neighbours[self.starts[u.index()] as usize..self.starts[u.index() + 1] as usize]
+    pub(crate) fn neighbors(&self, u: NodeId) -> &[(NodeId, LinkId)] {
+        &self.neighbors[self.starts[u.index()] as usize..self.starts[u.index() + 1] as usize]
     }
 
     pub(crate) fn links(&self) -> &Table {
@@ -325,7 +325,7 @@ mod tests {
     }
 
     fn pair_events(graph: &Graph, node: u32) -> Vec<(u32, String)> {
-        graph.pair_events(NodeId(node)).map(|(neighbour, sequence)| (neighbour.0, sequence.to_string())).collect()
+        graph.pair_events(NodeId(node)).map(|(neighbor, sequence)| (neighbor.0, sequence.to_string())).collect()
     }
 
     const EVENTS: [(u32, u32, f64); 5] = [(0, 1, 1.0), (1, 0, 2.0), (2, 2, 2.0), (0, 1, 3.0), (1, 2, 3.0)];

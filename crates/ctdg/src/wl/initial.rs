@@ -55,7 +55,7 @@ impl<'a> InitialRule<'a> {
 }
 
 fn self_links(part: &super::joint::RunGraph<'_>) -> Vec<u32> {
-    let own = |node: NodeId| part.neighbours(node).find(|&(other, _)| other == node);
+    let own = |node: NodeId| part.neighbors(node).find(|&(other, _)| other == node);
     let nodes = (0..part.n_nodes()).filter_map(NodeId::from_index);
     nodes.map(|node| own(node).map_or(LinkId::NEVER.0, |(_, link)| link)).collect()
 }
@@ -90,7 +90,7 @@ impl Rule<1> for InitialRule<'_> {
     }
 
     fn describe(_: [u64; 1]) -> Description {
-        Description { position: None, colours: Vec::new(), links: Vec::new() }
+        Description { position: None, colors: Vec::new(), links: Vec::new() }
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
         let stream = EventStream::from_events([(0, 1, 1.0), (2, 2, 1.0)]).unwrap();
         let graph = Graph::new(&stream, &GraphOptions { labels, ..GraphOptions::default() }).unwrap();
         let joint = Joint::new(&[&graph]).unwrap();
-        initial(&joint, &TupleIndex::new(k, [3]), start, Interning::Exact).colours
+        initial(&joint, &TupleIndex::new(k, [3]), start, Interning::Exact).colors
     }
 
     #[test]

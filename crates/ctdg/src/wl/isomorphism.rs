@@ -10,7 +10,7 @@ use crate::wl::graph::Graph;
 use crate::wl::initial::{Initial, initial};
 use crate::wl::joint::{Joint, RunGraph, TupleIndex};
 use crate::wl::refine::{Interning, Partition, refine};
-use crate::wl::rule::Neighbours;
+use crate::wl::rule::Neighbors;
 
 /// Most nodes of a graph for [`isomorphism`].
 pub const MAX_NODES: usize = 64;
@@ -62,10 +62,10 @@ pub fn tuple_isomorphism((a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId]
     }
     let joint = Joint::new(&[a, b])?;
     let matrices = [joint.graphs[0].matrix(), joint.graphs[1].matrix()];
-    let mut search = Search { n, rule: Neighbours::new(&joint), graphs: &joint.graphs, matrices, steps: 0 };
+    let mut search = Search { n, rule: Neighbors::new(&joint), graphs: &joint.graphs, matrices, steps: 0 };
     let mut start = initial(&joint, &TupleIndex::new(1, [n, n]), Initial::Types, Interning::Exact);
     for (u, v) in s.iter().zip(t) {
-        if start.colours[u.index()] != start.colours[n + v.index()] {
+        if start.colors[u.index()] != start.colors[n + v.index()] {
             return Ok(None);
         }
         start = matched(&start, u.index(), n + v.index());
@@ -77,7 +77,7 @@ pub fn tuple_isomorphism((a, s): (&Graph, &[NodeId]), (b, t): (&Graph, &[NodeId]
 
 struct Search<'a> {
     n: usize,
-    rule: Neighbours,
+    rule: Neighbors,
     graphs: &'a [RunGraph<'a>],
     matrices: [Vec<u32>; 2],
     steps: u64,
@@ -87,11 +87,11 @@ impl Search<'_> {
     /// An isomorphism that preserves the classes of `partition`, if there is one.
     fn extend(&mut self, partition: &Partition) -> Result<Option<Vec<usize>>> {
         let stable = self.stable(partition);
-        let (first, second) = stable.colours.split_at(self.n);
+        let (first, second) = stable.colors.split_at(self.n);
         let mut counts = vec![[0usize; 2]; stable.n_classes()];
-        for (side, colours) in [first, second].into_iter().enumerate() {
-            for &colour in colours {
-                counts[colour as usize][side] += 1;
+        for (side, colors) in [first, second].into_iter().enumerate() {
+            for &color in colors {
+                counts[color as usize][side] += 1;
             }
         }
         if counts.iter().any(|[a, b]| a != b) {
@@ -99,7 +99,7 @@ impl Search<'_> {
         }
         let open = |&u: &usize| counts[first[u] as usize][0] > 1;
         let Some(u) = (0..self.n).filter(open).min_by_key(|&u| counts[first[u] as usize][0]) else {
-            let image = |colour: &u32| second.iter().position(|other| other == colour);
+            let image = |color: &u32| second.iter().position(|other| other == color);
             let images: Option<Vec<usize>> = first.iter().map(image).collect();
             return Ok(images.filter(|images| self.is_isomorphism(images)));
         };
@@ -136,23 +136,23 @@ impl Search<'_> {
 
 /// The partition with `u` and `v` in a new class.
 fn matched(partition: &Partition, u: usize, v: usize) -> Partition {
-    let mut colours = partition.colours.clone();
+    let mut colors = partition.colors.clone();
     let own = u32::try_from(partition.n_classes()).expect("fewer classes than nodes");
-    (colours[u], colours[v]) = (own, own);
-    Partition::new(renumbered(colours))
+    (colors[u], colors[v]) = (own, own);
+    Partition::new(renumbered(colors))
 }
 
 /// The same classes, numbered in order of their first node.
-fn renumbered(colours: Vec<u32>) -> Vec<u32> {
+fn renumbered(colors: Vec<u32>) -> Vec<u32> {
     let mut order: Vec<u32> = Vec::new();
-    let mut number = |colour: u32| {
-        let index = order.iter().position(|&seen| seen == colour).unwrap_or_else(|| {
-            order.push(colour);
+    let mut number = |color: u32| {
+        let index = order.iter().position(|&seen| seen == color).unwrap_or_else(|| {
+            order.push(color);
             order.len() - 1
         });
         u32::try_from(index).expect("fewer classes than nodes")
     };
-    colours.into_iter().map(&mut number).collect()
+    colors.into_iter().map(&mut number).collect()
 }
 
 #[cfg(test)]

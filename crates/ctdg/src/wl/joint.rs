@@ -51,8 +51,8 @@ impl RunGraph<'_> {
     }
 
     /// Neighbors of `node` and the run's id of the sequence, in order of neighbor.
-    pub(crate) fn neighbours(&self, node: NodeId) -> impl ExactSizeIterator<Item = (NodeId, u32)> {
-        self.graph.neighbours(node).iter().map(|&(neighbour, link)| (neighbour, self.links[link.0 as usize]))
+    pub(crate) fn neighbors(&self, node: NodeId) -> impl ExactSizeIterator<Item = (NodeId, u32)> {
+        self.graph.neighbors(node).iter().map(|&(neighbor, link)| (neighbor, self.links[link.0 as usize]))
     }
 
     /// The full matrix of sequence ids, row-major.
@@ -60,8 +60,8 @@ impl RunGraph<'_> {
         let n = self.n_nodes();
         let mut matrix = vec![LinkId::NEVER.0; n * n];
         for node in (0..n).filter_map(NodeId::from_index) {
-            for (neighbour, link) in self.neighbours(node) {
-                matrix[node.index() * n + neighbour.index()] = link;
+            for (neighbor, link) in self.neighbors(node) {
+                matrix[node.index() * n + neighbor.index()] = link;
             }
         }
         matrix

@@ -25,20 +25,20 @@ pub enum Interning {
 /// A color for each tuple. Colors count from 0 in order of their first tuple.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Partition {
-    pub(crate) colours: Vec<u32>,
-    /// Number of tuples of each colour.
+    pub(crate) colors: Vec<u32>,
+    /// Number of tuples of each color.
     pub(crate) sizes: Vec<u32>,
 }
 
 impl Partition {
     /// The partition with these colors, which must be consecutive from 0.
-    pub(crate) fn new(colours: Vec<u32>) -> Self {
-        let n_classes = colours.iter().max().map_or(0, |last| *last as usize + 1);
+    pub(crate) fn new(colors: Vec<u32>) -> Self {
+        let n_classes = colors.iter().max().map_or(0, |last| *last as usize + 1);
         let mut sizes = vec![0; n_classes];
-        for &colour in &colours {
-            sizes[colour as usize] += 1;
+        for &color in &colors {
+            sizes[color as usize] += 1;
         }
-        Self { colours, sizes }
+        Self { colors, sizes }
     }
 
     pub(crate) fn n_classes(&self) -> usize {
@@ -47,14 +47,14 @@ impl Partition {
 
     /// Whether no class can be split any further.
     pub(crate) fn is_discrete(&self) -> bool {
-        self.n_classes() == self.colours.len()
+        self.n_classes() == self.colors.len()
     }
 }
 
 /// Sort key of a tuple: tuples of one new class are adjacent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
-    colour: u32,
+    color: u32,
     /// Number of the class among those with the same fingerprint: 0 unless fingerprints collide.
     split: u32,
     fingerprint: [u64; 2],
@@ -63,7 +63,7 @@ struct Entry {
 
 impl Entry {
     fn group(&self) -> (u32, u32, [u64; 2]) {
-        (self.colour, self.split, self.fingerprint)
+        (self.color, self.split, self.fingerprint)
     }
 }
 
@@ -85,13 +85,13 @@ fn refine_masked<const N: usize>(
     interning: Interning,
     mask: [u64; 2],
 ) -> Partition {
-    let n_tuples = u32::try_from(old.colours.len()).expect("within the budget");
+    let n_tuples = u32::try_from(old.colors.len()).expect("within the budget");
     let entry = |tuple: u32| {
-        let colour = old.colours[tuple as usize];
+        let color = old.colors[tuple as usize];
         // A class of one tuple cannot split.
-        let alone = old.sizes[colour as usize] == 1;
-        let [a, b] = if alone { [0; 2] } else { fingerprint(rule, tuple, &old.colours) };
-        Entry { colour, split: 0, fingerprint: [a & mask[0], b & mask[1]], tuple }
+        let alone = old.sizes[color as usize] == 1;
+        let [a, b] = if alone { [0; 2] } else { fingerprint(rule, tuple, &old.colors) };
+        Entry { color, split: 0, fingerprint: [a & mask[0], b & mask[1]], tuple }
     };
     let mut entries: Vec<Entry> = (0..n_tuples).into_par_iter().with_min_len(TUPLES_PER_TASK).map(entry).collect();
     entries.par_sort_unstable();
@@ -99,9 +99,9 @@ fn refine_masked<const N: usize>(
         let candidates = entries.par_chunk_by_mut(|a, b| a.group() == b.group()).filter(|run| run.len() > 1);
         let packing = rule.n_high().map(|n_high| Packing::new(old.n_classes(), n_high));
         if let Some(packing) = packing.filter(|packing| packing.fits::<N>()) {
-            candidates.for_each(|run| compare_in_full(rule, run, &old.colours, |key| packing.pack(key)));
+            candidates.for_each(|run| compare_in_full(rule, run, &old.colors, |key| packing.pack(key)));
         } else {
-            candidates.for_each(|run| compare_in_full(rule, run, &old.colours, |key| key));
+            candidates.for_each(|run| compare_in_full(rule, run, &old.colors, |key| key));
         }
     }
     numbered(&entries)
@@ -117,14 +117,14 @@ fn numbered(entries: &[Entry]) -> Partition {
         start += len;
     }
     classes.par_sort_unstable();
-    let (mut colours, mut sizes) = (vec![0; entries.len()], Vec::with_capacity(classes.len()));
-    for (colour, (_, start, len)) in (0..).zip(classes) {
+    let (mut colors, mut sizes) = (vec![0; entries.len()], Vec::with_capacity(classes.len()));
+    for (color, (_, start, len)) in (0..).zip(classes) {
         sizes.push(len);
         for entry in &entries[start as usize..][..len as usize] {
-            colours[entry.tuple as usize] = colour;
+            colors[entry.tuple as usize] = color;
         }
     }
-    Partition { colours, sizes }
+    Partition { colors, sizes }
 }
 
 /// Packs keys into one word if colors and sequences are few: sorting is then several times faster.
@@ -158,12 +158,12 @@ impl Packing {
 fn compare_in_full<const N: usize, T: Ord + Send + Sync>(
     rule: &impl Rule<N>,
     run: &mut [Entry],
-    colours: &[u32],
+    colors: &[u32],
     form: impl Fn([u64; N]) -> T + Sync,
 ) {
     let sorted_terms = |tuple: u32, terms: &mut Vec<T>| {
         terms.clear();
-        rule.terms(tuple as usize, colours, |_, key| terms.push(form(key)));
+        rule.terms(tuple as usize, colors, |_, key| terms.push(form(key)));
         terms.sort_unstable();
     };
     let mut rest = 0;
@@ -193,9 +193,9 @@ fn compare_in_full<const N: usize, T: Ord + Send + Sync>(
 }
 
 /// The sum of the terms' hashes, independent of their order.
-fn fingerprint<const N: usize>(rule: &impl Rule<N>, tuple: u32, colours: &[u32]) -> [u64; 2] {
+fn fingerprint<const N: usize>(rule: &impl Rule<N>, tuple: u32, colors: &[u32]) -> [u64; 2] {
     let mut sum = [0u64; 2];
-    rule.terms(tuple as usize, colours, |_, key| {
+    rule.terms(tuple as usize, colors, |_, key| {
         let hash = hash(key);
         sum[0] = sum[0].wrapping_add(hash[0]);
         sum[1] = sum[1].wrapping_add(hash[1]);
@@ -224,7 +224,7 @@ mod tests {
     use crate::event::EventStream;
     use crate::wl::graph::{Graph, GraphOptions};
     use crate::wl::joint::Joint;
-    use crate::wl::rule::{Folklore, Neighbours};
+    use crate::wl::rule::{Folklore, Neighbors};
 
     fn path(n: u32) -> Graph {
         let events = (1..n).map(|node| (node - 1, node, f64::from(node % 3)));
@@ -248,7 +248,7 @@ mod tests {
     fn colliding_fingerprints_never_merge_classes() {
         let (a, b) = (path(7), path(8));
         let joint = Joint::new(&[&a, &b]).unwrap();
-        let nodes = Neighbours::new(&joint);
+        let nodes = Neighbors::new(&joint);
         let pairs = Folklore::<2>::new(&joint);
         for mask in [[0, 0], [1, 0], [0, 7]] {
             assert_eq!(stable(&nodes, 15, mask), stable(&nodes, 15, [u64::MAX; 2]));
@@ -266,7 +266,7 @@ mod tests {
         packed.sort_unstable();
         packed.dedup();
         assert_eq!(packed.len(), words.len() * words.len());
-        assert_eq!(Packing::new(1, 1).pack([0; 2]), 0, "one colour and no sequence take no room");
+        assert_eq!(Packing::new(1, 1).pack([0; 2]), 0, "one color and no sequence take no room");
         assert_eq!(Packing::new(1 << 32, 1 << 32).pack([u64::MAX]), u64::MAX);
     }
 
@@ -274,11 +274,11 @@ mod tests {
     fn classes_are_numbered_by_first_tuple() {
         let graph = path(5);
         let joint = Joint::new(&[&graph]).unwrap();
-        let partition = stable(&Neighbours::new(&joint), 5, [u64::MAX; 2]);
+        let partition = stable(&Neighbors::new(&joint), 5, [u64::MAX; 2]);
         let mut seen = 0;
-        for colour in partition.colours {
-            assert!(colour <= seen, "a colour appears before a smaller one");
-            seen = seen.max(colour + 1);
+        for color in partition.colors {
+            assert!(color <= seen, "a color appears before a smaller one");
+            seen = seen.max(color + 1);
         }
     }
 }

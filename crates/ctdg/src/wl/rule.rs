@@ -9,7 +9,7 @@ use crate::wl::joint::{Joint, TupleIndex};
 /// The terms of every tuple; keys are `N` words.
 pub(crate) trait Rule<const N: usize>: Sync {
     /// Calls `emit` with each term of `tuple` and the node `w` it comes from.
-    fn terms(&self, tuple: usize, colours: &[u32], emit: impl FnMut(usize, [u64; N]));
+    fn terms(&self, tuple: usize, colors: &[u32], emit: impl FnMut(usize, [u64; N]));
 
     /// Upper bound of the high halves of keys, if the low halves are colors; `None` if both are unbounded.
     fn n_high(&self) -> Option<usize>;
@@ -24,13 +24,13 @@ pub(crate) struct Description {
     /// The position at which `w` is substituted, if the rule distinguishes positions.
     pub(crate) position: Option<usize>,
     /// The colors of the tuples with `w` substituted.
-    pub(crate) colours: Vec<u32>,
+    pub(crate) colors: Vec<u32>,
     /// The sequences of `w` with the tuple's nodes; empty if the rule does not use them.
     pub(crate) links: Vec<u32>,
 }
 
-fn word(colour: u32, high: u32) -> u64 {
-    u64::from(colour) | u64::from(high) << 32
+fn word(color: u32, high: u32) -> u64 {
+    u64::from(color) | u64::from(high) << 32
 }
 
 fn halves(word: u64) -> (u32, u32) {
@@ -39,7 +39,7 @@ fn halves(word: u64) -> (u32, u32) {
 }
 
 /// `k = 1`: the neighbors of a node, each with its color and sequence.
-pub(crate) struct Neighbours {
+pub(crate) struct Neighbors {
     /// `entries[starts[u]..starts[u + 1]]` are the neighbors of `u`; nodes of all graphs are numbered consecutively.
     starts: Vec<usize>,
     /// A neighbor's consecutive number, its id in its own graph, and the sequence.
@@ -47,13 +47,13 @@ pub(crate) struct Neighbours {
     n_links: usize,
 }
 
-impl Neighbours {
+impl Neighbors {
     pub(crate) fn new(joint: &Joint<'_>) -> Self {
         let (mut starts, mut entries) = (vec![0], Vec::new());
         let mut first = 0;
         for part in &joint.graphs {
             for node in (0..part.n_nodes()).filter_map(NodeId::from_index) {
-                entries.extend(part.neighbours(node).map(|(other, link)| (first + other.0, other.0, link)));
+                entries.extend(part.neighbors(node).map(|(other, link)| (first + other.0, other.0, link)));
                 starts.push(entries.len());
             }
             first += u32::try_from(part.n_nodes()).expect("a stream counts its nodes in 32 bits");
@@ -62,10 +62,10 @@ impl Neighbours {
     }
 }
 
-impl Rule<1> for Neighbours {
-    fn terms(&self, tuple: usize, colours: &[u32], mut emit: impl FnMut(usize, [u64; 1])) {
-        for &(node, neighbour, link) in &self.entries[self.starts[tuple]..self.starts[tuple + 1]] {
-            emit(neighbour as usize, [word(colours[node as usize], link)]);
+impl Rule<1> for Neighbors {
+    fn terms(&self, tuple: usize, colors: &[u32], mut emit: impl FnMut(usize, [u64; 1])) {
+        for &(node, neighbor, link) in &self.entries[self.starts[tuple]..self.starts[tuple + 1]] {
+            emit(neighbor as usize, [word(colors[node as usize], link)]);
         }
     }
 
@@ -74,8 +74,8 @@ impl Rule<1> for Neighbours {
     }
 
     fn describe(key: [u64; 1]) -> Description {
-        let (colour, link) = halves(key[0]);
-        Description { position: None, colours: vec![colour], links: vec![link] }
+        let (color, link) = halves(key[0]);
+        Description { position: None, colors: vec![color], links: vec![link] }
     }
 }
 
@@ -131,7 +131,7 @@ impl<const K: usize> Folklore<K> {
 }
 
 impl<const K: usize> Rule<K> for Folklore<K> {
-    fn terms(&self, tuple: usize, colours: &[u32], mut emit: impl FnMut(usize, [u64; K])) {
+    fn terms(&self, tuple: usize, colors: &[u32], mut emit: impl FnMut(usize, [u64; K])) {
         let (part, nodes, bases) = self.tuples.of(tuple);
         let (n, strides) = (self.tuples.n_nodes[part], self.tuples.strides[part]);
         // Sequences are seen from the tuple's node, whose row is contiguous in memory; seen from `w` the directions are
@@ -140,7 +140,7 @@ impl<const K: usize> Rule<K> for Folklore<K> {
         for w in 0..n {
             let mut key = [0; K];
             for position in 0..K {
-                key[position] = word(colours[bases[position] + w * strides[position]], rows[position][w]);
+                key[position] = word(colors[bases[position] + w * strides[position]], rows[position][w]);
             }
             emit(w, key);
         }
@@ -151,8 +151,8 @@ impl<const K: usize> Rule<K> for Folklore<K> {
     }
 
     fn describe(key: [u64; K]) -> Description {
-        let (colours, links) = key.into_iter().map(halves).unzip();
-        Description { position: None, colours, links }
+        let (colors, links) = key.into_iter().map(halves).unzip();
+        Description { position: None, colors, links }
     }
 }
 
@@ -168,12 +168,12 @@ impl<const K: usize> Oblivious<K> {
 }
 
 impl<const K: usize> Rule<1> for Oblivious<K> {
-    fn terms(&self, tuple: usize, colours: &[u32], mut emit: impl FnMut(usize, [u64; 1])) {
+    fn terms(&self, tuple: usize, colors: &[u32], mut emit: impl FnMut(usize, [u64; 1])) {
         let (part, _, bases) = self.tuples.of(tuple);
         let strides = self.tuples.strides[part];
         for (position, tag) in (0..K).zip(0..) {
             for w in 0..self.tuples.n_nodes[part] {
-                emit(w, [word(colours[bases[position] + w * strides[position]], tag)]);
+                emit(w, [word(colors[bases[position] + w * strides[position]], tag)]);
             }
         }
     }
@@ -183,7 +183,7 @@ impl<const K: usize> Rule<1> for Oblivious<K> {
     }
 
     fn describe(key: [u64; 1]) -> Description {
-        let (colour, position) = halves(key[0]);
-        Description { position: Some(position as usize), colours: vec![colour], links: Vec::new() }
+        let (color, position) = halves(key[0]);
+        Description { position: Some(position as usize), colors: vec![color], links: Vec::new() }
     }
 }

@@ -33,7 +33,7 @@ pub struct Panel<'a> {
     pub marked: &'a [NodeId],
 }
 
-/// Draws the panels side by side. Equal classes have equal colours in all of them. The picture depends only on the
+/// Draws the panels side by side. Equal classes have equal colors in all of them. The picture depends only on the
 /// arguments.
 ///
 /// # Panics
@@ -98,8 +98,8 @@ impl Scene {
     fn draw_edges(&self, svg: &mut Svg, opacity: f64) {
         for (u, v, _) in &self.edges {
             if u == v {
-                let centre = self.outwards(*u, 1.5 * self.radius);
-                svg.circle(centre, self.radius).attr("fill", "none").attr("stroke", "#888888");
+                let center = self.outwards(*u, 1.5 * self.radius);
+                svg.circle(center, self.radius).attr("fill", "none").attr("stroke", "#888888");
             } else {
                 let line = svg.line(self.positions[*u], self.positions[*v]);
                 line.attr("stroke", "#888888").attr("stroke-opacity", opacity);
@@ -108,15 +108,15 @@ impl Scene {
     }
 
     fn draw_nodes(&self, svg: &mut Svg, panel: &Panel<'_>, order: &[u32]) {
-        for (node, &centre) in self.positions.iter().enumerate() {
+        for (node, &center) in self.positions.iter().enumerate() {
             let class = order.binary_search(&panel.classes[node]).unwrap_or_default();
             let marked = panel.marked.iter().any(|marked| marked.index() == node);
             let (stroke, width) = if marked { ("#000000", 3.5) } else { ("#444444", 1.0) };
-            let circle = svg.circle(centre, self.radius).attr("fill", fill(class));
+            let circle = svg.circle(center, self.radius).attr("fill", fill(class));
             circle.attr("stroke", stroke).attr("stroke-width", width);
             if self.positions.len() <= MAX_NAMED {
                 let name = NodeId::from_index(node).map(|node| panel.graph.names().name(node)).unwrap_or_default();
-                draw_name(svg, &name, centre, self.radius);
+                draw_name(svg, &name, center, self.radius);
             }
         }
     }

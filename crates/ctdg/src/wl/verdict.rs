@@ -25,7 +25,7 @@ impl Verdict {
 /// Result of a run on two graphs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// Whether the multisets of colours differ.
+    /// Whether the multisets of colors differ.
     pub graphs: Verdict,
     /// Whether the two tuples differ, if two were given.
     pub tuples: Option<Verdict>,
@@ -82,7 +82,7 @@ impl Coloring {
     #[must_use]
     pub fn class(&self, graph: usize, nodes: &[NodeId]) -> u32 {
         assert_eq!(nodes.len(), self.tuple_index.k, "a k-tuple");
-        self.partition.colours[self.tuple_index.number(graph, nodes)]
+        self.partition.colors[self.tuple_index.number(graph, nodes)]
     }
 
     /// The class of each node of graph `graph`: for `k ≥ 2` that of the tuple `(v, …, v)`.
@@ -102,6 +102,6 @@ impl Coloring {
     /// When there is no such graph.
     #[must_use]
     pub fn classes(&self, graph: usize) -> &[u32] {
-        &self.partition.colours[self.tuple_index.first_of(graph)..][..self.tuple_index.len_of(graph)]
+        &self.partition.colors[self.tuple_index.first_of(graph)..][..self.tuple_index.len_of(graph)]
     }
 }

@@ -95,8 +95,8 @@ impl Writer<'_> {
     fn counts(&self, partition: &Partition) -> Vec<[u64; 2]> {
         let mut counts = vec![[0; 2]; partition.n_classes()];
         let first_of_second = self.tuple_index.first_of(1);
-        for (tuple, &colour) in partition.colours.iter().enumerate() {
-            counts[colour as usize][usize::from(tuple >= first_of_second)] += 1;
+        for (tuple, &color) in partition.colors.iter().enumerate() {
+            counts[color as usize][usize::from(tuple >= first_of_second)] += 1;
         }
         counts
     }
@@ -116,11 +116,11 @@ impl Writer<'_> {
             (std::cmp::Reverse(a.abs_diff(b)), class)
         });
         let mut examples = vec![None; counts.len()];
-        for (tuple, &colour) in current.colours.iter().enumerate() {
+        for (tuple, &color) in current.colors.iter().enumerate() {
             let in_second = tuple >= self.tuple_index.first_of(1);
-            let [a, b] = counts[colour as usize];
+            let [a, b] = counts[color as usize];
             if in_second == (b > a) {
-                examples[colour as usize].get_or_insert(tuple);
+                examples[color as usize].get_or_insert(tuple);
             }
         }
         let shown = unequal.iter().take(SHOWN).filter_map(|&class| {
@@ -135,14 +135,14 @@ impl Writer<'_> {
             let more_in_a = |class: &&u32| counts[**class as usize][0] > counts[**class as usize][1];
             let s = unequal.iter().find(more_in_a).and_then(first)?;
             let siblings = unequal.iter().filter(|class| !more_in_a(class)).filter_map(first);
-            let t = { siblings }.find(|&t| previous.colours[t] == previous.colours[s])?;
+            let t = { siblings }.find(|&t| previous.colors[t] == previous.colors[s])?;
             Some(self.contrast(rule, (s, t), Some(previous)))
         });
         Witness { round, classes: shown.collect(), n_classes: unequal.len(), contrast }
     }
 
     /// Why the tuples `s` and `t`, alike in `previous`, differ in the next round; without `previous` they differ in
-    /// their initial colours.
+    /// their initial colors.
     pub(crate) fn contrast<const N: usize, R: Rule<N>>(
         &self,
         rule: &R,
@@ -155,7 +155,7 @@ impl Writer<'_> {
         };
         let mut contributions: Vec<([u64; N], usize, usize)> = Vec::new();
         for (side, tuple) in [s, t].into_iter().enumerate() {
-            rule.terms(tuple, &previous.colours, |w, key| contributions.push((key, side, w)));
+            rule.terms(tuple, &previous.colors, |w, key| contributions.push((key, side, w)));
         }
         contributions.sort_unstable();
         let mut differing: Vec<([u64; N], [Vec<usize>; 2])> = Vec::new();
@@ -176,7 +176,7 @@ impl Writer<'_> {
     }
 
     fn term(&self, description: Description, nodes: &[Vec<usize>; 2], graphs: [usize; 2]) -> Term {
-        let Description { position, colours, links } = description;
+        let Description { position, colors, links } = description;
         let name = |part: usize, node: &usize| {
             let node = NodeId::from_index(*node).expect("a node of the stream");
             self.joint.graphs[part].graph.names().name(node)
@@ -185,7 +185,7 @@ impl Writer<'_> {
             counts: [0, 1].map(|side| nodes[side].len() as u64),
             nodes: [0, 1].map(|side| nodes[side].iter().take(SHOWN).map(|node| name(graphs[side], node)).collect()),
             sequences: links.iter().map(|&link| Sequence::of_row(self.joint.links.row(link))).collect(),
-            classes: colours,
+            classes: colors,
             place: position,
         }
     }
@@ -227,7 +227,7 @@ impl fmt::Display for Witness {
         let Some(Contrast { tuples: [s, t], cause, terms, n_terms }) = contrast else { return Ok(()) };
         let (s, t) = (tuple(s), tuple(t));
         match cause {
-            Cause::Initial => return writeln!(f, "{s} in A and {t} in B differ in their initial colours"),
+            Cause::Initial => return writeln!(f, "{s} in A and {t} in B differ in their initial colors"),
             Cause::Sequences => {
                 writeln!(f, "{s} in A and {t} in B are alike until round {round}, which sees other interactions:")?;
             }

@@ -28,7 +28,7 @@ fn times_of_pairs(rows: &[Row]) -> BTreeMap<(u32, u32), Vec<f64>> {
     met
 }
 
-/// EdgeBank's memory from its definition. Times are multiples of one half, so integers are exact.
+/// The memory of `EdgeBank` from its definition. Times are multiples of one half, so integers are exact.
 fn brute_memory(rows: &[Row], mode: EdgeBankMode) -> BTreeSet<(u32, u32)> {
     /// Divisible by every number of gaps in these tests.
     const UNIT: i128 = 9_690_712_164_777_231_700_912_800; // lcm of 1..=60

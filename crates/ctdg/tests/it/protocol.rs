@@ -1,4 +1,4 @@
-//! Splits, negatives and EdgeBank against published values on real data (see [`real_data`](crate::real_data)).
+//! Splits, negatives and `EdgeBank` against published values on real data (see [`real_data`](crate::real_data)).
 
 use ctdg::dataset::{ReadOptions, read};
 use ctdg::event::{Event, EventStream, NodeId};

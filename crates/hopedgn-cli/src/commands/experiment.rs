@@ -9,6 +9,7 @@ mod subprocess;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use hopedgn::ModelRegistry;
 use hopedgn_experiments::experiment::{self, Experiment, Found, RunArchive, State};
 
 use crate::commands::device::DeviceArgs;
@@ -244,9 +245,13 @@ enum Lookup {
 }
 
 impl Files {
-    fn read(&self) -> anyhow::Result<Experiment> {
+    fn read(&self, registry: &ModelRegistry) -> anyhow::Result<Experiment> {
         check_is_file(&self.file)?;
-        Ok(if self.smoke { Experiment::read_small(&self.file) } else { Experiment::read(&self.file) }?)
+        Ok(if self.smoke {
+            Experiment::read_small(&self.file, registry)
+        } else {
+            Experiment::read(&self.file, registry)
+        }?)
     }
 
     fn out(&self, experiment: &Experiment) -> PathBuf {
@@ -257,7 +262,7 @@ impl Files {
     /// Every cell with the run found for it: in its own folder, in the archive, or of another experiment.
     fn find_runs(&self, experiment: &Experiment, archive: &ArchivedRuns, lookup: Lookup) -> anyhow::Result<Vec<Found>> {
         let out = self.out(experiment);
-        let archived = RunArchive::read(&archive.patterns())?;
+        let archived = RunArchive::read(&archive.patterns(), experiment.registry())?;
         let mut folders = vec![out.clone()];
         if self.out.is_none() {
             folders.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
@@ -359,20 +364,20 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
     folders
 }
 
-pub(crate) fn run(command: &Command, output: &Output) -> anyhow::Result<Outcome> {
+pub(crate) fn run(command: &Command, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     match command {
-        Command::Run(args) => run::run(args, output),
-        Command::Status(args) => report::status(args, output),
-        Command::Report(args) => report::report(args, output),
-        Command::Pages(args) => pages::pages(args, output),
-        Command::Check(args) => report::check(args, output),
-        Command::Archive(args) => archive(args, output),
+        Command::Run(args) => run::run(args, registry, output),
+        Command::Status(args) => report::status(args, registry, output),
+        Command::Report(args) => report::report(args, registry, output),
+        Command::Pages(args) => pages::pages(args, registry, output),
+        Command::Check(args) => report::check(args, registry, output),
+        Command::Archive(args) => archive(args, registry, output),
     }
 }
 
-fn archive(args: &Archive, output: &Output) -> anyhow::Result<Outcome> {
+fn archive(args: &Archive, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     let runs: Vec<PathBuf> = args.runs.iter().flat_map(|path| matching(path)).collect();
-    let n_runs = experiment::archive(&runs, &args.out)?;
+    let n_runs = experiment::archive(&runs, &args.out, registry)?;
     let text = format!("{}: {}\n", args.out.display(), count(n_runs, "run"));
     output.answer(text, &serde_json::json!({ "archive": args.out, "runs": n_runs }))?;
     Ok(Outcome::Done)

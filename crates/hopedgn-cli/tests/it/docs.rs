@@ -128,8 +128,10 @@ fn quoted_source_is_part_of_the_file_it_names() {
     for (name, text) in pages() {
         for block in markdown::blocks(&text) {
             let Some(path) = block.value("from=") else { continue };
-            let source = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{name}: {path}: {error}"));
-            let flat = |text: &str| text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+            let source =
+                fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{name}: {path}: {error}"));
+            let flat =
+                |text: &str| text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
             assert!(flat(&source).contains(&flat(&block.body)), "{name}: not in {path}:\n{}", block.body);
         }
     }
@@ -142,7 +144,9 @@ fn tests_named_in_the_documentation_exist() {
     let code: String = sources.iter().map(|file| fs::read_to_string(file).expect("a source file")).collect();
     for (name, text) in pages() {
         for command in markdown::inline_code(&text).iter().filter(|code| code.starts_with("cargo test ")) {
-            let Some(filter) = command.split(" --test it ").nth(1).and_then(|rest| rest.split(' ').next()) else { continue };
+            let Some(filter) = command.split(" --test it ").nth(1).and_then(|rest| rest.split(' ').next()) else {
+                continue;
+            };
             assert!(code.contains(&format!("fn {filter}")), "{name}: no test starts with {filter}");
         }
     }

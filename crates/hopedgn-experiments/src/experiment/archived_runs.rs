@@ -12,7 +12,7 @@ use super::state::recorded_hash;
 use super::{Cell, Found};
 use hopedgn::config::{Config, data_stem};
 use hopedgn::run::RunFolder;
-use hopedgn::{Error, ModelRegistry, Result};
+use hopedgn::{Error, Result};
 
 /// The file extension of an archive.
 const EXTENSION: &str = "jsonl";
@@ -30,7 +30,7 @@ struct Line {
 
 impl Line {
     /// The finished run in `folder`; nothing while it trains.
-    fn of_folder(folder: &Path) -> Result<Option<Self>> {
+    fn of_folder(folder: &Path, registry: &ModelRegistry) -> Result<Option<Self>> {
         let run = RunFolder::open(folder)?;
         let Some(outcome) = Outcome::read(folder).filter(|_| matches!(run.summary(), Ok(Some(_)))) else {
             // A summary that cannot be read is an error, a missing one is not.
@@ -38,14 +38,13 @@ impl Line {
         };
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = folder.join("config.toml");
-        let config = toml::from_str(&run.config(&ModelRegistry::default())?.to_toml()?)
-            .map_err(|error| damaged(&file, &error))?;
+        let config = toml::from_str(&run.config(registry)?.to_toml()?).map_err(|error| damaged(&file, &error))?;
         Ok(Some(Self { run: name, config, outcome }))
     }
 
-    fn config(&self, file: &Path) -> Result<Config> {
+    fn config(&self, file: &Path, registry: &ModelRegistry) -> Result<Config> {
         let text = toml::to_string(&self.config).map_err(|error| damaged(file, &error))?;
-        Config::from_toml(&text, &format!("{}, run {}", file.display(), self.run))
+        Config::from_toml_with(registry, &text, &format!("{}, run {}", file.display(), self.run))
     }
 }
 
@@ -75,22 +74,23 @@ struct Run {
 }
 
 impl RunArchive {
-    /// Finished runs under each argument, which stands for archives, run folders and folders of those.
-    pub fn read(sources: &[Vec<PathBuf>]) -> Result<Self> {
+    /// Finished runs under each argument, which stands for archives, run folders and folders of those. Their models are those of
+    /// `registry`.
+    pub fn read(sources: &[Vec<PathBuf>], registry: &ModelRegistry) -> Result<Self> {
         let mut archive = Self::default();
         let paths = sources.iter().enumerate().flat_map(|(source, paths)| paths.iter().map(move |path| (source, path)));
         for (source, path) in paths {
             let before = archive.runs.len();
             if path.extension().is_some_and(|extension| extension == EXTENSION) {
-                archive.add_archive(path, source)?;
+                archive.add_archive(path, source, registry)?;
                 continue;
             }
             if path.join("config.toml").is_file() {
-                archive.add_folder(path, source)?;
+                archive.add_folder(path, source, registry)?;
                 continue;
             }
             for run in run_folders(path).map_err(|source| ctdg::Error::io(path, "read", source))? {
-                archive.add_folder(&run, source)?;
+                archive.add_folder(&run, source, registry)?;
             }
             if archive.runs.len() == before {
                 return Err(no_run(path));
@@ -99,22 +99,22 @@ impl RunArchive {
         Ok(archive)
     }
 
-    fn add_folder(&mut self, folder: &Path, source: usize) -> Result<()> {
+    fn add_folder(&mut self, folder: &Path, source: usize, registry: &ModelRegistry) -> Result<()> {
         let run = RunFolder::open(folder)?;
         if run.summary()?.is_some() {
-            let config = run.config(&ModelRegistry::default())?;
+            let config = run.config(registry)?;
             let hash = hash(&config, data_stem(&config.data))?;
             self.runs.push(Run { hash, folder: folder.to_owned(), source, archived: None });
         }
         Ok(())
     }
 
-    fn add_archive(&mut self, file: &Path, source: usize) -> Result<()> {
+    fn add_archive(&mut self, file: &Path, source: usize, registry: &ModelRegistry) -> Result<()> {
         let text = fs::read_to_string(file).map_err(|source| ctdg::Error::io(file, "read", source))?;
         for (number, text) in text.lines().enumerate() {
             let at = |error: &dyn std::fmt::Display| damaged(file, &format!("line {}: {error}", number + 1));
             let line: Line = serde_json::from_str(text).map_err(|error| at(&error))?;
-            let config = line.config(file)?;
+            let config = line.config(file, registry)?;
             let archived = Archived { file: file.to_owned(), line: number + 1 };
             self.runs.push(Run {
                 hash: hash(&config, data_stem(&config.data))?,
@@ -168,7 +168,7 @@ impl Run {
             return Some(found);
         }
         // Trained further since, a run may have other settings than were recorded.
-        let config = RunFolder::open(&self.folder).and_then(|run| run.config(&ModelRegistry::default()));
+        let config = RunFolder::open(&self.folder).and_then(|run| run.config(&cell.registry));
         let hash = config.and_then(|config| cell.hash_of(&config));
         if hash.is_ok_and(|hash| hash == cell.hash) { Found::finished(cell, &self.folder) } else { None }
     }
@@ -176,7 +176,7 @@ impl Run {
 
 /// Writes the finished runs of `folders`, each a run folder or a folder of them, to the archive `file`, sorted by name; returns
 /// how many. Runs of an archive that is already there stay, unless one of the same name is among `folders`.
-pub fn archive(folders: &[PathBuf], file: &Path) -> Result<usize> {
+pub fn archive(folders: &[PathBuf], file: &Path, registry: &ModelRegistry) -> Result<usize> {
     let mut lines: Vec<(String, String)> = Vec::new();
     if file.exists() {
         let text = fs::read_to_string(file).map_err(|source| ctdg::Error::io(file, "read", source))?;
@@ -193,7 +193,7 @@ pub fn archive(folders: &[PathBuf], file: &Path) -> Result<usize> {
         };
         let mut n_finished = 0;
         for run in &runs {
-            let Some(line) = Line::of_folder(run)? else { continue };
+            let Some(line) = Line::of_folder(run, registry)? else { continue };
             n_finished += 1;
             let text = serde_json::to_string(&line).map_err(|error| damaged(file, &error))?;
             lines.retain(|(name, _)| *name != line.run);

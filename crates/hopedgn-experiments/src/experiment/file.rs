@@ -11,7 +11,7 @@ use super::measure::{Heuristic, Metric, Setting};
 use super::paper::{Paper, PaperFile, PaperFrom};
 use hopedgn::config::ModelName;
 use hopedgn::evaluate::Negatives;
-use hopedgn::{Error, Result};
+use hopedgn::{Error, ModelRegistry, Result};
 
 /// A file merged with the files it extends.
 #[derive(Debug)]
@@ -266,6 +266,18 @@ pub(super) struct Expect {
 }
 
 impl File {
+    /// Refuses models that `registry` does not know.
+    pub(super) fn check_models(&self, path: &Path, registry: &ModelRegistry) -> Result<()> {
+        for model in &self.grid.model {
+            if registry.named(model.as_str()).is_err() {
+                let known: Vec<&str> = registry.names().map(ModelName::as_str).collect();
+                let detail = format!("found the model {:?}, expected one of {}", model.as_str(), known.join(", "));
+                return Err(Error::Experiment { file: path.to_owned(), line: None, detail });
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses empty lists, duplicates and names that are no file names.
     pub(super) fn check(&self, path: &Path) -> Result<()> {
         let wrong = |detail: String| Err(Error::Experiment { file: path.to_owned(), line: None, detail });

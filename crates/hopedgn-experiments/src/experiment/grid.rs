@@ -7,10 +7,12 @@ use sha2::{Digest, Sha256};
 use super::file::{Evaluate, Kind};
 use super::inherit::At;
 use super::{Experiment, file};
+use std::sync::Arc;
+
 use hopedgn::classify::LabelConfig;
-use hopedgn::config::{Config, ModelConfig, ModelName, Preset};
+use hopedgn::config::{Config, ModelName, Preset};
 use hopedgn::metrics::Classification;
-use hopedgn::{Error, Result};
+use hopedgn::{Error, ModelRegistry, Result};
 
 /// One run of an experiment.
 #[derive(Debug, Clone)]
@@ -41,6 +43,7 @@ pub struct Cell {
     pub is_smoke: bool,
     preset: Option<Preset>,
     settings: Vec<String>,
+    pub(super) registry: Arc<ModelRegistry>,
 }
 
 /// Settings of smoke tests, below those of the variant, for models that have them.
@@ -124,11 +127,18 @@ impl Cell {
         arguments
     }
 
+    /// Those of [`SMALL`] that the model has.
+    fn small_settings(&self) -> Result<Vec<String>> {
+        let defaults = self.registry.defaults(self.model)?;
+        let known = SMALL.into_iter().filter(|(name, _)| defaults.has(name));
+        Ok(known.map(|(name, value)| format!("model.{name}={value}")).collect())
+    }
+
     fn resolve(&self, settings: &[String]) -> Result<Config> {
         let presets: Vec<Preset> = self.preset.into_iter().collect();
         let seed = std::iter::once(format!("seed={}", self.seed));
         let settings: Vec<String> = seed.chain(settings.iter().cloned()).collect();
-        let mut config = Config::resolve(self.model, &presets, &settings)?;
+        let mut config = Config::resolve_with(&self.registry, self.model, &presets, &settings)?;
         config.data.clone_from(&self.data);
         Ok(config)
     }
@@ -173,9 +183,7 @@ pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
         let fitting = fitting.map(|layer| (Some(&layer.at), settings(&layer.item.set)));
         if experiment.is_smoke {
             layers.extend(fitting);
-            let model = ModelConfig::new(cell.model);
-            let small = SMALL.iter().filter(|(name, _)| model.has(name));
-            layers.push((None, small.map(|(name, value)| format!("model.{name}={value}")).collect()));
+            layers.push((None, cell.small_settings()?));
             layers.extend(variants);
             layers.push((None, SHORT.map(str::to_owned).to_vec()));
         } else {
@@ -235,6 +243,7 @@ fn product(experiment: &Experiment) -> Result<Vec<Cell>> {
                             is_smoke: experiment.is_smoke,
                             preset: Preset::for_data(data),
                             settings: Vec::new(),
+                            registry: Arc::clone(&experiment.registry),
                         });
                     }
                 }

@@ -12,7 +12,7 @@ use super::outcome::{Outcome, fits};
 use hopedgn::evaluate::Evaluation;
 use hopedgn::metrics::Summary;
 use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, RunFolder};
-use hopedgn::{Error, ModelRegistry, Result};
+use hopedgn::{Error, Result};
 
 const CELL: &str = "cell.json";
 const ERROR: &str = "error.txt";
@@ -105,9 +105,7 @@ impl Found {
         let nothing = |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None, archived: None };
         let error = fs::read_to_string(folder.join(ERROR)).ok().map(State::Failed);
         let Ok(run) = RunFolder::open(&folder) else { return Ok(nothing(error.unwrap_or(State::Waiting))) };
-        if run.config(&ModelRegistry::default()).and_then(|config| cell.hash_of(&config)).ok().as_ref()
-            != Some(&cell.hash)
-        {
+        if run.config(&cell.registry).and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
             // A folder in use is not moved.
             return Ok(nothing(if run.lock().is_ok() { State::Changed } else { State::Running }));
         }

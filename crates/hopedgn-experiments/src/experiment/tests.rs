@@ -1,9 +1,10 @@
+use hopedgn::ModelRegistry;
 use std::path::Path;
 
 use super::*;
 
 fn parse(text: &str) -> Result<Experiment> {
-    Experiment::parse(Path::new("grid.toml"), text, false)
+    Experiment::parse(Path::new("grid.toml"), text, &ModelRegistry::default(), false)
 }
 
 const HEAD: &str = r#"title = "A grid"
@@ -115,7 +116,7 @@ fn errors_name_the_line_and_a_remedy() {
 
 #[test]
 fn smoke_cells_are_tiny_and_have_one_seed() {
-    let experiment = Experiment::parse(Path::new("grid.toml"), HEAD, true).unwrap();
+    let experiment = Experiment::parse(Path::new("grid.toml"), HEAD, &ModelRegistry::default(), true).unwrap();
     assert_eq!(experiment.cells().len(), 8);
     assert!(experiment.cells().iter().all(|cell| cell.config.train.epochs == 1 && cell.config.model.common.d_out == 8));
 }
@@ -129,8 +130,8 @@ fn all_experiment_files_of_the_repository_are_valid() {
         if path.is_dir() {
             continue;
         }
-        Experiment::read(&path).unwrap();
-        assert!(!Experiment::read_small(&path).unwrap().cells().is_empty());
+        Experiment::read(&path, &ModelRegistry::default()).unwrap();
+        assert!(!Experiment::read_small(&path, &ModelRegistry::default()).unwrap().cells().is_empty());
         names.push(path.file_stem().unwrap().to_string_lossy().into_owned());
     }
     let tables =
@@ -144,7 +145,7 @@ fn all_experiment_files_of_the_repository_are_valid() {
 #[test]
 fn experiments_share_cells_with_equal_settings() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-    let read = |name: &str| Experiment::read(&folder.join(name)).unwrap();
+    let read = |name: &str| Experiment::read(&folder.join(name), &ModelRegistry::default()).unwrap();
     let hash = |experiment: &Experiment, name: &str| {
         experiment.cells().iter().find(|cell| cell.name == name).unwrap().hash.clone()
     };
@@ -174,11 +175,12 @@ fn archived_results_of_the_repository_meet_the_expectations() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let archives = ["models", "hopedgn-tf32", "variants", "ten-epochs", "nodes", "padding"];
     let archives = archives.map(|name| vec![root.join("results").join(format!("{name}.jsonl"))]);
-    let archive = RunArchive::read(&archives).unwrap();
+    let archive = RunArchive::read(&archives, &ModelRegistry::default()).unwrap();
     for (name, n_done) in
         [("table-1", 86), ("table-2", 26), ("table-auc", 86), ("table-cost", 10), ("table-padding", 13)]
     {
-        let experiment = Experiment::read(&root.join(format!("experiments/{name}.toml"))).unwrap();
+        let experiment =
+            Experiment::read(&root.join(format!("experiments/{name}.toml")), &ModelRegistry::default()).unwrap();
         let none = root.join("no such folder");
         let found = |cell: &Cell| archive.find(cell).unwrap().unwrap_or_else(|| Found::of(cell, &none).unwrap());
         let found: Vec<Found> = experiment.cells().iter().map(found).collect();

@@ -114,9 +114,12 @@ impl Serialize for ModelName {
     }
 }
 
+/// A name that is not built in is taken for that of a custom model; [`ModelRegistry`] refuses it unless it was registered.
 impl<'de> Deserialize<'de> for ModelName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Self::named(&String::deserialize(deserializer)?).map_err(de::Error::custom)
+        let name = String::deserialize(deserializer)?;
+        // The name lives as long as the program: files name few models.
+        Ok(Self::named(&name).unwrap_or_else(|_| Self::Custom(name.leak())))
     }
 }
 

@@ -75,6 +75,7 @@ impl Kernel {
 }
 
 /// A kernel with its arguments, ready to be launched.
+#[derive(Clone, Copy)]
 pub(crate) struct Call<const N: usize> {
     pub(super) name: &'static str,
     pub(super) args: [Arg; N],

@@ -136,6 +136,7 @@ impl<'p> CudaTape<'p> {
     }
 
     /// A value that requires no gradient. An upload that fails is reported by the next operation.
+    #[expect(clippy::needless_pass_by_value, reason = "the signature of the CPU tape, which shares the tensor")]
     pub(crate) fn input(&mut self, tensor: Arc<Tensor>) -> Var {
         self.upload_input(&tensor)
     }
@@ -169,6 +170,7 @@ impl<'p> CudaTape<'p> {
         self.upload_input(tensor)
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "the signature of the CPU tape, which owns the tensor")]
     pub(crate) fn leaf(&mut self, tensor: Tensor) -> Var {
         self.or_defer(Err(Error::NotOnGpu { operation: "the gradient of an input" }), tensor.shape())
     }

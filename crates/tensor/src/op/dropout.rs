@@ -111,7 +111,7 @@ impl Mask {
     }
 
     /// A hash of 32 bits in two rounds, each with its own key. It repeats after 2³² blocks of positions.
-    #[expect(clippy::inline_always, reason = "it must be compiled with the loop around it, see `vector`")]
+    #[expect(clippy::inline_always, reason = "must be inlined into the loop, see `vector`")]
     #[inline(always)]
     pub(super) fn hash(&self, i: u32) -> u32 {
         let x = i ^ self.keys[0];
@@ -120,7 +120,7 @@ impl Mask {
         x ^ (x >> 16)
     }
 
-    #[expect(clippy::inline_always, reason = "it must be compiled with the loop around it, see `vector`")]
+    #[expect(clippy::inline_always, reason = "must be inlined into the loop, see `vector`")]
     #[inline(always)]
     pub(super) fn factor(&self, bits: u32) -> f32 {
         if bits < self.threshold { 0.0 } else { self.scale }

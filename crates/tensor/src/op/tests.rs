@@ -1,4 +1,4 @@
-//! All operations of a model with a memory, one after another on many rows: the same bits on any number of threads.
+//! A model of all operations gives the same bits on any number of threads.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Model {
         Ok((loss, values))
     }
 
-    /// Values, gradients and what is remembered after two batches of one chunk each, and what evaluation says then.
+    /// Values, gradients and the state table after two batches of one chunk each, and an evaluation.
     fn run(&self) -> (Vec<Vec<f32>>, Gradients, Vec<f32>) {
         let table = StateTable::zeros(&Device::cpu(), ROWS as usize, D).unwrap();
         let mut gradients = Gradients::zeros(&self.parameters);
@@ -89,7 +89,7 @@ impl Model {
 }
 
 #[test]
-fn one_chunk_gives_the_same_on_any_number_of_threads() {
+fn results_of_one_chunk_do_not_depend_on_threads() {
     let model = Model::new();
     let run = |n_threads: usize| {
         let pool = ThreadPoolBuilder::new().num_threads(n_threads).build().unwrap();

@@ -79,7 +79,7 @@ mod tests {
     fn rook_and_shrikhande_are_strongly_regular_with_the_same_numbers() {
         for edges in [rook(), shrikhande()] {
             for v in 0..16 {
-                assert_eq!(common(&edges, v, v), 6, "six neighbours");
+                assert_eq!(common(&edges, v, v), 6, "six neighbors");
                 assert!((0..v).all(|u| common(&edges, u, v) == 2), "any two have two in common");
             }
         }

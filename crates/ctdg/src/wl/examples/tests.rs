@@ -10,7 +10,7 @@ fn graph(example: &Example) -> Graph {
 }
 
 fn interactions(graph: &Graph, u: u32) -> Vec<(u32, Vec<f64>)> {
-    graph.pair_events(NodeId(u)).map(|(neighbour, sequence)| (neighbour.0, sequence.forth)).collect()
+    graph.pair_events(NodeId(u)).map(|(neighbor, sequence)| (neighbor.0, sequence.forth)).collect()
 }
 
 #[test]

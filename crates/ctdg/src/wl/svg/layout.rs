@@ -32,8 +32,8 @@ fn walk(graph: &Graph) -> Vec<usize> {
                 continue;
             }
             order.push(node.index());
-            let neighbours = graph.neighbours(node).iter().rev().map(|&(neighbour, _)| neighbour);
-            stack.extend(neighbours.filter(|neighbour| !seen[neighbour.index()]));
+            let neighbors = graph.neighbors(node).iter().rev().map(|&(neighbor, _)| neighbor);
+            stack.extend(neighbors.filter(|neighbor| !seen[neighbor.index()]));
         }
     }
     order
@@ -63,7 +63,7 @@ fn spring(graph: &Graph, positions: &mut [Point]) {
                 add(&mut forces, u, v, [dx * push, dy * push]);
             }
             let node = NodeId::from_index(u).expect("a node of a stream");
-            for v in graph.neighbours(node).iter().map(|&(v, _)| v.index()).filter(|&v| v < u) {
+            for v in graph.neighbors(node).iter().map(|&(v, _)| v.index()).filter(|&v| v < u) {
                 let (dx, dy) = (positions[u][0] - positions[v][0], positions[u][1] - positions[v][1]);
                 let pull = -(dx * dx + dy * dy).sqrt() / length;
                 add(&mut forces, u, v, [dx * pull, dy * pull]);

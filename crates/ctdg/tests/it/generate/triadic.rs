@@ -138,7 +138,7 @@ fn optimal_score_reaches_its_limit_and_partial_signals_are_at_chance() {
     let common = |query: &Query| f64::from(u8::from(contacts.has_common(query)));
     // Common neighbors without times, times without common neighbors, and ages carry no signal.
     for (name, score) in [
-        ("common neighbours", &common as &dyn Fn(&Query) -> f64),
+        ("common neighbors", &common as &dyn Fn(&Query) -> f64),
         ("gap", &gap),
         ("age of the source", &|query| contacts.wedge(query.src, query).0 - query.time),
         ("age of the destination", &|query| contacts.wedge(query.dst, query).0 - query.time),

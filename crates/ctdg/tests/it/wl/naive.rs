@@ -37,12 +37,12 @@ fn stable(pair: &Pair, k: usize) -> (Vec<usize>, Option<usize>) {
     let all: Vec<(usize, Vec<u32>)> =
         (0..2).flat_map(|side| tuples(graphs[side].0, k).into_iter().map(move |tuple| (side, tuple))).collect();
     let place: BTreeMap<&(usize, Vec<u32>), usize> = all.iter().zip(0..).collect();
-    let mut colours = vec![0; all.len()];
+    let mut colors = vec![0; all.len()];
     let mut differ = None;
     for round in 0.. {
         let mut counts: BTreeMap<usize, [usize; 2]> = BTreeMap::new();
-        for ((side, _), &colour) in all.iter().zip(&colours) {
-            counts.entry(colour).or_default()[*side] += 1;
+        for ((side, _), &color) in all.iter().zip(&colors) {
+            counts.entry(color).or_default()[*side] += 1;
         }
         if differ.is_none() && counts.values().any(|[a, b]| a != b) {
             differ = Some(round);
@@ -54,7 +54,7 @@ fn stable(pair: &Pair, k: usize) -> (Vec<usize>, Option<usize>) {
                 let put_in = |i: usize| {
                     let mut other = tuple.clone();
                     other[i] = w;
-                    colours[place[&(*side, other)]]
+                    colors[place[&(*side, other)]]
                 };
                 let seen: Vec<Vec<u64>> = tuple.iter().map(|v| table[&(w, *v)].clone()).collect();
                 if k > 1 || !seen[0].is_empty() {
@@ -62,7 +62,7 @@ fn stable(pair: &Pair, k: usize) -> (Vec<usize>, Option<usize>) {
                 }
             }
             terms.sort();
-            (colours[place[&(*side, tuple.clone())]], terms)
+            (colors[place[&(*side, tuple.clone())]], terms)
         };
         let mut names: BTreeMap<Signature, usize> = BTreeMap::new();
         let mut next = Vec::with_capacity(all.len());
@@ -73,9 +73,9 @@ fn stable(pair: &Pair, k: usize) -> (Vec<usize>, Option<usize>) {
         if names.len() == counts.len() {
             break;
         }
-        colours = next;
+        colors = next;
     }
-    (colours, differ)
+    (colors, differ)
 }
 
 #[test]
@@ -86,11 +86,11 @@ fn classes_and_rounds_equal_the_naive_implementation() {
         let options = GraphOptions::default();
         let (a, b) = (graph(pair.n_nodes[0], &pair.a, &options), graph(pair.n_nodes[1], &pair.b, &options));
         for k in 1..=3 {
-            let (colours, round) = stable(&pair, k);
+            let (colors, round) = stable(&pair, k);
             let fast = Dwl::new(k).unwrap().compare(&a, &b).unwrap();
             let classes = [fast.coloring.classes(0), fast.coloring.classes(1)].concat();
             let classes: Vec<usize> = classes.into_iter().map(|class| class as usize).collect();
-            assert_eq!(classes, colours, "k = {k}, {pair:?}");
+            assert_eq!(classes, colors, "k = {k}, {pair:?}");
             assert_eq!(fast.graphs.round, round, "k = {k}, {pair:?}");
         }
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use hopedgn::ModelRegistry;
 use hopedgn_experiments::experiment::{self, Experiment, Found, Listed};
 use serde_json::json;
 
@@ -12,13 +13,13 @@ use super::{Files, Lookup, Pages, RUNS};
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 
-pub(super) fn pages(args: &Pages, output: &Output) -> anyhow::Result<Outcome> {
+pub(super) fn pages(args: &Pages, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     // Every file is read before the first page is written.
     let mut all: Vec<(Files, Experiment, Vec<Found>)> = Vec::new();
     for file in args.experiments()? {
         let (runs, data_dir) = (args.runs.clone(), args.data_dir.clone());
         let files = Files { file, runs, out: None, smoke: false, data_dir };
-        let experiment = files.read()?;
+        let experiment = files.read(registry)?;
         let found = files.find_runs(&experiment, &args.archive, Lookup::Display)?;
         all.push((files, experiment, found));
     }

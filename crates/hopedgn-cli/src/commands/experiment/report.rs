@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use ctdg::dataset::write_file;
+use hopedgn::ModelRegistry;
 use hopedgn_experiments::experiment::{self, Experiment, Found, State, Table as MeanTable};
 use serde_json::{Value, json};
 
@@ -13,8 +14,8 @@ use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 
-pub(super) fn status(args: &Status, output: &Output) -> anyhow::Result<Outcome> {
-    let experiment = args.files.read()?;
+pub(super) fn status(args: &Status, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    let experiment = args.files.read(registry)?;
     let found = args.files.find_runs(&experiment, &args.archive, Lookup::Display)?;
     output.answer(status_text(&found), &status_json(&found))?;
     Ok(Outcome::Done)
@@ -81,8 +82,8 @@ pub(super) fn status_json(found: &[Found]) -> Value {
     json!({ "cells": cells.collect::<Vec<_>>() })
 }
 
-pub(super) fn report(args: &Report, output: &Output) -> anyhow::Result<Outcome> {
-    let experiment = args.files.read()?;
+pub(super) fn report(args: &Report, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    let experiment = args.files.read(registry)?;
     let found = args.files.find_runs(&experiment, &args.archive, Lookup::Display)?;
     let out = args.files.out(&experiment);
     let page = args.html.clone().unwrap_or_else(|| out.join("report.html"));
@@ -140,8 +141,8 @@ fn table_json(table: &MeanTable) -> Value {
     json!({ "metric": metric, "setting": setting, "negatives": negatives, "entries": rows.collect::<Vec<_>>() })
 }
 
-pub(super) fn check(args: &Check, output: &Output) -> anyhow::Result<Outcome> {
-    let experiment = args.files.read()?;
+pub(super) fn check(args: &Check, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    let experiment = args.files.read(registry)?;
     let found = args.files.find_runs(&experiment, &args.archive, Lookup::Display)?;
     if !experiment.has_expectations() {
         output.remark(format_args!(

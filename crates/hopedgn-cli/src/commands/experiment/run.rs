@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use ctdg::dataset::{self, write_file};
+use hopedgn::ModelRegistry;
 use hopedgn::fmt::duration;
 use hopedgn_experiments::experiment::{Evaluate, Experiment, Found, State, Step, reason};
 use indicatif::ProgressBar;
@@ -22,8 +23,8 @@ use crate::progress;
 /// Events of the bundled data for `--smoke`.
 const N_SMOKE_EVENTS: usize = 600;
 
-pub(super) fn run(args: &Run, output: &Output) -> anyhow::Result<Outcome> {
-    let experiment = args.files.read()?;
+pub(super) fn run(args: &Run, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    let experiment = args.files.read(registry)?;
     let out = args.files.out(&experiment);
     let found = args.files.find_runs(&experiment, &args.archive, Lookup::Execute)?;
     std::fs::create_dir_all(out.join("logs")).with_context(|| format!("could not create {}", out.display()))?;

@@ -7,7 +7,8 @@ use super::markdown;
 
 /// Links that lead nowhere, each with its file.
 pub(super) fn broken(root: &Path) -> Vec<String> {
-    let mut files: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)).into();
+    let mut files: Vec<PathBuf> =
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)).into();
     let book = root.join("docs/src");
     markdown::collect(&root.join("docs"), "md", &mut files);
     let mut broken = Vec::new();
@@ -46,6 +47,7 @@ fn resolve(file: &Path, text: &str, target: &str, book: &Path) -> Result<(), &'s
         }
     }
     let Some(anchor) = anchor else { return Ok(()) };
-    let other = if path.is_empty() { text.to_owned() } else { fs::read_to_string(&linked).map_err(|_| "no text file")? };
+    let other =
+        if path.is_empty() { text.to_owned() } else { fs::read_to_string(&linked).map_err(|_| "no text file")? };
     if markdown::anchors(&other).iter().any(|known| known == anchor) { Ok(()) } else { Err("there is no such heading") }
 }

@@ -90,10 +90,10 @@ pub(super) fn inline_code(text: &str) -> Vec<String> {
 /// The arguments of each `hopedgn`, also behind `cargo run --release --`, in a line of shell.
 pub(super) fn invocations(command: &str) -> Vec<Vec<String>> {
     let command = command.replace("\\\n", " ");
-    let command = command.split(" #").next().unwrap_or_default();
     let mut found = Vec::new();
-    for part in command.split(['|', ';', '\n']).flat_map(|part| part.split("&&")) {
-        let words: Vec<String> = part.split_whitespace().map(|word| word.trim_matches(['"', '\'']).to_owned()).collect();
+    let lines = command.lines().map(|line| line.split(" #").next().unwrap_or_default());
+    for part in lines.flat_map(|line| line.split(['|', ';'])).flat_map(|part| part.split("&&")) {
+        let words = words(part);
         let start = match words.iter().position(|word| word == "hopedgn") {
             // Only where it is the command, perhaps behind `time`.
             Some(at) if at == 0 || words[at - 1] == "time" => at + 1,
@@ -107,15 +107,30 @@ pub(super) fn invocations(command: &str) -> Vec<Vec<String>> {
     found
 }
 
+/// Words of a line of shell; those in quotes stay together.
+fn words(line: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let (mut word, mut quote) = (String::new(), None);
+    for c in line.trim().chars().chain([' ']) {
+        match quote {
+            Some(open) if c == open => quote = None,
+            None if c == '"' || c == '\'' => quote = Some(c),
+            None if c.is_whitespace() => words.extend(Some(std::mem::take(&mut word)).filter(|word| !word.is_empty())),
+            _ => word.push(c),
+        }
+    }
+    words
+}
+
 /// Whether `printed` is what `shown` says; the rules are those of the module above.
 pub(super) fn matches(shown: &str, printed: &str) -> bool {
     fn lines_match(shown: &[&str], printed: &[&str]) -> bool {
         match shown.split_first() {
             None => printed.is_empty(),
             Some((&"...", rest)) => (0..=printed.len()).any(|skipped| lines_match(rest, &printed[skipped..])),
-            Some((line, rest)) => {
-                printed.split_first().is_some_and(|(first, others)| line_matches(line, first) && lines_match(rest, others))
-            }
+            Some((line, rest)) => printed
+                .split_first()
+                .is_some_and(|(first, others)| line_matches(line, first) && lines_match(rest, others)),
         }
     }
     fn cleaned(text: &str) -> Vec<&str> {
@@ -129,15 +144,15 @@ fn line_matches(shown: &str, printed: &str) -> bool {
         match shown.split_first() {
             None => printed.is_empty(),
             Some((&"...", rest)) => (0..=printed.len()).any(|skipped| words_match(rest, &printed[skipped..])),
-            Some((word, rest)) => {
-                printed.split_first().is_some_and(|(first, others)| word_matches(word, first) && words_match(rest, others))
-            }
+            Some((word, rest)) => printed
+                .split_first()
+                .is_some_and(|(first, others)| word_matches(word, first) && words_match(rest, others)),
         }
     }
-    fn words(line: &str) -> Vec<&str> {
+    fn cells(line: &str) -> Vec<&str> {
         line.split_whitespace().filter(|word| !word.chars().all(|c| "-─|│".contains(c))).collect()
     }
-    words_match(&words(shown), &words(printed))
+    words_match(&cells(shown), &cells(printed))
 }
 
 /// Equal, or two numbers with a decimal point within two percent of each other, or equal up to a `...` inside; what commas and
@@ -165,7 +180,8 @@ fn is_near(shown: &str, printed: &str) -> bool {
 
 /// All files below `folder` with this ending, in order.
 pub(super) fn collect(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
-    let mut entries: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    let mut entries: Vec<PathBuf> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     entries.sort();
     for entry in entries {
         if entry.is_dir() {
@@ -200,6 +216,12 @@ fn elided_output_matches_and_other_output_does_not() {
     assert!(matches("run-...-0 done", "run-abc-0 done"));
     assert!(matches("9,48,0.5310 AP/AUC 60.4/55.2", "9,48,0.5312 AP/AUC 60.3/55.1"));
     assert!(!matches("9,48,0.53", "9,49,0.53"));
+}
+
+#[test]
+fn arguments_of_commands_are_found() {
+    let found = invocations("echo 1,2 | time hopedgn lab --model \"tgat + MITE\" # why\ncargo run --release -- train");
+    assert_eq!(found, [vec!["lab", "--model", "tgat + MITE"], vec!["train"]]);
 }
 
 #[test]

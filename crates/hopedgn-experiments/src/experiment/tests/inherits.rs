@@ -1,13 +1,14 @@
 //! Inheritance between files, and values that are refused.
 
 use super::*;
+use hopedgn::ModelRegistry;
 
 /// The error of `top.toml` with this text, in a folder with `base.toml`.
 fn refused(base: &str, top: &str) -> String {
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("base.toml"), base).unwrap();
     std::fs::write(home.path().join("top.toml"), top).unwrap();
-    let message = Experiment::read(&home.path().join("top.toml")).unwrap_err().to_string();
+    let message = Experiment::read(&home.path().join("top.toml"), &ModelRegistry::default()).unwrap_err().to_string();
     message.replace(&format!("{}/", home.path().display()), "")
 }
 
@@ -19,7 +20,7 @@ fn a_file_overrides_the_one_it_extends() {
     let top = "extends = \"base.toml\"\ntitle = \"Another\"\n[grid]\nseed = [7]\nmite = []\n\
                [[variant]]\nname = \"k-4\"\ntitle = \"K = 4\"\nset = { model.k = 4 }\n";
     std::fs::write(home.path().join("top.toml"), top).unwrap();
-    let experiment = Experiment::read(&home.path().join("top.toml")).unwrap();
+    let experiment = Experiment::read(&home.path().join("top.toml"), &ModelRegistry::default()).unwrap();
     assert_eq!(experiment.title(), "Another");
     let names: Vec<&str> = experiment.cells().iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names[..3], ["uci-tgat-plain-7", "uci-tgat-k-4-7", "uci-tcl-plain-7"]);
@@ -75,7 +76,7 @@ fn published_values_come_from_a_file_and_stated_ones_win() {
     std::fs::write(home.path().join("paper.toml"), values).unwrap();
     let read = |rest: &str| {
         std::fs::write(home.path().join("top.toml"), with(rest)).unwrap();
-        Experiment::read(&home.path().join("top.toml"))
+        Experiment::read(&home.path().join("top.toml"), &ModelRegistry::default())
     };
     let published = |experiment: &Experiment, name: &str, metric: Metric| {
         let cell = experiment.cells().iter().find(|cell| cell.name == name).unwrap();

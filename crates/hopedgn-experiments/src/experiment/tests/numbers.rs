@@ -1,5 +1,6 @@
 //! Tables and figures from run folders and archives.
 
+use hopedgn::ModelRegistry;
 use std::fs;
 
 use serde_json::json;
@@ -384,7 +385,9 @@ fn runs_are_found_by_the_hash_of_their_settings() {
         fs::copy(home.folder.path().join("uci-tgat-0").join(file), copy.path().join(file)).unwrap();
     }
     let names = [vec![copy.path().to_owned()], vec![home.folder.path().to_owned()]];
-    let find = |names: &[Vec<std::path::PathBuf>]| RunArchive::read(names).unwrap().find(home.cell("uci-tgat-0"));
+    let find = |names: &[Vec<std::path::PathBuf>]| {
+        RunArchive::read(names, &ModelRegistry::default()).unwrap().find(home.cell("uci-tgat-0"))
+    };
     assert_eq!(find(&names).unwrap().unwrap().folder, copy.path());
     home.write("uci-tgat-0", EVALUATION, &evaluation("tgat", 0.6, 100));
     assert_eq!(find(&names).unwrap().unwrap().folder, home.folder.path().join("uci-tgat-0"));
@@ -400,11 +403,11 @@ fn archived_runs_have_the_results_of_their_folders() {
     home.write("uci-tgat-0", EVALUATION, &evaluation("tgat", 0.6, 100));
     let before = home.found();
     let file = home.folder.path().join("runs.jsonl");
-    assert_eq!(archive(&[home.folder.path().to_owned()], &file).unwrap(), 2);
+    assert_eq!(archive(&[home.folder.path().to_owned()], &file, &ModelRegistry::default()).unwrap(), 2);
     let text = fs::read_to_string(&file).unwrap();
     assert_eq!(text.lines().count(), 2);
 
-    let archived = RunArchive::read(&[vec![file.clone()]]).unwrap();
+    let archived = RunArchive::read(&[vec![file.clone()]], &ModelRegistry::default()).unwrap();
     for one in &before {
         let found = archived.find(&one.cell).unwrap().unwrap();
         assert_eq!((&found.outcome, &found.state), (&one.outcome, &one.state), "{}", one.cell.name);
@@ -416,12 +419,14 @@ fn archived_runs_have_the_results_of_their_folders() {
     assert!(page.contains("| uci-tgat-0 (runs.jsonl:2) |"), "{page}");
 
     // Adding the same runs changes nothing; a damaged line is named.
-    assert_eq!(archive(&[home.folder.path().join("uci-tgat-0")], &file).unwrap(), 2);
+    assert_eq!(archive(&[home.folder.path().join("uci-tgat-0")], &file, &ModelRegistry::default()).unwrap(), 2);
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     fs::write(&file, text.replacen("\"test\"", "\"tes\"", 2)).unwrap();
-    let error = RunArchive::read(&[vec![file]]).unwrap_err().to_string();
+    let error = RunArchive::read(&[vec![file]], &ModelRegistry::default()).unwrap_err().to_string();
     assert!(error.contains("line 1: missing field `test`"), "{error}");
     let empty = tempfile::tempdir().unwrap();
-    let error = archive(&[empty.path().to_owned()], &empty.path().join("x.jsonl")).unwrap_err().to_string();
+    let error = archive(&[empty.path().to_owned()], &empty.path().join("x.jsonl"), &ModelRegistry::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("found no finished run"), "{error}");
 }

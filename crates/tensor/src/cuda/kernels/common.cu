@@ -1,12 +1,12 @@
-// What all kernels share. Compiled without any header: the types and functions used are built into the compiler.
+// Helpers of all kernels. Compiled without headers: all types and functions are built into the compiler.
 //
-// `elem` is what products read: float, or with BF16 the upper half of a float. Everything else is float.
+// `elem` is the element type of GEMM operands: float, or bfloat16 with BF16. Everything else is float.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// The first line of every kernel. On cards that can, a kernel is sent ahead while the one before it is still at work, and
-// waits here until all that one has written can be read: the time that sending takes is hidden.
+// The first line of every kernel. With programmatic dependent launch (compute capability 9.0) a kernel starts while the
+// previous one still runs, and waits here until its writes are visible: that hides launch latency.
 #if __CUDA_ARCH__ >= 900
 #define WAIT_FOR_PREVIOUS_KERNELS asm volatile("griddepcontrol.wait;" ::: "memory")
 #else
@@ -21,7 +21,7 @@ __device__ __forceinline__ void store(elem* p, float x) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     *p = bits;
 }
-// Four values as they lie in memory, for what is loaded long before it is used.
+// Four packed values, for loads long before their use.
 typedef uint2 Packed;
 __device__ __forceinline__ float4 unpack(Packed bits) {
     return make_float4(__uint_as_float(bits.x << 16), __uint_as_float(bits.x & 0xFFFF0000u),
@@ -48,11 +48,11 @@ __device__ __forceinline__ float4 load4(const elem* p) { return *(const float4*)
 __device__ __forceinline__ void store4(elem* p, float4 x) { *(float4*)p = x; }
 #endif
 
-// The column of value i of rows of `cols`. Divisions of 64 bits are slow, and hardly ever needed.
+// The column and the row of value i in rows of `cols`. 64-bit divisions are slow and rarely needed.
 __device__ __forceinline__ int column_of(u64 i, int cols) { return i >> 32 ? (int)(i % cols) : (int)((u32)i % (u32)cols); }
 __device__ __forceinline__ u64 row_of(u64 i, int cols) { return i >> 32 ? i / cols : (u64)((u32)i / (u32)cols); }
 
-// Dropout: the same hash of a position as on the CPU, so that the same values fall.
+// The dropout mask: the same hash of a position as on the CPU.
 struct Mask {
     u32 key0, key1, bound;
     float keep;
@@ -72,8 +72,8 @@ __device__ __forceinline__ float warp_sum(float x) {
     return x;
 }
 
-// Four values of a row; 0 behind its end.
-// The slow way, for rows that are no multiple of 4 long, is a call: it is rare, and unrolled it would be most of the code.
+// Four values of a row; 0 past its end. The slow path, for row lengths that are not a multiple of 4, is a call: it is rare,
+// and inlined it would be most of the code.
 template <typename T>
 __device__ __noinline__ float4 quad_by_one(const T* row, int col, int cols) {
     return make_float4(col < cols ? load(row + col) : 0.0f, col + 1 < cols ? load(row + col + 1) : 0.0f,
@@ -111,23 +111,23 @@ __device__ __forceinline__ float4 masked(const Mask& mask, u64 at, float4 x) {
     return mask.bound ? dropped(mask, at, x) : x;
 }
 
-__device__ __forceinline__ void grow(float4& sum, float4 x) {
+__device__ __forceinline__ void add4(float4& sum, float4 x) {
     sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
 }
 
-// The sum over the 8 warps of a block, in order; for the first warp.
+// The sum over the 8 warps of a block, in order; valid in the first warp.
 __device__ __forceinline__ float4 block_sum(float4 sum) {
     __shared__ float4 sums[8][32];
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y == 0)
-        for (int warp = 1; warp < 8; warp++) grow(sum, sums[warp][threadIdx.x]);
+        for (int warp = 1; warp < 8; warp++) add4(sum, sums[warp][threadIdx.x]);
     return sum;
 }
 
-// The exact GELU with the CPU's formula: a polynomial in t = 1 / (1 + c |x|) for what is left of the bell's area beyond
-// |x|. Factors are folded into the constants, since these functions are what their kernels spend their time on: `a` is
-// |x| as a power of two wants it, so that the bell is 2^(-a a).
+// The exact GELU with the formula of the CPU: a polynomial in t = 1 / (1 + c |x|) for the tail of the normal distribution
+// beyond |x|. Factors are folded into the constants, since these functions dominate their kernels: `a` is |x| scaled so
+// that the density is proportional to 2^(-a a).
 struct Bell {
     float a, t, height;
 };
@@ -155,12 +155,12 @@ __device__ __forceinline__ float gelu_slope(float x) {
     p = fmaf(p, b.t, 0.71070687f);
     p = fmaf(p, b.t, -0.14224837f);
     p = fmaf(p, b.t, 0.12741480f);
-    // That at -|x|; the two sum to 1.
+    // The derivative at -|x|; those at x and -x sum to 1.
     float below = fmaf(p, b.t, -0.46971864f * b.a) * b.height;
     return x >= 0.0f ? 1.0f - below : below;
 }
 
-// A function of one value and its slope: 0 none, 1 ReLU, 2 GELU, 3 sigmoid, 4 tanh, 5 cos.
+// An activation and its derivative: 0 identity, 1 ReLU, 2 GELU, 3 sigmoid, 4 tanh, 5 cos.
 __device__ __forceinline__ float2 activation(int kind, float x) {
     switch (kind) {
         case 1: return x <= 0.0f ? make_float2(0.0f, 0.0f) : make_float2(x, 1.0f);
@@ -174,6 +174,7 @@ __device__ __forceinline__ float2 activation(int kind, float x) {
 
 #define FOR(i, n) for (u64 i = blockIdx.x * (u64)blockDim.x + threadIdx.x; i < (n); i += gridDim.x * (u64)blockDim.x)
 
+// to[i] = x, or to[i] += x with `add`.
 __device__ __forceinline__ void put_value(float* to, u64 i, float x, int add) { to[i] = add ? to[i] + x : x; }
 
 __device__ __forceinline__ float warp_max(float x) {
@@ -181,7 +182,7 @@ __device__ __forceinline__ float warp_max(float x) {
     return x;
 }
 
-// to = from as elem.
+// to = from, converted to elem.
 extern "C" __global__ void f32_to_elem(const float* from, elem* to, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;
     FOR(i, n / 4) store4(to + 4 * i, load4(from + 4 * i));

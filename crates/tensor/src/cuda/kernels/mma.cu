@@ -1,9 +1,8 @@
-// Products of 16 rows on the matrix units, which read TF32 or, with BF16, pairs of those. Lane 4 · g + t of a warp holds
-// rows g and g + 8, columns 2 t and 2 t + 1 of every block of 8 columns of a result.
+// Products of 16 rows on tensor cores, in TF32 or, with BF16, in bfloat16. Lane 4 · g + t of a warp holds rows g and g + 8,
+// columns 2 t and 2 t + 1 of every block of 8 columns of a result.
 //
-// Tiles have a multiple of 16 rows, of which `last` begins the last 16; behind them products read rows that are there,
-// whose results nobody keeps or whose weights are 0. So no product has a branch in it, and all its reads are under way
-// at once.
+// Tiles have a multiple of 16 rows; `last` is the first of the last 16. Past them products read existing rows, whose
+// results are discarded or whose weights are 0: no product has a branch, and all its loads are in flight at once.
 
 __device__ __forceinline__ float tf32(float x) {
     u32 bits;
@@ -19,14 +18,14 @@ __device__ __forceinline__ void mma(float (&c)[4], const float (&a)[4], float b0
           "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
 }
 
-#define TURNED_STEP (sizeof(elem) == 2 ? 72 : 68)
+#define TILE_STRIDE (sizeof(elem) == 2 ? 72 : 68)
 
-// The first of 16 rows, or of the last 16 of the tile.
+// The first row of block j of 16, at most that of the last block.
 __device__ __forceinline__ int row_block(int j, int last) { return min(16 * j, last); }
 
 #ifdef BF16
 
-// Blocks that a processor should hold, on the way there and back.
+// Resident blocks per multiprocessor, forward and backward.
 #define SHORT_BLOCKS 7
 #define SHORT_BLOCKS_BACK 3
 
@@ -52,15 +51,15 @@ __device__ __forceinline__ void mma8(float (&c)[4], u32 a0, u32 a1, u32 b0) {
                  : "r"(a0), "r"(a1), "r"(b0));
 }
 
-// Four blocks of 8 · 8 values; lane l names row l % 8 of block l / 8.
-__device__ __forceinline__ void blocks4(u32 (&x)[4], const elem* p) {
+// ldmatrix: four blocks of 8 · 8 values; lane l gives the address of row l % 8 of block l / 8.
+__device__ __forceinline__ void ldmatrix4(u32 (&x)[4], const elem* p) {
     u32 at = (u32)__cvta_generic_to_shared(p);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                  : "r"(at) : "memory");
 }
 
-__device__ __forceinline__ void blocks4_turned(u32 (&x)[4], const elem* p) {
+__device__ __forceinline__ void ldmatrix4_trans(u32 (&x)[4], const elem* p) {
     u32 at = (u32)__cvta_generic_to_shared(p);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -78,23 +77,23 @@ __device__ __forceinline__ void rows_by_rows(float (&c)[2 * N][4], const elem* a
     int k = 0;
 #pragma unroll 1
     for (; k + 8 < width; k += 16) {
-        blocks4(x, p + k);
+        ldmatrix4(x, p + k);
 #pragma unroll
-        for (int j = 0; j < N; j++) blocks4(y[j], q + row_block(begin + j, last) * step + k);
+        for (int j = 0; j < N; j++) ldmatrix4(y[j], q + row_block(begin + j, last) * step + k);
 #pragma unroll
         for (int j = 0; j < N; j++) mma16(c[2 * j], x, y[j][0], y[j][1]), mma16(c[2 * j + 1], x, y[j][2], y[j][3]);
     }
     if (k >= width) return;
-    // One block of 8 columns is left: what stands behind it is another row's.
-    blocks4(x, p + k);
+    // One block of 8 columns is left; the values past it are of another row.
+    ldmatrix4(x, p + k);
 #pragma unroll
     for (int j = 0; j < N; j++) {
-        blocks4(y[0], q + row_block(begin + j, last) * step + k);
+        ldmatrix4(y[0], q + row_block(begin + j, last) * step + k);
         mma8(c[2 * j], x[0], x[1], y[0][0]), mma8(c[2 * j + 1], x[0], x[1], y[0][2]);
     }
 }
 
-// 16 rows of weights of up to 64 columns, as the first factor of a product.
+// 16 rows of up to 64 attention weights, as the left operand of a product.
 struct Weights {
     u32 x[4][4];
 
@@ -105,22 +104,22 @@ struct Weights {
             for (int i = 0; i < 4; i++) x[j][i] = pack2(s[2 * j + i / 2][i % 2 * 2], s[2 * j + i / 2][i % 2 * 2 + 1]);
     }
 
-    // Rows first.. of what `leave_weights` has left.
-    __device__ __forceinline__ void take(const elem* from, int first) {
+    // Loads rows first.. of what `store_weights` has stored.
+    __device__ __forceinline__ void load_from(const elem* from, int first) {
         int lane = threadIdx.x % 32;
-        const elem* p = from + (first + lane / 8 % 2 * 8 + lane % 8) * TURNED_STEP + lane / 16 * 8;
+        const elem* p = from + (first + lane / 8 % 2 * 8 + lane % 8) * TILE_STRIDE + lane / 16 * 8;
 #pragma unroll
-        for (int j = 0; j < 4; j++) blocks4(x[j], p + 16 * j);
+        for (int j = 0; j < 4; j++) ldmatrix4(x[j], p + 16 * j);
     }
 
-    // Its columns first.., as rows.
-    __device__ __forceinline__ void take_turned(const elem* turned, int first, int n_rows) {
+    // Loads columns first.. of it, as rows.
+    __device__ __forceinline__ void load_transposed(const elem* stored, int first, int n_rows) {
         int lane = threadIdx.x % 32;
-        const elem* p = turned + (lane / 16 * 8 + lane % 8) * TURNED_STEP + first + lane / 8 % 2 * 8;
+        const elem* p = stored + (lane / 16 * 8 + lane % 8) * TILE_STRIDE + first + lane / 8 % 2 * 8;
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             x[j][0] = x[j][1] = x[j][2] = x[j][3] = 0;
-            if (16 * j < n_rows) blocks4_turned(x[j], p + 16 * j * TURNED_STEP);
+            if (16 * j < n_rows) ldmatrix4_trans(x[j], p + 16 * j * TILE_STRIDE);
         }
     }
 
@@ -130,7 +129,7 @@ struct Weights {
         const elem* p = tile + (lane / 8 % 2 * 8 + lane % 8) * step + lane / 16 * 8;
         u32 y[4][4];
 #pragma unroll
-        for (int j = 0; j < 4; j++) blocks4_turned(y[j], p + row_block(j, last) * step);
+        for (int j = 0; j < 4; j++) ldmatrix4_trans(y[j], p + row_block(j, last) * step);
 #pragma unroll
         for (int j = 0; j < 4; j++) mma16(c[0], x[j], y[j][0], y[j][1]), mma16(c[1], x[j], y[j][2], y[j][3]);
     }
@@ -166,8 +165,8 @@ __device__ __forceinline__ void rows_by_rows(float (&c)[2 * N][4], const elem* a
     }
 }
 
-// 16 rows of weights of up to 64 columns, as the first factor of a product: of each block of 8 columns, column t of the
-// factor is column 2 t of the result it was and column t + 4 the next, so that nothing has to change lanes.
+// 16 rows of up to 64 attention weights, as the left operand of a product. In each block of 8 columns, column t of the
+// operand is column 2 t of the result it comes from, and column t + 4 the next, so that no lane exchange is needed.
 struct Weights {
     float x[8][4];
 
@@ -177,27 +176,27 @@ struct Weights {
             x[j][0] = tf32(s[j][0]), x[j][1] = tf32(s[j][2]), x[j][2] = tf32(s[j][1]), x[j][3] = tf32(s[j][3]);
     }
 
-    // Rows first.. of what `leave_weights` has left.
-    __device__ __forceinline__ void take(const elem* from, int first) {
+    // Loads rows first.. of what `store_weights` has stored.
+    __device__ __forceinline__ void load_from(const elem* from, int first) {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-        const elem* p = from + (first + g) * TURNED_STEP + 2 * t;
+        const elem* p = from + (first + g) * TILE_STRIDE + 2 * t;
 #pragma unroll
         for (int j = 0; j < 8; j++) {
-            float2 low = *(const float2*)(p + 8 * j), high = *(const float2*)(p + 8 * TURNED_STEP + 8 * j);
+            float2 low = *(const float2*)(p + 8 * j), high = *(const float2*)(p + 8 * TILE_STRIDE + 8 * j);
             x[j][0] = low.x, x[j][1] = high.x, x[j][2] = low.y, x[j][3] = high.y;
         }
     }
 
-    // Its columns first.., as rows.
-    __device__ __forceinline__ void take_turned(const elem* turned, int first, int n_rows) {
+    // Loads columns first.. of it, as rows.
+    __device__ __forceinline__ void load_transposed(const elem* stored, int first, int n_rows) {
         int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-        const elem* p = turned + 2 * t * TURNED_STEP + first + g;
+        const elem* p = stored + 2 * t * TILE_STRIDE + first + g;
 #pragma unroll
         for (int j = 0; j < 8; j++) {
             bool is_real = 16 * (j / 2) < n_rows;
-            const elem* at = p + (is_real ? 8 * j : 0) * TURNED_STEP;
+            const elem* at = p + (is_real ? 8 * j : 0) * TILE_STRIDE;
             x[j][0] = is_real ? at[0] : 0.0f, x[j][1] = is_real ? at[8] : 0.0f;
-            x[j][2] = is_real ? at[TURNED_STEP] : 0.0f, x[j][3] = is_real ? at[TURNED_STEP + 8] : 0.0f;
+            x[j][2] = is_real ? at[TILE_STRIDE] : 0.0f, x[j][3] = is_real ? at[TILE_STRIDE + 8] : 0.0f;
         }
     }
 
@@ -218,13 +217,13 @@ struct Weights {
 
 #endif
 
-// 16 rows and 32 columns of weights, for others of the block to take as a factor.
-__device__ __forceinline__ void leave_weights(elem* to, int first, int col, const float (&s)[4][4]) {
+// Stores 16 rows and 32 columns of weights in shared memory, for other warps of the block.
+__device__ __forceinline__ void store_weights(elem* to, int first, int col, const float (&s)[4][4]) {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-    elem* p = to + (first + g) * TURNED_STEP + col + 2 * t;
+    elem* p = to + (first + g) * TILE_STRIDE + col + 2 * t;
 #pragma unroll
     for (int b = 0; b < 4; b++) {
         store2_rounded(p + 8 * b, s[b][0], s[b][1]);
-        store2_rounded(p + 8 * TURNED_STEP + 8 * b, s[b][2], s[b][3]);
+        store2_rounded(p + 8 * TILE_STRIDE + 8 * b, s[b][2], s[b][3]);
     }
 }

@@ -11,8 +11,8 @@ __device__ __forceinline__ void strip_sum(float sum, float* partials, int col, i
     partials[col] = sum;
 }
 
-// All that a layer's gradient needs before products read it, in one pass: times the slopes if there are some, in its
-// place; as elem if there is a place for that; its partial sums, and those of x · weights[row] if there are weights.
+// One pass over a layer's gradient: multiplies it by the slopes in place, converts it to elem, and leaves partial column
+// sums of it and of x · weights[row]. Null pointers leave their part out.
 extern "C" __global__ void finish_linear_grad(float* x, const float* slopes, elem* copy, const float* weights, float* partials,
                                   int rows, int cols, int strip) {
     WAIT_FOR_PREVIOUS_KERNELS;
@@ -22,7 +22,7 @@ extern "C" __global__ void finish_linear_grad(float* x, const float* slopes, ele
 #pragma unroll 1
         for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 64) {
             float values[8], factors[8], shares[8];
-            // All that is read, before anything is written; behind the end the last row again.
+            // All loads before any store; past the end the last row again.
 #pragma unroll
             for (int r = 0; r < 8; r++) {
                 int at = min(row + 8 * r, end - 1);
@@ -49,7 +49,7 @@ extern "C" __global__ void finish_linear_grad(float* x, const float* slopes, ele
     if (weights) strip_sum(weighted, to + cols, col, cols);
 }
 
-// Of elem, a lane four columns.
+// Partial column sums of elem values; a lane has four columns.
 extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int rows, int cols, int strip) {
     WAIT_FOR_PREVIOUS_KERNELS;
     int col = 4 * (blockIdx.x * 32 + threadIdx.x), end = min(rows, (int)(blockIdx.y + 1) * strip);
@@ -57,25 +57,25 @@ extern "C" __global__ void column_sums_elem(const elem* x, float* partials, int 
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 8
     for (int row = blockIdx.y * strip + threadIdx.y; row < end; row += 8)
-        grow(sum, quad(x + (u64)row * cols, col, cols, is_even));
+        add4(sum, quad(x + (u64)row * cols, col, cols, is_even));
     sum = block_sum(sum);
     if (threadIdx.y == 0) put_quad(partials + (u64)blockIdx.y * cols, col, cols, is_even, sum);
 }
 
-// Partial sums of a gradient: rows `step` apart, whose columns stand behind `first` columns of others.
+// Partial sums of a gradient: rows `stride` apart; `first` is the number of columns of the preceding gradients.
 struct PartialSums {
     const float* partials;
     float* to;
-    int n_partials, step, cols, first;
+    int n_partials, stride, cols, first;
 };
 
-// to += the sum of the partials, always in the same order, for each of many: a block's lanes are columns, its 16 warps
-// share the partials.
+// to += the sum of the partials, in a fixed order, for each of many gradients: a lane has a column, and the 16 warps of a
+// block share the partials.
 extern "C" __global__ void add_partials(const PartialSums* all, int n_all, int n_cols) {
     WAIT_FOR_PREVIOUS_KERNELS;
     __shared__ float sums[16][32];
     int lane = threadIdx.x, warp = threadIdx.y, at = blockIdx.x * 32 + lane, which = -1;
-    // The last that begins at the block's first column or before it, and from there the lane's own.
+    // The gradient of the block's first column, and from there that of the lane's column.
     for (int begin = 0; begin < n_all; begin += 32)
         which += __popc(__ballot_sync(0xFFFFFFFFu, begin + lane < n_all && all[begin + lane].first <= (int)blockIdx.x * 32));
     while (which + 1 < n_all && all[which + 1].first <= at) which++;
@@ -84,7 +84,7 @@ extern "C" __global__ void add_partials(const PartialSums* all, int n_all, int n
     if (at < n_cols) {
         const float* from = own.partials + (at - own.first);
 #pragma unroll 8
-        for (int p = warp; p < own.n_partials; p += 16) sum += from[(u64)p * own.step];
+        for (int p = warp; p < own.n_partials; p += 16) sum += from[(u64)p * own.stride];
     }
     sums[warp][lane] = sum;
     __syncthreads();

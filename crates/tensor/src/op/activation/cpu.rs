@@ -29,7 +29,7 @@ impl Activation {
     }
 }
 
-#[expect(clippy::inline_always, reason = "it must be compiled with the function it is called from, see `vector`")]
+#[expect(clippy::inline_always, reason = "must be inlined into its caller, see `vector`")]
 #[inline(always)]
 fn each(values: &mut [f32], slopes: &mut [f32], function: impl Fn(f32) -> (f32, f32)) {
     if slopes.is_empty() {

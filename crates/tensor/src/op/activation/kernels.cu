@@ -1,6 +1,6 @@
 // Activation functions and their derivatives.
 
-// y = f(x), slopes beside it if asked for.
+// y = f(x), and the derivatives into `slopes` if that is not null.
 extern "C" __global__ void activate(const float* x, float* y, float* slopes, int kind, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;
     FOR(i, n) {

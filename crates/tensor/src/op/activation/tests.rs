@@ -10,9 +10,9 @@ const ALL: [(&str, Activation); 5] = [
 ];
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     for (_, function) in ALL {
-        // An odd number of values and more rows than a chunk; none so near 0 that ReLU bends inside a step.
+        // An odd number of values and more rows than a chunk; none within a step of 0, where ReLU has a kink.
         let mut x = matrix(5, 67, 3);
         x.values_mut().iter_mut().for_each(|x| *x += 0.05 * x.signum());
         check_gradients(&[x], |tape, x| Ok(tape.activate(x[0], function)));
@@ -20,7 +20,7 @@ fn gradients_match_differences() {
 }
 
 #[test]
-fn the_cosine_of_a_huge_time_is_that_of_the_standard_library() {
+fn cosine_of_huge_values_matches_the_standard_library() {
     let mut values = [1e12_f32, 3.0, -4e30, f32::INFINITY];
     let mut slopes = [0.0; 4];
     Activation::Cos.apply(&mut values, &mut slopes);
@@ -30,7 +30,7 @@ fn the_cosine_of_a_huge_time_is_that_of_the_standard_library() {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     for (name, function) in ALL {
         Case::load(name).check(&["x"], |tape, x| Ok(tape.activate(x[0], function)));
     }

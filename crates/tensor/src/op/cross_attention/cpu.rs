@@ -264,7 +264,7 @@ impl<'a> Rows<'a> {
         View::within(self.values, self.n, self.width, self.stride)
     }
 
-    #[expect(clippy::inline_always, reason = "it must be compiled with the loop around it, see `vector`")]
+    #[expect(clippy::inline_always, reason = "must be inlined into the loop, see `vector`")]
     #[inline(always)]
     fn row(self, i: usize) -> &'a [f32] {
         &self.values[i * self.stride..i * self.stride + self.width]

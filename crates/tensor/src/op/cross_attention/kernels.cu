@@ -1,14 +1,14 @@
-// Attention between two packed batches: the queries of a group see the keys of the same group. Weights are kept as
-// [heads, queries, keys] of each group. A block belongs to a group; where groups are large, several do (blockIdx.y).
+// Attention between two packed batches: the queries of a group attend to the keys of the same group. Attention weights are
+// stored as [heads, queries, keys] of each group. A block belongs to a group; large groups have several (blockIdx.y).
 //
-// Every warp works by itself: nothing is shared between warps, and no block waits.
+// Warps are independent: no shared memory and no block synchronisation.
 
 struct Group {
     int first_query, n_queries, first_key, n_keys;
     u64 first_weight;
 };
 
-// How far apart rows lie: of queries, keys, values, results.
+// The row strides of queries, keys, values and outputs.
 struct Strides {
     int q, k, v, out;
 };
@@ -16,7 +16,7 @@ struct Strides {
 // Columns that a lane sums at once, 32 apart.
 #define LANE_COLS 4
 
-// Σ row[col] · rows[j][col] for four rows j0.. of `n`, known to all lanes; behind the end the last row again.
+// Σ row[col] · rows[j][col] for four rows j0.. of `n`, in all lanes; past the end the last row again.
 __device__ __forceinline__ void four_dots(const float* row, const float* rows, int step, int j0, int n, int width,
                                           float (&sums)[4]) {
     const float* at[4];
@@ -34,9 +34,9 @@ __device__ __forceinline__ void four_dots(const float* row, const float* rows, i
     for (int r = 0; r < 4; r++) sums[r] = warp_sum(sums[r]);
 }
 
-// to[col] (+)= scale · Σ_j weight(j) · rows[j][col]; weight(j) is asked for by one lane alone.
+// to[col] (+)= scale · Σ_j weight(j) · rows[j][col]; weight(j) is evaluated by one lane.
 template <typename Weight>
-__device__ __forceinline__ void mix(Weight weight, const float* rows, int step, int n, int width, float scale,
+__device__ __forceinline__ void weighted_sum(Weight weight, const float* rows, int step, int n, int width, float scale,
                                     float* to, int add) {
     int lane = threadIdx.x;
     for (int col0 = 0; col0 < width; col0 += 32 * LANE_COLS) {
@@ -62,7 +62,7 @@ __device__ __forceinline__ void mix(Weight weight, const float* rows, int step, 
     }
 }
 
-// One warp a query and head. What a lane writes of the weights, only that lane reads again: those of keys lane + 32 · i.
+// One warp for each query and head. A lane reads only the weights it has written: those of keys lane + 32 · i.
 extern "C" __global__ void cross_attention_forward(const float* q, const float* k, const float* v, const Group* groups, Mask mask,
                                           float* weights, float* out, Strides steps, int n_heads, int d_key, int d_value,
                                           float scale) {
@@ -96,11 +96,11 @@ extern "C" __global__ void cross_attention_forward(const float* q, const float* 
         for (int j = lane; j < n; j += 32) own[j] *= share;
         auto weight = [&](int j) { return mask.bound ? own[j] * mask_at(mask, first + j) : own[j]; };
         float* to = out + (u64)(group.first_query + i) * steps.out + head * d_value;
-        mix(weight, values, steps.v, n, d_value, 1.0f, to, 0);
+        weighted_sum(weight, values, steps.v, n, d_value, 1.0f, to, 0);
     }
 }
 
-// The gradients of the scores and of the queries, if there is a place for those; one warp a query and head.
+// The gradients of the scores, and of the queries unless dq is null; one warp for each query and head.
 extern "C" __global__ void cross_attention_queries_backward(const float* d_out, const float* k, const float* v,
                                                    const Group* groups, Mask mask, const float* weights,
                                                    float* d_scores, float* dq, int add, Strides steps, int n_heads,
@@ -134,12 +134,12 @@ extern "C" __global__ void cross_attention_queries_backward(const float* d_out, 
         if (!dq) continue;
         auto weight = [&](int j) { return scores[j]; };
         float* to = dq + (u64)(group.first_query + i) * steps.q + head * d_key;
-        mix(weight, keys, steps.k, n, d_key, scale, to, add);
+        weighted_sum(weight, keys, steps.k, n, d_key, scale, to, add);
     }
 }
 
-// The gradients of keys and values, each if there is a place for it, behind the kernel above; one warp a key and head.
-// Bit 0 of `add` is for the keys, 1 for the values; where both are the same place, the values come second.
+// The gradients of keys and values, unless null, after the kernel above; one warp for each key and head. Bits of `add`
+// accumulate into those of the keys (0) and the values (1); if both have one buffer, the values come second.
 extern "C" __global__ void cross_attention_keys_backward(const float* d_out, const float* q, const Group* groups, Mask mask,
                                                 const float* weights, const float* d_scores, float* dk, float* dv,
                                                 int add, Strides steps, int n_heads, int d_key, int d_value,
@@ -154,7 +154,7 @@ extern "C" __global__ void cross_attention_keys_backward(const float* d_out, con
             auto weight = [&](int i) { return d_scores[first + (u64)i * n_keys]; };
             const float* queries = q + (u64)group.first_query * steps.q + head * d_key;
             float* to = dk + (u64)(group.first_key + j) * steps.k + head * d_key;
-            mix(weight, queries, steps.q, n, d_key, scale, to, add & 1);
+            weighted_sum(weight, queries, steps.q, n, d_key, scale, to, add & 1);
         }
         if (dv) {
             auto weight = [&](int i) {
@@ -163,7 +163,7 @@ extern "C" __global__ void cross_attention_keys_backward(const float* d_out, con
             };
             const float* grads = d_out + (u64)group.first_query * steps.out + head * d_value;
             float* to = dv + (u64)(group.first_key + j) * steps.v + head * d_value;
-            mix(weight, grads, steps.out, n, d_value, 1.0f, to, add & 2);
+            weighted_sum(weight, grads, steps.out, n, d_value, 1.0f, to, add & 2);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Attention between two batches: differences, PyTorch, neighbours, threads.
+//! Cross-attention against finite differences and PyTorch, and its independence of other groups and of threads.
 
 use rayon::ThreadPoolBuilder;
 
@@ -20,7 +20,7 @@ const QUERIES: [usize; 7] = [2, 0, 3, 0, 1, 6, 1];
 const KEYS: [usize; 7] = [3, 2, 0, 0, 9, 5, 1];
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     for (queries, keys) in [(&QUERIES[..], &KEYS[..]), (&[1], &[1]), (&[0], &[3]), (&[2], &[0]), (&[], &[])] {
         let (queries, keys) = (ragged(queries), ragged(keys));
         let q = matrix(1, queries.total(), 6);
@@ -30,7 +30,7 @@ fn gradients_match_differences() {
                 check_gradients(&inputs, |tape, x| {
                     tape.attention(x[0], x[1], x[2], &queries, &keys, form(2, shared, rate))
                 });
-                // Keys that are the values.
+                // The same variable for keys and values.
                 check_gradients(&inputs[..2], |tape, x| {
                     tape.attention(x[0], x[1], x[1], &queries, &keys, form(2, shared, rate))
                 });
@@ -40,9 +40,9 @@ fn gradients_match_differences() {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     let (queries, keys) = (ragged(&[2, 0, 5, 1]), ragged(&[3, 2, 4, 6]));
-    // The whole of `torch.nn.MultiheadAttention` with keys of another width, each group run alone there.
+    // The whole of `torch.nn.MultiheadAttention` with keys of another width, one group at a time.
     let names =
         ["x", "memory", "q_weight", "k_weight", "v_weight", "q_bias", "k_bias", "v_bias", "out_weight", "out_bias"];
     Case::load("cross_attention").check(&names, |tape, x| {
@@ -60,7 +60,7 @@ fn values_and_gradients_are_those_of_pytorch() {
 }
 
 #[test]
-fn of_a_batch_with_itself_it_is_self_attention() {
+fn attention_of_a_batch_with_itself_is_self_attention() {
     let batch = ragged(&[3, 0, 1, 7]);
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
@@ -75,7 +75,7 @@ fn of_a_batch_with_itself_it_is_self_attention() {
 }
 
 #[test]
-fn shared_heads_are_heads_that_read_the_same() {
+fn shared_heads_match_heads_with_equal_keys() {
     let (queries, keys) = (ragged(&QUERIES), ragged(&KEYS));
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
@@ -88,7 +88,7 @@ fn shared_heads_are_heads_that_read_the_same() {
     assert!(pairs.clone().all(|(shared, apart)| (shared - apart).abs() < 1e-6));
 }
 
-/// Values and the gradients of all three.
+/// The output and the gradients of all three inputs.
 fn run(parts: [&[f32]; 3], lengths: [&[usize]; 2], shared: bool, threads: Threads) -> Vec<Vec<f32>> {
     let parameters = Parameters::default();
     let mut tape = Tape::with_threads(&parameters, threads);
@@ -109,7 +109,7 @@ fn run(parts: [&[f32]; 3], lengths: [&[usize]; 2], shared: bool, threads: Thread
 }
 
 #[test]
-fn a_group_does_not_feel_its_neighbours() {
+fn a_group_does_not_depend_on_others() {
     for shared in [false, true] {
         for (n_queries, n_keys) in [(1, 20), (2, 7), (9, 21)] {
             let (q, k, v) = (matrix(1, 40, 24), matrix(2, 60, 24), matrix(3, 60, 24));
@@ -127,7 +127,7 @@ fn a_group_does_not_feel_its_neighbours() {
 }
 
 #[test]
-fn any_number_of_threads_gives_the_same() {
+fn results_do_not_depend_on_threads() {
     let (q, k, v) = (matrix(1, 400, 24), matrix(2, 2000, 24), matrix(3, 2000, 24));
     let queries: Vec<usize> = (0..150).map(|i| if i % 10 == 0 { 8 } else { i % 3 }).collect();
     let keys: Vec<usize> = (0..150).map(|i| i * 7 % 23).collect();
@@ -143,7 +143,7 @@ fn any_number_of_threads_gives_the_same() {
 }
 
 #[test]
-fn operands_that_do_not_fit_are_named() {
+fn bad_shapes_are_refused() {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
     let (q, k, v) = (tape.input(matrix(1, 3, 6)), tape.input(matrix(2, 4, 6)), tape.input(matrix(3, 4, 8)));

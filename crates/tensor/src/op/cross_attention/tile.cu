@@ -1,13 +1,13 @@
-// The same attention for groups of many queries: a block has one head of 32 queries, or of 32 keys on the way back, and
-// holds what they look at in shared memory. A thread has four of the 32 rows, and up to four columns at once, 16 apart.
+// Cross-attention for groups of many queries: a block has one head of 32 queries, or of 32 keys in the backward pass, with
+// their operands in shared memory. A thread has four of the 32 rows, and up to four columns at once, 16 apart.
 //
-// Rows there are an odd number of values apart, so that neighbours lie in different banks.
+// Rows in shared memory are an odd number of values apart, which avoids bank conflicts.
 
 #define CROSS_TILE 32
 #define CROSS_TILE_THREADS 128
 
-// `n` rows of `width` values, and zeros up to `rows` of them.
-__device__ __forceinline__ void bring(float* to, int pitch, const float* from, int step, int n, int rows, int width) {
+// Loads `n` rows of `width` values into shared memory, with zeros up to `rows` rows.
+__device__ __forceinline__ void load_rows(float* to, int pitch, const float* from, int step, int n, int rows, int width) {
     for (int row = threadIdx.x / 32; row < rows; row += CROSS_TILE_THREADS / 32) {
         for (int col = threadIdx.x % 32; col < width; col += 32) {
             to[row * pitch + col] = row < n ? from[(u64)row * step + col] : 0.0f;
@@ -44,8 +44,8 @@ __device__ __forceinline__ void tile_dots(const float* own, const float* all, in
     }
 }
 
-// Row i of `to`, of which there are at most 32, (+)= scale · Σ_j weights[i · i_step + j · j_step] · row j of the `n` of `all`.
-__device__ __forceinline__ void tile_mix(const float* weights, int i_step, int j_step, const float* all, int pitch, int n,
+// Row i of at most 32 of `to` (+)= scale · Σ_j weights[i · i_step + j · j_step] · row j of the `n` of `all`.
+__device__ __forceinline__ void tile_weighted_sum(const float* weights, int i_step, int j_step, const float* all, int pitch, int n,
                                          int width, float scale, float* to, int to_step, int n_rows, int add) {
     int row = threadIdx.x / 16 * 4;
     if (row >= n_rows) return;
@@ -77,7 +77,7 @@ __device__ __forceinline__ void tile_mix(const float* weights, int i_step, int j
     }
 }
 
-// Where the parts of a block lie in shared memory.
+// The shared memory of a block.
 struct Tiles {
     float *own, *scores, *all;
     int pitch, scores_pitch;
@@ -99,13 +99,13 @@ cross_attention_tile_forward(const float* q, const float* k, const float* v, con
     int n = group.n_keys, n_own = min(CROSS_TILE, group.n_queries - first);
     if (n_own <= 0) return;
     Tiles tiles = tiles_of((float*)aligned, n, d_key, d_value);
-    bring(tiles.own, tiles.pitch, q + (u64)(group.first_query + first) * steps.q + head * d_key, steps.q, n_own, CROSS_TILE,
+    load_rows(tiles.own, tiles.pitch, q + (u64)(group.first_query + first) * steps.q + head * d_key, steps.q, n_own, CROSS_TILE,
           d_key);
-    bring(tiles.all, tiles.pitch, k + (u64)group.first_key * steps.k + head * d_key, steps.k, n, n, d_key);
+    load_rows(tiles.all, tiles.pitch, k + (u64)group.first_key * steps.k + head * d_key, steps.k, n, n, d_key);
     __syncthreads();
     tile_dots(tiles.own, tiles.all, tiles.pitch, n, d_key, scale, tiles.scores, tiles.scores_pitch);
     __syncthreads();
-    bring(tiles.all, tiles.pitch, v + (u64)group.first_key * steps.v + head * d_value, steps.v, n, n, d_value);
+    load_rows(tiles.all, tiles.pitch, v + (u64)group.first_key * steps.v + head * d_value, steps.v, n, n, d_value);
     for (int row = threadIdx.x / 32; row < n_own; row += CROSS_TILE_THREADS / 32) {
         float* scores = tiles.scores + row * tiles.scores_pitch;
         u64 at = group.first_weight + ((u64)head * group.n_queries + first + row) * n;
@@ -125,11 +125,11 @@ cross_attention_tile_forward(const float* q, const float* k, const float* v, con
         }
     }
     __syncthreads();
-    tile_mix(tiles.scores, tiles.scores_pitch, 1, tiles.all, tiles.pitch, n, d_value, 1.0f,
+    tile_weighted_sum(tiles.scores, tiles.scores_pitch, 1, tiles.all, tiles.pitch, n, d_value, 1.0f,
              out + (u64)(group.first_query + first) * steps.out + head * d_value, steps.out, n_own, 0);
 }
 
-// The gradients of the scores and of the queries, if there is a place for those.
+// The gradients of the scores, and of the queries unless dq is null.
 extern "C" __global__ void __launch_bounds__(CROSS_TILE_THREADS)
 cross_attention_tile_queries_backward(const float* d_out, const float* k, const float* v, const Group* groups, Mask mask,
                              const float* weights, float* d_scores, float* dq, int add, Strides steps, int n_heads,
@@ -141,13 +141,13 @@ cross_attention_tile_queries_backward(const float* d_out, const float* k, const 
     int n = group.n_keys, n_own = min(CROSS_TILE, group.n_queries - first);
     if (n_own <= 0) return;
     Tiles tiles = tiles_of((float*)aligned, n, d_key, d_value);
-    bring(tiles.own, tiles.pitch, d_out + (u64)(group.first_query + first) * steps.out + head * d_value, steps.out, n_own,
+    load_rows(tiles.own, tiles.pitch, d_out + (u64)(group.first_query + first) * steps.out + head * d_value, steps.out, n_own,
           CROSS_TILE, d_value);
-    bring(tiles.all, tiles.pitch, v + (u64)group.first_key * steps.v + head * d_value, steps.v, n, n, d_value);
+    load_rows(tiles.all, tiles.pitch, v + (u64)group.first_key * steps.v + head * d_value, steps.v, n, n, d_value);
     __syncthreads();
     tile_dots(tiles.own, tiles.all, tiles.pitch, n, d_value, 1.0f, tiles.scores, tiles.scores_pitch);
     __syncthreads();
-    if (dq) bring(tiles.all, tiles.pitch, k + (u64)group.first_key * steps.k + head * d_key, steps.k, n, n, d_key);
+    if (dq) load_rows(tiles.all, tiles.pitch, k + (u64)group.first_key * steps.k + head * d_key, steps.k, n, n, d_key);
     for (int row = threadIdx.x / 32; row < n_own; row += CROSS_TILE_THREADS / 32) {
         float* scores = tiles.scores + row * tiles.scores_pitch;
         u64 at = group.first_weight + ((u64)head * group.n_queries + first + row) * n;
@@ -166,12 +166,12 @@ cross_attention_tile_queries_backward(const float* d_out, const float* k, const 
     }
     __syncthreads();
     if (!dq) return;
-    tile_mix(tiles.scores, tiles.scores_pitch, 1, tiles.all, tiles.pitch, n, d_key, scale,
+    tile_weighted_sum(tiles.scores, tiles.scores_pitch, 1, tiles.all, tiles.pitch, n, d_key, scale,
              dq + (u64)(group.first_query + first) * steps.q + head * d_key, steps.q, n_own, add);
 }
 
-// The gradients of keys and values as `attend_keys_backward` has them, behind the kernel above. Where keys and values are
-// one place, a thread that adds the second wrote the first.
+// The gradients of keys and values, as in `cross_attention_keys_backward`, after the kernel above. If both have one buffer,
+// the thread that adds the second has written the first.
 extern "C" __global__ void __launch_bounds__(CROSS_TILE_THREADS)
 cross_attention_tile_keys_backward(const float* d_out, const float* q, const Group* groups, Mask mask, const float* weights,
                           const float* d_scores, float* dk, float* dv, int add, Strides steps, int n_heads, int d_key,
@@ -182,7 +182,7 @@ cross_attention_tile_keys_backward(const float* d_out, const float* q, const Gro
     int head = blockIdx.y % n_heads, first = blockIdx.y / n_heads * CROSS_TILE, lane = threadIdx.x % 32;
     int n = group.n_queries, n_keys = group.n_keys, n_own = min(CROSS_TILE, n_keys - first);
     if (n_own <= 0) return;
-    // What each query makes of the 32 keys, and the queries, or the gradients of their results.
+    // The weights of the 32 keys for each query, and the queries or their output gradients.
     float *shares = (float*)aligned, *all = shares + n * (CROSS_TILE + 1);
     int pitch = max(d_key, d_value) | 1;
     u64 corner = group.first_weight + (u64)head * n * n_keys + first;
@@ -190,9 +190,9 @@ cross_attention_tile_keys_backward(const float* d_out, const float* q, const Gro
         for (int i = threadIdx.x / 32; i < n; i += CROSS_TILE_THREADS / 32) {
             shares[i * (CROSS_TILE + 1) + lane] = lane < n_own ? d_scores[corner + (u64)i * n_keys + lane] : 0.0f;
         }
-        bring(all, pitch, q + (u64)group.first_query * steps.q + head * d_key, steps.q, n, n, d_key);
+        load_rows(all, pitch, q + (u64)group.first_query * steps.q + head * d_key, steps.q, n, n, d_key);
         __syncthreads();
-        tile_mix(shares, 1, CROSS_TILE + 1, all, pitch, n, d_key, scale,
+        tile_weighted_sum(shares, 1, CROSS_TILE + 1, all, pitch, n, d_key, scale,
                  dk + (u64)(group.first_key + first) * steps.k + head * d_key, steps.k, n_own, add & 1);
         __syncthreads();
     }
@@ -202,9 +202,9 @@ cross_attention_tile_keys_backward(const float* d_out, const float* q, const Gro
             float x = lane < n_own ? weights[at] : 0.0f;
             shares[i * (CROSS_TILE + 1) + lane] = mask.bound ? x * mask_at(mask, at) : x;
         }
-        bring(all, pitch, d_out + (u64)group.first_query * steps.out + head * d_value, steps.out, n, n, d_value);
+        load_rows(all, pitch, d_out + (u64)group.first_query * steps.out + head * d_value, steps.out, n, n, d_value);
         __syncthreads();
-        tile_mix(shares, 1, CROSS_TILE + 1, all, pitch, n, d_value, 1.0f,
+        tile_weighted_sum(shares, 1, CROSS_TILE + 1, all, pitch, n, d_value, 1.0f,
                  dv + (u64)(group.first_key + first) * steps.v + head * d_value, steps.v, n_own, add & 2);
     }
 }

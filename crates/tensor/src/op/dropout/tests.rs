@@ -3,13 +3,13 @@ use crate::testkit::{check_gradients, matrix};
 use crate::{Parameters, Shape, Tensor};
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     let dropout = Dropout::new(0.3, 7, Mode::Train).unwrap();
     check_gradients(&[matrix(1, 70, 5)], |tape, x| Ok(tape.dropout(x[0], dropout)));
 }
 
 #[test]
-fn the_share_of_zeros_is_the_rate_and_the_mean_stays() {
+fn the_share_of_zeros_is_the_rate_and_the_mean_is_preserved() {
     let parameters = Parameters::default();
     let run = |seed: u64| {
         let mut tape = Tape::new(&parameters);
@@ -34,7 +34,7 @@ fn kept(dropout: Dropout, first: usize, count: usize) -> Vec<bool> {
 }
 
 #[test]
-fn a_position_falls_or_stays_wherever_a_slice_begins_and_ends() {
+fn the_mask_of_a_position_does_not_depend_on_the_slice() {
     let dropout = Dropout::new(0.4, 3, Mode::Train).unwrap();
     let all = kept(dropout, 0, 100);
     for (first, count) in [(0, 7), (1, 40), (15, 2), (16, 16), (17, 83), (31, 33), (50, 0)] {
@@ -47,7 +47,7 @@ fn a_position_falls_or_stays_wherever_a_slice_begins_and_ends() {
 }
 
 #[test]
-fn seeds_sites_and_neighbouring_positions_know_nothing_of_each_other() {
+fn masks_of_seeds_sites_and_positions_are_independent() {
     const COUNT: usize = 200_000;
     let base = Dropout::new(0.5, 1, Mode::Train).unwrap();
     let uses = [base, Dropout { seed: 2, ..base }, base.site(0), base.site(1), base.site(2), base.site(0).site(1)];
@@ -68,7 +68,7 @@ fn seeds_sites_and_neighbouring_positions_know_nothing_of_each_other() {
 }
 
 #[test]
-fn evaluating_drops_nothing() {
+fn evaluation_drops_nothing() {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
     let x = tape.input(matrix(1, 2, 2));

@@ -3,14 +3,14 @@ use crate::Parameters;
 use crate::testkit::{Case, check_gradients, matrix};
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     let inputs = [matrix(1, 4, 3), matrix(2, 4, 3)];
     check_gradients(&inputs, |tape, x| tape.add(x[0], x[1]));
     check_gradients(&inputs, |tape, x| tape.mul(x[0], x[1]));
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     Case::load("add").check(&["a", "b"], |tape, x| tape.add(x[0], x[1]));
     Case::load("mul").check(&["a", "b"], |tape, x| tape.mul(x[0], x[1]));
 }

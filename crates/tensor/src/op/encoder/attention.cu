@@ -1,12 +1,12 @@
-// Self-attention inside each sequence, one block a sequence and head, without keeping the weights.
+// Self-attention inside each sequence in float: one block for each sequence and head, attention weights not materialised.
 //
-// Tiles of 64 tokens lie in shared memory. Thread (tx, ty) of 16 · 16 has rows ty + 16 · r of a tile; of scores it has
+// Tiles of 64 tokens are in shared memory. Thread (tx, ty) of 16 · 16 has rows ty + 16 · r of a tile; of scores it has
 // columns tx + 16 · c, of rows of the head's width the four columns from 4 · tx and the four from 64 + 4 · tx.
 
 #define TILE 64
 #define P_STEP 68
 
-// Rows of `part` of the packed [T, 3D], with its bias, into a tile; zeros behind the end.
+// Loads rows of one part of the packed [T, 3D], with its bias, into a tile; zeros past the end.
 __device__ __forceinline__ void load_tile(float* tile, int step, const elem* from, int from_step, const float* bias,
                                           int n_rows, int width, float factor) {
     int quads = step / 4;
@@ -168,8 +168,8 @@ self_attention_forward(const elem* qkv, const float* bias, const u32* starts, co
     }
 }
 
-// The gradient of qkv. Keys and values are walked tile by tile; the gradient of the queries grows in place, by this
-// block alone and in order.
+// The gradient of qkv. The outer loop is over tiles of keys and values; this block alone accumulates the gradient of the
+// queries, in order.
 extern "C" __global__ void __launch_bounds__(256)
 self_attention_backward(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
                    const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width, int step,
@@ -254,7 +254,7 @@ self_attention_backward(const elem* qkv, const float* bias, const u32* starts, c
         for (int r = 0; r < 4; r++) {
             int j = j0 + ty + 16 * r;
             if (j >= n) continue;
-            // The queries in shared memory carry the scale already.
+            // The queries in shared memory are scaled already.
             store_row(d_base + (u64)j * from_step + d_model, dk[r], tx, width, 1.0f, false);
             store_row(d_base + (u64)j * from_step + 2 * d_model, dv[r], tx, width, 1.0f, false);
         }

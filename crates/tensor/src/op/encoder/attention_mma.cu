@@ -1,16 +1,16 @@
-// The same attention on the matrix units, which read TF32: 8 warps a block, each with 16 rows of a result and half of
-// its columns. Lane 4 · g + t of a warp holds rows g and g + 8, columns 2 t and 2 t + 1 of every block of 8.
+// Self-attention on tensor cores in TF32: a block has 8 warps, each with 16 rows of a result and half of its columns.
+// Lane 4 · g + t of a warp holds rows g and g + 8, columns 2 t and 2 t + 1 of every block of 8.
 
-// c += A · B for 16 rows from `row` and N blocks of 8 columns from `col`, over k < depth. A is turned where it lies as
-// [k][row], B where it lies as [col][k]. Blocks from `end` on are left out.
-template <int N, bool A_TURNED, bool B_TURNED>
+// c += A · B for 16 rows from `row` and N blocks of 8 columns from `col`, over k < depth. A is transposed if stored as
+// [k][row], B if stored as [col][k]. Blocks from `end` on are left out.
+template <int N, bool A_TRANSPOSED, bool B_TRANSPOSED>
 __device__ __forceinline__ void block_product(float (&c)[N][4], const float* a, int a_step, const float* b, int b_step,
                                               int row, int col, int end, int depth) {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll 1
     for (int k = 0; k < depth; k += 8) {
         float x[4];
-        if (A_TURNED) {
+        if (A_TRANSPOSED) {
             const float* p = a + (k + t) * a_step + row + g;
             x[0] = p[0], x[1] = p[8], x[2] = p[4 * a_step], x[3] = p[4 * a_step + 8];
         } else {
@@ -20,7 +20,7 @@ __device__ __forceinline__ void block_product(float (&c)[N][4], const float* a, 
 #pragma unroll
         for (int n = 0; n < N; n++) {
             if (col + 8 * n >= end) continue;
-            if (B_TURNED) {
+            if (B_TRANSPOSED) {
                 const float* p = b + (col + 8 * n + g) * b_step + k + t;
                 mma(c[n], x, p[0], p[4]);
             } else {
@@ -60,7 +60,7 @@ __device__ __forceinline__ void load_tile_tf32(float* tile, int step, const elem
     }
 }
 
-// The warp's part of a result of the head's width, (+)= into rows of `to`.
+// Writes, or adds, the warp's part of a result of the head's width to rows of `to`.
 template <int N>
 __device__ __forceinline__ void store_block(elem* to, int to_step, const float (&c)[N][4], int row, int col, int end,
                                             int n_rows, int width, const float* factors, float factor, bool add) {
@@ -77,7 +77,7 @@ __device__ __forceinline__ void store_block(elem* to, int to_step, const float (
         }
 }
 
-// Where a warp's half of a result of the head's width begins and ends.
+// The first column and the end of a warp's half of a result of the head's width.
 __device__ __forceinline__ void half_width(int width, int half, int& col, int& end) {
     int blocks = (width + 7) / 8, left = (blocks + 1) / 2;
     col = half ? 8 * left : 0;
@@ -90,7 +90,7 @@ self_attention_forward_mma(const elem* qkv, const float* bias, const u32* starts
     WAIT_FOR_PREVIOUS_KERNELS;
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step;
-    // The weights take the place of the keys.
+    // The weights reuse the memory of the keys.
     float *p = k, *top = v + TILE * step, *total = top + TILE, *shrink = total + TILE;
     int sequence = blockIdx.x / n_heads, head = blockIdx.x % n_heads;
     int first = starts[sequence], n = starts[sequence + 1] - first;
@@ -122,7 +122,7 @@ self_attention_forward_mma(const elem* qkv, const float* bias, const u32* starts
                 for (int i = 0; i < 4; i++)
                     p[(row + g + i / 2 * 8) * P_STEP + warp % 2 * 32 + 8 * b + 2 * t + i % 2] = s[b][i];
             __syncthreads();
-            // Four threads a row, each with every fourth column.
+            // Four threads for each row, each with every fourth column.
             int r = threadIdx.x / 4, lane = threadIdx.x % 4;
             float values[16], largest = top[r], sum = 0.0f;
 #pragma unroll
@@ -170,7 +170,7 @@ self_attention_backward_mma(const elem* qkv, const float* bias, const u32* start
     WAIT_FOR_PREVIOUS_KERNELS;
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step, *grad = v + TILE * step;
-    // The weights take the place of the values.
+    // The weights reuse the memory of the values.
     float *p = v, *along = grad + TILE * step;
     int sequence = blockIdx.x / n_heads, head = blockIdx.x % n_heads;
     int first = starts[sequence], n = starts[sequence + 1] - first;
@@ -243,7 +243,7 @@ self_attention_backward_mma(const elem* qkv, const float* bias, const u32* start
                     p[(row + g + i / 2 * 8) * P_STEP + warp % 2 * 32 + 8 * b + 2 * t + i % 2] = s[b][i];
             __syncthreads();
             {
-                // The queries in shared memory carry the scale already.
+                // The queries in shared memory are scaled already.
                 float dk[8][4] = {};
                 block_product<8, true, false>(dk, p, P_STEP, q, step, row, col, end, TILE);
                 store_block<8>(d_base + (u64)j0 * from_step + d_model, from_step, dk, row, col, end, cols, width,

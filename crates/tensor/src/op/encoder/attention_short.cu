@@ -1,14 +1,14 @@
-// Attention over at most 64 tokens on the matrix units: one block a sequence and head. On the way there a warp has 16
-// queries, whose scores never leave its registers, so that a softmax is a matter of four lanes; on the way back two
+// Self-attention over at most 64 tokens on tensor cores: one block for each sequence and head. In the forward pass a warp
+// has 16 queries, whose scores stay in registers, so that a softmax row is held by four lanes; in the backward pass two
 // warps have 16 keys.
 //
-// Tiles come by asynchronous copies, all at once: a block waits for memory once, not once a row. They hold what products
-// are made of; their rows are an odd number of 16 bytes apart, so that neighbours lie in different banks.
+// Tiles are loaded by asynchronous copies, all at once: a block waits for memory once, not once for each row. They hold GEMM
+// elements; rows are an odd number of 16-byte units apart, which avoids bank conflicts.
 
 #define SHORT 64
 #define LOG2_E 1.44269504f
 
-// 0 for what is far below 0: no branch is needed where a weight is to be 0.
+// 2^x; 0 for large negative x, so that zero weights need no branch.
 __device__ __forceinline__ float power_of_2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -19,7 +19,7 @@ __device__ __forceinline__ bool has_quads(const elem* from, int from_step, int w
     return width % 4 == 0 && from_step % 4 == 0 && ((u64)from & (4 * sizeof(elem) - 1)) == 0;
 }
 
-// The warp's N rows of a tile, a lane four columns, zeros behind the end: on their way until `finish_rows`.
+// Starts loading the warp's N rows of a tile, four columns a lane, zeros past the end; `finish_rows` completes them.
 template <int N>
 __device__ __forceinline__ void begin_rows(elem* tile, int step, const elem* from, int from_step, int n_rows,
                                            int width) {
@@ -40,7 +40,7 @@ __device__ __forceinline__ void begin_rows(elem* tile, int step, const elem* fro
 
 __device__ __forceinline__ void wait_for_rows() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// What came, with its bias. A lane reads only what it has asked for itself.
+// Adds the bias to the loaded rows. A lane reads only what it has loaded itself.
 template <int N>
 __device__ __forceinline__ void finish_rows(elem* tile, int step, const elem* from, int from_step, const float* bias,
                                             int n_rows, int width) {
@@ -55,20 +55,20 @@ __device__ __forceinline__ void finish_rows(elem* tile, int step, const elem* fr
 #pragma unroll
         for (int i = 0; i < N; i++) {
             float4 x = load4(tile + i * step);
-            if (first + i < n_rows) grow(x, b);
+            if (first + i < n_rows) add4(x, b);
             store_rounded(tile + i * step, x);
         }
     } else {
 #pragma unroll 1
         for (int i = 0; i < N; i++) {
             float4 x = quad_by_one(from + (u64)(first + i) * from_step, col, first + i < n_rows ? width : 0);
-            if (first + i < n_rows) grow(x, b);
+            if (first + i < n_rows) add4(x, b);
             store_rounded(tile + i * step, x);
         }
     }
 }
 
-// The sums of each of the warp's 8 rows of x · y, four lanes a row.
+// The row sums of x · y for the warp's 8 rows; four lanes for each row.
 __device__ __forceinline__ void row_products(float* along, const elem* x, const elem* y, int step, int n_rows,
                                              int width) {
     int row = threadIdx.x / 4, lane = threadIdx.x % 4;
@@ -91,8 +91,8 @@ __device__ __forceinline__ void row_products(float* along, const elem* x, const 
     if (lane == 0) along[row] = sum;
 }
 
-// Which of the lane's 4 · N weights dropout keeps, a bit each. Row i and column j of the lane's block
-// stand at first + i · row_step + j · col_step.
+// A bit for each of the lane's 4 · N weights that dropout keeps. Row i and column j of the lane's block have position
+// first + i · row_step + j · col_step.
 template <int N>
 __device__ __forceinline__ u32 kept_weights(const Mask& mask, u64 first, int row, u64 row_step, u64 col_step) {
     if (!mask.bound) return 0xFFFFFFFFu;
@@ -106,7 +106,7 @@ __device__ __forceinline__ u32 kept_weights(const Mask& mask, u64 first, int row
     return kept;
 }
 
-// Two neighbouring values of a row.
+// Stores two adjacent values of a row.
 __device__ __forceinline__ void store_pair(elem* row, int col, int width, bool is_even, float x, float y) {
     if (is_even) {
         if (col < width) store2(row + col, x, y);
@@ -116,8 +116,8 @@ __device__ __forceinline__ void store_pair(elem* row, int col, int width, bool i
     }
 }
 
-// The warp's rows of weights · tile, columns col.. to end, each row times its factor, into rows of `to`.
-__device__ __forceinline__ void leave_product(elem* to, int to_step, const Weights& weights, const elem* tile, int step,
+// Stores the warp's rows of weights · tile, columns col.. to end, each row times its factor, in rows of `to`.
+__device__ __forceinline__ void store_product(elem* to, int to_step, const Weights& weights, const elem* tile, int step,
                                               int first, int n_rows, int last, int col, int end, int width, float low,
                                               float high) {
     int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
@@ -133,7 +133,7 @@ __device__ __forceinline__ void leave_product(elem* to, int to_step, const Weigh
         weights.times(c, tile + col, step, last);
 #ifdef BF16
         if (is_quad) {
-            // Neighbours change halves, so that each has four columns of one block: fewer and longer pieces to write.
+            // Adjacent lanes exchange halves, so that each has four columns of one block: fewer and wider stores.
             int at = col + t % 2 * 8 + t / 2 * 4;
             uint2 rows[2];
 #pragma unroll
@@ -183,10 +183,10 @@ self_attention_forward_short(const elem* qkv, const float* bias, const u32* star
     __syncthreads();
     float s[8][4] = {}, top[2] = {-1e30f, -1e30f}, total[2] = {0.0f, 0.0f};
     if (row < n) rows_by_rows<4>(s, q + row * step, k, step, width, 0, last);
-    // The values take the place of the queries, and are on their way while the softmax is made.
+    // The values reuse the memory of the queries; their load overlaps the softmax.
     __syncthreads();
     begin_rows<16>(v, step, base + 2 * d_model, from_step, n, width);
-    // Columns from here on are behind the end, where weights are to be 0.
+    // Columns from here on are past the end: their weights are 0.
     int end = n - 2 * t;
 #pragma unroll
     for (int b = 0; b < 8; b++)
@@ -224,12 +224,12 @@ self_attention_forward_short(const elem* qkv, const float* bias, const u32* star
     if (row >= n) return;
     Weights p;
     p.pack(s);
-    leave_product(out + (u64)first * d_model + head * width, d_model, p, v, step, row, n, last, 0, width, width,
+    store_product(out + (u64)first * d_model + head * width, d_model, p, v, step, row, n, last, 0, width, width,
                   1.0f / total[0], 1.0f / total[1]);
 }
 
-// Two warps have 16 keys each: half of the queries where scores are made, half of the columns of every result. So each
-// takes what both have made of the scores from shared memory.
+// Two warps share 16 keys: each computes the scores of half of the queries, and half of the columns of every result. They
+// exchange scores through shared memory.
 extern "C" __global__ void __launch_bounds__(256, SHORT_BLOCKS_BACK)
 self_attention_backward_short(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
                          const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width,
@@ -237,7 +237,7 @@ self_attention_backward_short(const elem* qkv, const float* bias, const u32* sta
     WAIT_FOR_PREVIOUS_KERNELS;
     extern __shared__ float4 aligned[];
     int n_rows = blockDim.x / 4, last = n_rows - 16, size = n_rows * step;
-    elem *q = (elem*)aligned, *k = q + size, *v = k + size, *grad = v + n_rows * max(step, TURNED_STEP);
+    elem *q = (elem*)aligned, *k = q + size, *v = k + size, *grad = v + n_rows * max(step, TILE_STRIDE);
     __shared__ float2 pairs[SHORT];
     float *along = (float*)pairs, *log_totals = along + SHORT;
     int sequence = blockIdx.x / n_heads, head = blockIdx.x % n_heads;
@@ -270,7 +270,7 @@ self_attention_backward_short(const elem* qkv, const float* bias, const u32* sta
         u64 first_weight = weight_starts[sequence] * n_heads + (u64)head * n * n;
         u32 kept = kept_weights<4>(mask, first_weight + (u64)(32 * half) * n, row, 1, n);
         float keep = mask.bound ? mask.keep : 1.0f;
-        // Columns from here on are behind the end.
+        // Columns from here on are past the end.
         int end = n - 2 * t - 32 * half;
 #pragma unroll
         for (int b = 0; b < 4; b++) {
@@ -287,22 +287,22 @@ self_attention_backward_short(const elem* qkv, const float* bias, const u32* sta
             }
         }
     }
-    // The weights take the place of the values, the gradients of the scores that of the result's.
+    // The weights reuse the memory of the values, the gradients of the scores that of the output gradient.
     __syncthreads();
-    if (has_rows) leave_weights(v, row, 32 * half, s);
+    if (has_rows) store_weights(v, row, 32 * half, s);
     __syncthreads();
     int middle = (width + 31) / 32 * 16, col = half ? middle : 0, end = half ? width : min(middle, width);
     Weights p;
     if (has_rows) {
-        p.take(v, row);
-        leave_product(d_base + 2 * d_model, from_step, p, grad, step, row, n, last, col, end, width, 1.0f, 1.0f);
+        p.load_from(v, row);
+        store_product(d_base + 2 * d_model, from_step, p, grad, step, row, n, last, col, end, width, 1.0f, 1.0f);
     }
     __syncthreads();
-    if (has_rows) leave_weights(grad, row, 32 * half, ds);
+    if (has_rows) store_weights(grad, row, 32 * half, ds);
     __syncthreads();
     if (!has_rows) return;
-    p.take(grad, row);
-    leave_product(d_base + d_model, from_step, p, q, step, row, n, last, col, end, width, scale, scale);
-    p.take_turned(grad, row, n);
-    leave_product(d_base, from_step, p, k, step, row, n, last, col, end, width, scale, scale);
+    p.load_from(grad, row);
+    store_product(d_base + d_model, from_step, p, q, step, row, n, last, col, end, width, scale, scale);
+    p.load_transposed(grad, row, n);
+    store_product(d_base, from_step, p, k, step, row, n, last, col, end, width, scale, scale);
 }

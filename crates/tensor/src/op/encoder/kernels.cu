@@ -1,8 +1,8 @@
-// The parts of a transformer block between its products.
+// The steps of a transformer block between its GEMMs.
 //
-// A warp holds a row of up to 32 · N values, quad q of lane l standing in the four columns from 4 · (l + 32 · q).
+// A warp holds a row of up to 32 · N values; quad q of lane l is the four columns from 4 · (l + 32 · q).
 
-// x' = x + drop(branch + bias) where there is a branch, and its LayerNorm; one warp a row.
+// x_new = x + dropout(branch + bias) if there is a branch, and its LayerNorm; one warp for each row.
 template <int N>
 __device__ __forceinline__ void residual_norm(const float* x, const elem* branch, const float* bias, Mask mask,
                                               float* x_new, elem* y, float2* stats, const float* scale,
@@ -48,8 +48,8 @@ __device__ __forceinline__ void residual_norm(const float* x, const elem* branch
     if (lane == 0) stats[row] = make_float2(mean, inv_std);
 }
 
-// dx += the way back of a LayerNorm whose result has the gradient dy; branch = drop(dx) for what was added before it.
-// Partial sums over the block's rows: of the scale's, the shift's and the branch's bias's gradient.
+// dx += the input gradient of a LayerNorm with output gradient dy; branch = dropout(dx) is the gradient of the branch before
+// it. Partial sums over the block's rows of the gradients of scale, shift and the branch's bias.
 template <int N>
 __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, const float2* stats, const float* scale,
                                               float* dx, elem* branch, Mask mask, float* partials, int rows,
@@ -61,13 +61,13 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
     float4 d_scale[N / 4], d_shift[N / 4], d_bias[N / 4];
 #pragma unroll
     for (int q = 0; q < N / 4; q++) d_scale[q] = d_shift[q] = d_bias[q] = zero;
-    // In steps of the whole grid, so that no warp has more than one row more than another.
+    // Grid-stride, so that warps differ by at most one row.
     for (int row = blockIdx.x * n_warps + warp; row < rows; row += gridDim.x * n_warps) {
         float2 stat = stats[row];
         u64 first = (u64)row * cols;
         float4 g[N / 4], normal[N / 4], before[N / 4];
         float sum = 0.0f, along = 0.0f;
-        // All that is read, before anything is written.
+        // All loads before any store.
 #pragma unroll
         for (int q = 0; q < N / 4; q++) {
             int col = 4 * (lane + 32 * q);
@@ -80,9 +80,9 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
             float4 a = quad(scale, 4 * (lane + 32 * q), cols, is_even), n = normal[q];
             n = make_float4((n.x - stat.x) * stat.y, (n.y - stat.x) * stat.y, (n.z - stat.x) * stat.y,
                             (n.w - stat.x) * stat.y);
-            // Behind the end dy and scale are 0.
-            grow(d_scale[q], make_float4(g[q].x * n.x, g[q].y * n.y, g[q].z * n.z, g[q].w * n.w));
-            grow(d_shift[q], g[q]);
+            // Past the end dy and scale are 0.
+            add4(d_scale[q], make_float4(g[q].x * n.x, g[q].y * n.y, g[q].z * n.z, g[q].w * n.w));
+            add4(d_shift[q], g[q]);
             g[q] = make_float4(g[q].x * a.x, g[q].y * a.y, g[q].z * a.z, g[q].w * a.w);
             sum += sum_of(g[q]);
             along += sum_of(make_float4(g[q].x * n.x, g[q].y * n.y, g[q].z * n.z, g[q].w * n.w));
@@ -102,11 +102,11 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
             if (branch && col < cols) {
                 grad = masked(mask, first + col, grad);
                 put_quad(branch + first, col, cols, is_even, grad);
-                grow(d_bias[q], grad);
+                add4(d_bias[q], grad);
             }
         }
     }
-    // The warps' sums, one kind after another.
+    // Sums over the warps, one gradient after another.
     float* out = partials + (u64)blockIdx.x * 3 * cols;
     for (int kind = 0; kind < 3; kind++) {
         __syncthreads();
@@ -140,23 +140,23 @@ __device__ __forceinline__ void norm_backward(const elem* dy, const float* x, co
 NORMS(8)
 NORMS(32)
 
-// GELU's kernels: a lane four columns, the block's 8 warps share its rows. All widths are multiples of 4.
+// GELU: a lane has four columns, and the 8 warps of a block share its rows. All widths are multiples of 4.
 //
-// FORWARD: to = drop(gelu(pre + bias)). MEANS: only its sum. BACKWARD: grads · slope(pre + bias), dropped, in their place
-// and summed. SHARED: the same with one gradient for all rows, in the place of pre.
+// FORWARD: to = dropout(gelu(pre + bias)). MEANS: only its sum. BACKWARD: dropout(grads · gelu'(pre + bias)), in place and
+// summed. SHARED: the same with one gradient for all rows, written over pre.
 enum { FORWARD, MEANS, BACKWARD, SHARED };
 
 template <int KIND, bool DROPS>
 __device__ __forceinline__ float4 gelu_rows(const elem* pre, const elem* grads, float4 shared_grad, elem* to, float4 b,
                                             Mask mask, int first, int end, int cols, int col) {
     constexpr bool IS_BACK = KIND == BACKWARD || KIND == SHARED;
-    // As many rows at once as registers are left for, with as many more on their way.
+    // As many rows at once as registers allow, with as many more being loaded.
     constexpr int N = DROPS || (sizeof(elem) == 4 && IS_BACK) ? 2 : 4;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     int row = first + threadIdx.y;
     if (row >= end) return sum;
     Packed x[N], grad[N], next_x[N], next_grad[N];
-    // Behind the end the last row again, so that no read waits for a question.
+    // Past the end the last row again, so that no load depends on a branch.
     auto load_rows = [&](int from, Packed(&xs)[N], Packed(&gs)[N]) {
 #pragma unroll
         for (int r = 0; r < N; r++) {
@@ -169,21 +169,21 @@ __device__ __forceinline__ float4 gelu_rows(const elem* pre, const elem* grads, 
 #pragma unroll 1
     while (true) {
         int next = row + 8 * N;
-        // Rows that are written below are not among them, unless they are not used either.
+        // None of them is written below, except repeated last rows, whose values are not used.
         if (next < end) load_rows(next, next_x, next_grad);
 #pragma unroll
         for (int r = 0; r < N; r++) {
             if (row + 8 * r >= end) break;
             u64 at = (u64)(u32)(row + 8 * r) * (u32)cols + col;
             float4 v = unpack(x[r]), g = KIND == BACKWARD ? unpack(grad[r]) : shared_grad, y;
-            grow(v, b);
+            add4(v, b);
             if (IS_BACK)
                 y = make_float4(g.x * gelu_slope(v.x), g.y * gelu_slope(v.y), g.z * gelu_slope(v.z),
                                 g.w * gelu_slope(v.w));
             else
                 y = make_float4(gelu_value(v.x), gelu_value(v.y), gelu_value(v.z), gelu_value(v.w));
             if (DROPS) y = dropped(mask, at, y);
-            if (KIND != FORWARD) grow(sum, y);
+            if (KIND != FORWARD) add4(sum, y);
             if (KIND != MEANS) store4(to + at, y);
         }
         row = next;
@@ -193,7 +193,7 @@ __device__ __forceinline__ float4 gelu_rows(const elem* pre, const elem* grads, 
     }
 }
 
-// The same with or without dropout, which is no question to ask at every value.
+// With or without dropout, decided once rather than for every value.
 template <int KIND>
 __device__ __forceinline__ float4 gelu_strip(const elem* pre, const elem* grads, float4 shared_grad, elem* to,
                                              const float* bias, const Mask& mask, int first, int end, int cols,
@@ -238,7 +238,7 @@ gelu_backward(elem* grads, const elem* pre, const float* bias, Mask mask, float*
     if (threadIdx.y == 0 && col < cols) store4(partials + (u64)blockIdx.y * cols + col, sum);
 }
 
-// Every row of a pool has the gradient of its mean / rows of the pool; partial sums over pools.
+// The gradient of a row is that of its pool's mean, divided by the rows of the pool; partial sums over pools.
 extern "C" __global__ void __launch_bounds__(256, 4)
 gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask, float* partials, const u32* pools,
                     int cols) {
@@ -252,7 +252,7 @@ gelu_means_backward(const elem* means, elem* pre, const float* bias, Mask mask, 
     if (threadIdx.y == 0 && col < cols) store4(partials + (u64)blockIdx.y * cols + col, sum);
 }
 
-// values = fed + bias (0 for an empty pool) + the mean row of x; cut as GELU is.
+// values = fed + bias (0 for an empty pool) + the mean row of x; with the grid of GELU.
 extern "C" __global__ void pool_means(const float* x, const elem* fed, const float* bias, const u32* pools,
                                       float* values, int cols) {
     WAIT_FOR_PREVIOUS_KERNELS;
@@ -260,7 +260,7 @@ extern "C" __global__ void pool_means(const float* x, const elem* fed, const flo
     bool is_even = cols % 4 == 0;
     float4 sum = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
 #pragma unroll 4
-    for (int row = first + threadIdx.y; row < end; row += 8) grow(sum, quad(x + (u64)row * cols, col, cols, is_even));
+    for (int row = first + threadIdx.y; row < end; row += 8) add4(sum, quad(x + (u64)row * cols, col, cols, is_even));
     sum = block_sum(sum);
     if (threadIdx.y > 0) return;
     float share = 1.0f / max(end - first, 1);
@@ -268,13 +268,13 @@ extern "C" __global__ void pool_means(const float* x, const elem* fed, const flo
     sum = make_float4(sum.x * share, sum.y * share, sum.z * share, sum.w * share);
     if (fed && first < end) {
         float4 value = quad(fed + at, col, cols, is_even);
-        grow(value, quad(bias, col, cols, is_even));
-        grow(sum, value);
+        add4(value, quad(bias, col, cols, is_even));
+        add4(sum, value);
     }
     put_quad(values + at, col, cols, is_even, sum);
 }
 
-// dx = each row's share of its pool's gradient, and the gradients themselves as elem, zero for an empty pool.
+// dx = each row's share of its pool's gradient; the gradients also as elem, zero for an empty pool.
 extern "C" __global__ void pool_means_backward(const float* grads, const u32* pools, float* dx, elem* copy, int cols) {
     WAIT_FOR_PREVIOUS_KERNELS;
     int col = GELU_COLUMN, first = pools[blockIdx.y], end = pools[blockIdx.y + 1];

@@ -1,4 +1,4 @@
-//! The fused stack against the same function made of small operations, differences, PyTorch, and itself.
+//! The fused encoder against separate operations, finite differences and PyTorch.
 
 use rayon::ThreadPoolBuilder;
 
@@ -7,8 +7,8 @@ use crate::chunks::{self, Chunks};
 use crate::testkit::{BLOCK, Case, check_gradients, matrix, noise};
 use crate::{Activation, Gradients, Mode, Parameters, Tensor, Threads};
 
-/// The greatest difference between the two ways to the same value, relative to the larger of 1 and the largest value:
-/// sums of some hundred terms in two orders, each rounded to 6e-8.
+/// The largest difference from separate operations, relative to the larger of 1 and the largest value: sums of some hundred
+/// terms in different orders, each rounded to 6e-8.
 const TOLERANCE: f32 = 2e-6;
 
 /// A block whose variables are in the order of [`BLOCK`].
@@ -21,7 +21,7 @@ fn all_vars(w: &[Var]) -> Vec<BlockVars> {
     w.chunks_exact(12).map(vars).collect()
 }
 
-/// `n_blocks` blocks' weights in the order of [`BLOCK`], of a size that leaves the values near 1.
+/// `n_blocks` blocks' weights in the order of [`BLOCK`], scaled so that values are of size 1.
 fn weights(n_blocks: usize, d: usize, f: usize) -> Vec<Tensor> {
     let shapes = [
         Shape::Vector(d),
@@ -45,7 +45,7 @@ fn weights(n_blocks: usize, d: usize, f: usize) -> Vec<Tensor> {
     .collect()
 }
 
-/// The same as [`Tape::encoder`], of small operations.
+/// [`Tape::encoder`] as separate operations.
 fn composed(
     tape: &mut Tape<'_>,
     mut x: Var,
@@ -97,7 +97,7 @@ fn inputs(n_blocks: usize, rows: usize, d: usize, f: usize) -> Vec<Tensor> {
 }
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     let (batch, pools) = (Ragged::from_lengths([3, 0, 1]), Ragged::from_lengths([2, 0, 2]));
     for dropout in [Dropout::NONE, train(0.3)] {
         let form = EncoderConfig { heads: Heads(2), dropout };
@@ -106,7 +106,7 @@ fn gradients_match_differences() {
 }
 
 #[test]
-fn the_fused_stack_is_that_of_the_small_operations() {
+fn the_fused_stack_matches_separate_operations() {
     let lengths = [64, 0, 1, 13, 70, 2, 0];
     let batch = Ragged::from_lengths(lengths);
     let others = Ragged::from_lengths([0, 10, 60, 1, 29, 50, 0]);
@@ -128,7 +128,7 @@ fn the_fused_stack_is_that_of_the_small_operations() {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     let batch = Ragged::from_lengths([4, 1, 6]);
     let names: Vec<String> =
         ["0", "1"].iter().flat_map(|block| BLOCK.iter().map(move |name| format!("{name}_{block}"))).collect();
@@ -139,7 +139,7 @@ fn values_and_gradients_are_those_of_pytorch() {
 
 const WIDTH: usize = 24;
 
-/// 40 sequences of 0 to 22 tokens in pieces of `size` sequences.
+/// 40 sequences of 0 to 22 tokens in chunks of `size` sequences.
 fn pieces(size: usize) -> Vec<(Tensor, Ragged)> {
     let lengths: Vec<usize> = (0..40).map(|i| i * 7 % 23).collect();
     let all = matrix(3, lengths.iter().sum(), WIDTH);
@@ -168,7 +168,7 @@ fn encode(tape: &mut Tape<'_>, parameters: &Parameters, piece: &(Tensor, Ragged)
 }
 
 #[test]
-fn a_sequence_has_the_same_result_alone_and_in_any_batch() {
+fn results_of_a_sequence_do_not_depend_on_its_batch() {
     let parameters = model();
     let results = |size: usize| {
         let forward = |tape: &mut Tape<'_>, piece: &(Tensor, Ragged)| -> Result<_> {
@@ -184,7 +184,7 @@ fn a_sequence_has_the_same_result_alone_and_in_any_batch() {
 }
 
 #[test]
-fn gradients_are_the_same_on_any_number_of_threads() {
+fn gradients_do_not_depend_on_threads() {
     let parameters = model();
     let pass = |n_threads: usize| {
         let work = || {
@@ -208,7 +208,7 @@ fn gradients_are_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_frozen_tape_gives_the_same_values() {
+fn a_no_grad_tape_gives_the_same_values() {
     let (parameters, piece) = (model(), &pieces(40)[0]);
     let values = |mut tape: Tape<'_>| {
         let y = encode(&mut tape, &parameters, piece, Dropout::NONE).unwrap();
@@ -218,7 +218,7 @@ fn a_frozen_tape_gives_the_same_values() {
 }
 
 #[test]
-fn weights_that_do_not_fit_are_named() {
+fn bad_weight_shapes_are_refused() {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
     let x = tape.input(matrix(1, 4, 6));

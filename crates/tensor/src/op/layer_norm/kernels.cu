@@ -1,6 +1,6 @@
 // LayerNorm over rows.
 
-// LayerNorm and each row's mean and 1/σ; one warp a row.
+// LayerNorm, and each row's mean and 1/σ; one warp for each row.
 extern "C" __global__ void layer_norm(const float* x, const float* scale, const float* shift, float* y, float2* stats,
                                      int rows, int cols) {
     WAIT_FOR_PREVIOUS_KERNELS;
@@ -41,7 +41,7 @@ extern "C" __global__ void layer_norm_backward(const float* dy, const float* x, 
     }
 }
 
-// Partial sums over strips of rows: of the scale's and the shift's gradient.
+// Partial sums, over strips of rows, of the gradients of scale and shift.
 extern "C" __global__ void layer_norm_param_grads(const float* dy, const float* x, const float2* stats, float* partials, int rows,
                                      int cols, int strip) {
     WAIT_FOR_PREVIOUS_KERNELS;

@@ -1,19 +1,19 @@
 // Concatenation, column slices and transposes.
 
-// Where the columns of up to four matrices of as many rows end in the rows of all of them side by side.
+// The end columns of up to four matrices in their concatenation.
 struct Ends {
     int end[4];
 };
 
-// Whether rows and all their parts may be moved two values at a time.
+// Whether rows and all their parts can be copied two values at a time.
 __device__ __forceinline__ bool has_pairs(const Ends& ends, int first, int width, const float* const (&places)[5]) {
     u64 bits = first | ends.end[0] | ends.end[1] | ends.end[2] | ends.end[3] | width;
     u64 at = (u64)places[0] | (u64)places[1] | (u64)places[2] | (u64)places[3] | (u64)places[4];
     return bits % 2 == 0 && at % 8 == 0;
 }
 
-// The parts side by side in rows of `width`, from column `first` on; one warp a row. All parts are read before any is
-// written, as far as one step goes.
+// Copies the parts to rows of `width`, from column `first` on; one warp for each row. In the vectorised part all loads come
+// before any store.
 extern "C" __global__ void concat_columns(const float* part0, const float* part1, const float* part2, const float* part3,
                                       Ends ends, float* whole, int first, int width, int rows) {
     WAIT_FOR_PREVIOUS_KERNELS;
@@ -42,7 +42,7 @@ extern "C" __global__ void concat_columns(const float* part0, const float* part1
     }
 }
 
-// And back; bit i of `add` says that part i has a sum already, and a part that is nowhere is left out.
+// The gradients of the parts; bit i of `add` accumulates into part i, and a null part is skipped.
 extern "C" __global__ void concat_columns_backward(const float* whole, float* part0, float* part1, float* part2, float* part3,
                                        Ends ends, int first, int width, int add, int rows) {
     WAIT_FOR_PREVIOUS_KERNELS;
@@ -79,13 +79,13 @@ extern "C" __global__ void concat_columns_backward(const float* whole, float* pa
     }
 }
 
-// The `count` columns from `first` on of rows of `width`; n values in all.
+// Columns first..first + count of rows of `width`; n values in all.
 extern "C" __global__ void slice_columns(const float* x, float* to, int width, int first, int count, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;
     FOR(i, n) to[i] = x[row_of(i, count) * width + first + column_of(i, count)];
 }
 
-// And back: all n values of rows of `width`, 0 beside the columns.
+// The gradient of whole rows of `width`: 0 outside the columns.
 extern "C" __global__ void slice_columns_backward(const float* grad, float* to, int width, int first, int count, int add, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;
     FOR(i, n) {
@@ -95,7 +95,7 @@ extern "C" __global__ void slice_columns_backward(const float* grad, float* to, 
     }
 }
 
-// Matrices [rows, cols], each transposed, through tiles of 32 · 32; a block a matrix and some of its tiles.
+// Transposes matrices [rows, cols] in tiles of 32 · 32; a block has some tiles of one matrix.
 extern "C" __global__ void swap_axes(const float* from, float* to, int rows, int cols, int add) {
     WAIT_FOR_PREVIOUS_KERNELS;
     __shared__ float tile[32][33];

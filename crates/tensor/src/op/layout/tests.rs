@@ -3,7 +3,7 @@ use crate::Parameters;
 use crate::testkit::{Case, check_gradients, matrix, vector};
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     let inputs = [matrix(1, 4, 3), matrix(2, 0, 3), vector(3, 3), matrix(4, 70, 3)];
     check_gradients(&inputs, |tape, x| tape.concat_rows(&[x[0], x[1], x[2], x[3]]));
     check_gradients(&inputs[..1], |tape, x| tape.concat_rows(&[x[0], x[0]]));
@@ -20,7 +20,7 @@ fn gradients_match_differences() {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     Case::load("concat").check(&["a", "b", "c"], |tape, x| tape.concat(&[x[0], x[1], x[2]]));
     Case::load("stack").check(&["a", "b", "c"], |tape, x| tape.concat_rows(&[x[0], x[1], x[2]]));
     Case::load("columns").check(&["x"], |tape, x| tape.columns(x[0], 1, 3));
@@ -28,7 +28,7 @@ fn values_and_gradients_are_those_of_pytorch() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn bad_shapes_are_refused() {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
     let (a, b) = (tape.input(matrix(1, 4, 3)), tape.input(matrix(1, 4, 2)));

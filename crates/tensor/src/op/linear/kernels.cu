@@ -1,6 +1,6 @@
 // Bias, activation and outer products of linear layers.
 
-// x = f(x + bias), slopes beside it if asked for.
+// x = f(x + bias), and the derivatives into `slopes` if that is not null.
 extern "C" __global__ void bias_activate(float* x, const float* bias, float* slopes, int kind, int cols, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;
     FOR(i, n) {
@@ -10,7 +10,7 @@ extern "C" __global__ void bias_activate(float* x, const float* bias, float* slo
     }
 }
 
-// f(x · w + b) for one value a row: in f32, whatever products are made of, since times are large.
+// f(x · w + b) for one value a row, in float whatever GEMMs read, since times are large.
 extern "C" __global__ void outer_linear(const float* x, const float* w, const float* bias, float* y, float* slopes, int kind,
                                  int cols, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;

@@ -8,7 +8,7 @@ use crate::{Precision, Result, Var};
 
 kernels! {
     pub(crate) SKINNY_KERNELS:
-    /// `y = x · wᵀ + bias`, with ReLU and its derivatives if asked for.
+    /// `y = x · wᵀ + bias`, with ReLU if `with_relu`, and its derivatives unless `slopes` is null.
     fn skinny_linear_forward(
         x: Ptr, is_f32: Int, w: Ptr, bias: Ptr, y: Ptr, slopes: Ptr, with_relu: Int, rows: Int, n: Int, k: Int,
     );
@@ -43,7 +43,7 @@ impl Layer {
         are_pairs && fits && cuda.precision != Precision::F32
     }
 
-    /// `x · weightᵀ + bias`, with ReLU if asked for.
+    /// `x · weightᵀ + bias`, with ReLU if `with_relu`.
     pub(super) fn forward_skinny(&self, tape: &CudaTape<'_>, out: &Buffer, slopes: u64, with_relu: bool) -> Result<()> {
         let Self { m, k, n, .. } = *self;
         let (x, weight) = (tape.stored_value(self.x), tape.gemm_operand(self.weight)?);

@@ -1,6 +1,6 @@
 // Binary cross-entropy with logits.
 
-// The mean binary cross-entropy, summed in double by one block; gradients of its logits beside it.
+// The mean binary cross-entropy, summed in double by one block, and the gradients of the logits.
 extern "C" __global__ void bce_with_logits(const float* logits, const float* targets, float* loss, float* grads, int n,
                                double count) {
     WAIT_FOR_PREVIOUS_KERNELS;

@@ -3,19 +3,19 @@ use crate::testkit::{Case, check_gradients, matrix};
 use crate::{Parameters, Tensor};
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     let targets = [1.0, 0.0, 0.0, 1.0, 0.25];
     check_gradients(&[matrix(1, 5, 1)], |tape, x| tape.bce_with_logits(x[0], &targets, targets.len()));
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     let targets = [1.0, 0.0, 0.0, 1.0, 0.25, 1.0];
     Case::load("bce_with_logits").check(&["x"], |tape, x| tape.bce_with_logits(x[0], &targets, targets.len()));
 }
 
 #[test]
-fn shares_add_up_to_the_mean() {
+fn losses_of_parts_add_up_to_the_mean() {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
     let (values, targets) = ([0.5, -1.0, 2.0], [1.0, 0.0, 0.0]);
@@ -28,7 +28,7 @@ fn shares_add_up_to_the_mean() {
 }
 
 #[test]
-fn certain_and_wrong_costs_the_logit() {
+fn a_confident_wrong_logit_costs_its_magnitude() {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
     let x = tape.input(Tensor::vector(vec![200.0, -200.0]));

@@ -22,7 +22,7 @@ fn values_are_padded_and_masks_follow() {
 }
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     for lengths in [vec![], vec![0, 0], vec![2, 0, 1, 3], (0..140).map(|i| i % 4).collect()] {
         let lists = Ragged::from_lengths(lengths);
         for with_mask in [false, true] {

@@ -88,7 +88,7 @@ struct LstmSaved<'a> {
 }
 
 /// A row of `N · d` values as N parts.
-#[expect(clippy::inline_always, reason = "it must be compiled with the loop around it, see `vector`")]
+#[expect(clippy::inline_always, reason = "must be inlined into the loop, see `vector`")]
 #[inline(always)]
 fn parts<const N: usize>(row: &mut [f32], d: usize) -> [&mut [f32]; N] {
     let mut rest = row;

@@ -1,13 +1,13 @@
-// Recurrent cells behind their products, value by value: rows of d values, whose gates stand side by side.
+// Recurrent cells after their linear layers, elementwise: rows of d values, with all gates of a row adjacent.
 
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
-// A gradient to its place, if there is one.
+// Writes a gradient unless `to` is null.
 __device__ __forceinline__ void put_grad(float* to, u64 i, float x, int add) {
     if (to) put_value(to, i, x, add);
 }
 
-// Gates r, z, n are kept if there is a place for them.
+// The gates r, z, n go to `gates` unless that is null.
 extern "C" __global__ void gru(const float* input, const float* hidden, const float* h, float* out, float* gates,
                                int d, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;
@@ -40,7 +40,7 @@ extern "C" __global__ void gru_backward(const float* grads, const float* gates, 
     }
 }
 
-// h and c beside it. Gates i, f, g, o are kept if there is a place for them; without c, it was 0.
+// h, then c. The gates i, f, g, o go to `acts` unless that is null; a null `c` is 0.
 extern "C" __global__ void lstm(const float* gates, const float* c, float* out, float* acts, int d, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;
     FOR(i, n) {

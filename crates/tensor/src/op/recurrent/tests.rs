@@ -3,7 +3,7 @@ use crate::Parameters;
 use crate::testkit::{Case, check_gradients, matrix};
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     for (rows, d) in [(5, 3), (0, 3), (1, 1), (3, 0), (70, 2)] {
         let inputs = [matrix(1, rows, 3 * d), matrix(2, rows, 3 * d), matrix(3, rows, d)];
         check_gradients(&inputs, |tape, x| tape.gru(x[0], x[1], x[2]));
@@ -14,7 +14,7 @@ fn gradients_match_differences() {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     let names = ["x", "h", "weight_ih", "weight_hh", "bias_ih", "bias_hh"];
     Case::load("gru").check(&names, |tape, x| {
         let input = tape.linear(x[0], x[2], Some(x[4]), None)?;
@@ -38,7 +38,7 @@ fn values_and_gradients_are_those_of_pytorch() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn bad_shapes_are_refused() {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
     let (wide, h) = (tape.input(matrix(1, 2, 9)), tape.input(matrix(1, 2, 3)));

@@ -6,14 +6,14 @@ extern "C" __global__ void gather(const float* from, const u32* indices, float* 
     FOR(i, n) to[i] = from[(u64)indices[row_of(i, cols)] * cols + column_of(i, cols)];
 }
 
-// Row i of from, as row indices[i]; no index stands twice.
+// Row i of from, as row indices[i]; no index occurs twice.
 extern "C" __global__ void scatter_rows(const float* from, const u32* indices, float* to, int cols, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;
     FOR(i, n) to[(u64)indices[i / cols] * cols + i % cols] = from[i];
 }
 
-// to[target] (+)= the sum of the rows of from that belong to it, in order: rows[starts[target]..starts[target + 1]], or
-// those very rows where there is no list of them.
+// to[target] (+)= the sum of the rows rows[starts[target]..starts[target + 1]] of from, in order; a null `rows` is the
+// identity.
 extern "C" __global__ void sum_row_lists(const float* from, const u32* starts, const u32* rows, float* to, int cols, int n_rows,
                                int add) {
     WAIT_FOR_PREVIOUS_KERNELS;

@@ -5,7 +5,7 @@ use crate::{Parameters, Tensor};
 const INDICES: [u32; 6] = [2, 0, 2, 3, 2, 0];
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     check_gradients(&[matrix(1, 5, 3)], |tape, x| tape.gather(x[0], INDICES));
     check_gradients(&[matrix(1, 6, 3)], |tape, x| tape.scatter(x[0], INDICES, 5));
     check_gradients(&[matrix(1, 6, 4)], |tape, x| tape.reshape(x[0], 3, 8));
@@ -15,7 +15,7 @@ fn gradients_match_differences() {
 }
 
 #[test]
-fn values_stay_in_their_order_when_rows_are_cut_anew() {
+fn reshape_keeps_row_major_order() {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
     let x = tape.input(Tensor::matrix(2, 3, vec![0.0, 1.0, 2.0, 3.0, 4.0, 5.0]).unwrap());
@@ -28,7 +28,7 @@ fn values_stay_in_their_order_when_rows_are_cut_anew() {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     Case::load("gather").check(&["x"], |tape, x| tape.gather(x[0], INDICES));
     Case::load("scatter").check(&["x"], |tape, x| tape.scatter(x[0], INDICES, 5));
     Case::load("reshape").check(&["x"], |tape, x| tape.reshape(x[0], 3, 8));

@@ -1,6 +1,6 @@
 // Sums and means over the rows of each sequence.
 
-// The sum of each sequence's rows, in order, each times its weight if there are some; their mean where asked for.
+// The sum, or with `mean` the mean, of each sequence's rows, in order, each times its weight if there are weights.
 extern "C" __global__ void segment_sum(const float* x, const u32* starts, const float* weights, int mean, float* to,
                                        int cols, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;
@@ -17,7 +17,7 @@ extern "C" __global__ void segment_sum(const float* x, const u32* starts, const 
     }
 }
 
-// And back.
+// The gradient of the rows.
 extern "C" __global__ void segment_sum_backward(const float* grads, const u32* starts, const float* weights, int mean,
                                           float* to, int cols, int add, u64 n) {
     WAIT_FOR_PREVIOUS_KERNELS;

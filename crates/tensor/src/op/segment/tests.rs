@@ -3,7 +3,7 @@ use crate::Parameters;
 use crate::testkit::{Case, check_gradients, matrix};
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     for lengths in [&[2, 0, 3, 1][..], &[0], &[], &[6], &[1; 70]] {
         let batch = Ragged::from_lengths(lengths.iter().copied());
         let weights = Arc::new(matrix(2, batch.total(), 1));
@@ -16,7 +16,7 @@ fn gradients_match_differences() {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     let batch = Ragged::from_lengths([2, 1, 3]);
     Case::load("segment_mean").check(&["x"], |tape, x| tape.segment_mean(x[0], &batch));
     let batch = Ragged::from_lengths([2, 0, 1, 3]);

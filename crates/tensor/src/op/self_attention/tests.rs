@@ -3,7 +3,7 @@ use crate::testkit::{Case, check_gradients, matrix};
 use crate::{Mode, Parameters, Tensor};
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     let batch = Ragged::from_lengths([3, 0, 1, 4]);
     for dropout in [Dropout::NONE, Dropout::new(0.4, 5, Mode::Train).unwrap()] {
         let attend = |tape: &mut Tape<'_>, x: &[Var]| tape.self_attention(x[0], &batch, Heads(2), dropout);
@@ -12,8 +12,8 @@ fn gradients_match_differences() {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
-    // The whole of `torch.nn.MultiheadAttention`, each sequence run alone there.
+fn values_and_gradients_match_pytorch() {
+    // The whole of `torch.nn.MultiheadAttention`, one sequence at a time.
     let batch = Ragged::from_lengths([3, 1, 5]);
     let names = ["x", "in_weight", "in_bias", "out_weight", "out_bias"];
     Case::load("attention").check(&names, |tape, x| {
@@ -24,7 +24,7 @@ fn values_and_gradients_are_those_of_pytorch() {
 }
 
 #[test]
-fn a_sequence_does_not_feel_its_neighbours() {
+fn a_sequence_does_not_depend_on_others() {
     let parameters = Parameters::default();
     let run = |x: Tensor, lengths: &[usize]| {
         let mut tape = Tape::new(&parameters);
@@ -40,7 +40,7 @@ fn a_sequence_does_not_feel_its_neighbours() {
 }
 
 #[test]
-fn heads_share_the_width_equally() {
+fn a_width_not_divisible_by_heads_is_refused() {
     let parameters = Parameters::default();
     let mut tape = Tape::new(&parameters);
     let x = tape.input(matrix(1, 4, 12));

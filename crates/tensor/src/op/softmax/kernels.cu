@@ -1,6 +1,6 @@
 // Softmax over rows.
 
-// The softmax of each row; one warp a row.
+// The softmax of each row; one warp for each row.
 extern "C" __global__ void softmax_rows(const float* x, float* y, int rows, int cols) {
     WAIT_FOR_PREVIOUS_KERNELS;
     int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;
@@ -19,7 +19,7 @@ extern "C" __global__ void softmax_rows(const float* x, float* y, int rows, int 
     for (int col = lane; col < cols; col += 32) to[col] *= share;
 }
 
-// The gradient in its own place becomes that of what went in.
+// Turns the gradient of the output into that of the input, in place.
 extern "C" __global__ void softmax_rows_backward(float* grads, const float* y, int rows, int cols) {
     WAIT_FOR_PREVIOUS_KERNELS;
     int row = blockIdx.x * blockDim.y + threadIdx.y, lane = threadIdx.x;

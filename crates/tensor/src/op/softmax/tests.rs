@@ -2,12 +2,12 @@ use super::*;
 use crate::testkit::{Case, check_gradients, matrix};
 
 #[test]
-fn gradients_match_differences() {
+fn gradients_match_finite_differences() {
     check_gradients(&[matrix(1, 70, 9)], |tape, x| Ok(tape.softmax(x[0])));
 }
 
 #[test]
-fn values_and_gradients_are_those_of_pytorch() {
+fn values_and_gradients_match_pytorch() {
     Case::load("softmax").check(&["x"], |tape, x| Ok(tape.softmax(x[0])));
 }
 

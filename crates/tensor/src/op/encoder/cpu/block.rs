@@ -255,7 +255,7 @@ impl Normal {
             Threads::Caller.sum_rows(rows, sums, |i, sums| add_products(sums, &dy[row(i)], &self.rows[row(i)]));
         });
         sink.accumulate_with(norm_vars[1], |sums| {
-            Threads::Caller.sum_rows(rows, sums, |i, sums| add_to(sums, &dy[row(i)]))
+            Threads::Caller.sum_rows(rows, sums, |i, sums| add_to(sums, &dy[row(i)]));
         });
         normalise_rows_backward(&mut dy, &self.rows, &self.inv_std, norm[0]);
         add_to(dx, &dy);
