@@ -10,7 +10,7 @@ use super::grid::hash;
 use super::outcome::Outcome;
 use super::state::recorded_hash;
 use super::{Cell, Found};
-use hopedgn::config::{Config, data_stem};
+use hopedgn::config::{Config, ModelRegistry, data_stem};
 use hopedgn::run::RunFolder;
 use hopedgn::{Error, Result};
 
