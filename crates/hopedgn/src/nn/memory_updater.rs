@@ -108,8 +108,8 @@ impl MemoryUpdater {
         let MemoryRead { values, messages, pending, idle, .. } = read;
         let mut parts = Vec::with_capacity(2);
         if !pending.is_empty() {
-            let state = tape.recall(values, pending)?; // [W, d]
-            let message = tape.recall(messages, pending)?; // [W, message]
+            let state = tape.read_state(values, pending)?; // [W, d]
+            let message = tape.read_state(messages, pending)?; // [W, message]
             let input = self.input.forward(tape, message, None)?;
             let hidden = self.hidden.forward(tape, state, None)?;
             parts.push(match self.cell {
@@ -121,9 +121,9 @@ impl MemoryUpdater {
             });
         }
         if !idle.is_empty() || parts.is_empty() {
-            parts.push(tape.recall(values, idle)?); // [Q, d]
+            parts.push(tape.read_state(values, idle)?); // [Q, d]
         }
-        let nodes = tape.stack(&parts)?; // [U, d]
+        let nodes = tape.concat_rows(&parts)?; // [U, d]
         Ok(Memories { read, nodes, roots: tape.gather(nodes, &read.roots)? })
     }
 
@@ -134,7 +134,7 @@ impl MemoryUpdater {
         let Some(update) = &read.update else { return Ok(()) };
         if !update.applied.is_empty() {
             let applied = tape.gather(nodes, &update.applied)?;
-            tape.keep(&read.values, &update.applied_nodes, applied)?;
+            tape.write_state(&read.values, &update.applied_nodes, applied)?;
         }
         let own: Indices = update.own.iter().map(|&root| read.roots[root as usize]).collect();
         let own = tape.gather(nodes, own)?; // [M, d]
@@ -142,10 +142,10 @@ impl MemoryUpdater {
         let elapsed = tape.input(Arc::clone(&update.elapsed));
         let mut message = vec![own, partner, self.time.forward(tape, elapsed)?];
         if let Some(table) = &input.edges {
-            let table = tape.table(table);
+            let table = tape.cached_input(table);
             message.push(tape.gather(table, &update.events)?); // [M, De]
         }
         let message = tape.concat(&message)?; // [M, message]
-        Ok(tape.keep(&read.messages, &update.nodes, message)?)
+        Ok(tape.write_state(&read.messages, &update.nodes, message)?)
     }
 }

@@ -6,7 +6,7 @@ use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::generate::{Query, TriadicSpec};
 use ctdg::metric::{average_precision, shuffled_average_precision};
 use ctdg::mite::PairQuery;
-use ctdg::random::Stream;
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
 use hopedgn::config::{ModelConfig, ModelName};
@@ -33,7 +33,7 @@ fn triadic(seed: u64) -> (f64, f64) {
     let mut scorer = PairScorer::new(&*model, &tables, &store);
     let adam = AdamConfig { lr: 2e-3, ..AdamConfig::default() };
     let mut learner = TrainState::new(&Device::cpu(), parameters, adam).unwrap();
-    let dropout = Stream::named(0, "test");
+    let dropout = RandomStream::named(0, "test");
     let pair = |query: &Query| PairQuery { src: query.src, dst: query.dst, time: query.time };
     for _ in 0..12 {
         for batch in train.chunks(100) {
@@ -41,7 +41,7 @@ fn triadic(seed: u64) -> (f64, f64) {
             let targets: Vec<f32> = batch.iter().map(|query| if query.label { 1.0 } else { 0.0 }).collect();
             let pairs = PairBatch::new(&queries);
             let batch = TrainBatch { pairs, targets: &targets, events: &[], dropout: &dropout };
-            scorer.learn(&mut learner, &batch, None).unwrap();
+            scorer.train_step(&mut learner, &batch, None).unwrap();
         }
     }
     let queries: Vec<PairQuery> = test.iter().map(pair).collect();
@@ -106,13 +106,13 @@ impl CommonNeighbors {
             let replayed = PairQuery::of(&self.stream, &events);
             scorer.logits_with(learner.weights(), &replayed, memory, &events).unwrap();
         }
-        let dropout = Stream::named(0, "test");
+        let dropout = RandomStream::named(0, "test");
         let mut loss = f64::INFINITY;
         for _ in 0..n_steps {
             let pairs = PairBatch::new(&self.queries);
             let batch = TrainBatch { pairs, targets: &self.targets, events: &[], dropout: &dropout };
-            scorer.learn(&mut learner, &batch, memory.as_mut()).unwrap();
-            loss = learner.results(0).unwrap()[0].loss;
+            scorer.train_step(&mut learner, &batch, memory.as_mut()).unwrap();
+            loss = learner.step_results(0).unwrap()[0].loss;
             if loss < enough {
                 break;
             }

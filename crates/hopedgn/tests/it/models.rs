@@ -2,8 +2,8 @@
 
 use ctdg::event::{EventId, EventStream, Features, NodeId};
 use ctdg::metric::roc_auc;
-use ctdg::mite::{PairEncoding, PairQuery};
-use ctdg::random::Stream;
+use ctdg::mite::{PairEncoderConfig, PairQuery};
+use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use hopedgn::Result;
 use hopedgn::collate::{FeatureTables, FeatureWidths, Input, PairBatch};
@@ -37,7 +37,7 @@ fn with_and_without_mite() -> impl Iterator<Item = ModelConfig> {
 
 /// Events with equal times, repeats and self-loops; those from `changed` on are drawn from another seed.
 fn stream(n_events: u32, changed: u32) -> EventStream {
-    let random = |what: &str| Stream::named(5, what);
+    let random = |what: &str| RandomStream::named(5, what);
     let (mut first, mut second) = (random("first"), random("second"));
     let mut events = Vec::new();
     let mut features = Vec::new();
@@ -57,7 +57,7 @@ fn stream(n_events: u32, changed: u32) -> EventStream {
 
 /// Some pairs at times from `first` up to `last`.
 fn queries(n: u32, first: u32, last: u32) -> Vec<PairQuery> {
-    let mut random = Stream::named(6, "queries");
+    let mut random = RandomStream::named(6, "queries");
     let mut query = |_| PairQuery {
         src: NodeId(random.below(N_NODES + 2)),
         dst: NodeId(random.below(N_NODES + 2)),
@@ -146,7 +146,7 @@ fn score_does_not_depend_on_later_events() {
 fn score_does_not_depend_on_node_numbers() {
     let stream = stream(150, 150);
     let mut names: Vec<u32> = (0..N_NODES).collect();
-    Stream::named(7, "names").shuffle(&mut names);
+    RandomStream::named(7, "names").shuffle(&mut names);
     let rename = |node: NodeId| names.get(node.index()).map_or(node, |&name| NodeId(name));
     let renamed = {
         let mut columns = self::stream(150, 150).into_columns();
@@ -190,7 +190,7 @@ struct Batch {
 impl Toy {
     /// 50 events within two communities with different edge features. Negatives are pairs across communities.
     fn communities() -> Self {
-        let mut random = Stream::named(8, "communities");
+        let mut random = RandomStream::named(8, "communities");
         // The first eight events cover all nodes.
         let mut choose = |i: u32, shift: u32| if i < 8 { i >> shift & 1 } else { random.below(2) };
         let event = |i: u32| (4 * (i % 2) + choose(i, 1), 4 * (i % 2) + 2 + choose(i, 2), f64::from(i));
@@ -203,7 +203,7 @@ impl Toy {
 
     /// Random events and as many random pairs, with random labels.
     fn random_labels() -> Self {
-        let (mut random, mut coins) = (Stream::named(9, "coins"), Stream::named(10, "coins"));
+        let (mut random, mut coins) = (RandomStream::named(9, "coins"), RandomStream::named(10, "coins"));
         let other = |query: &PairQuery| PairQuery { dst: NodeId(random.below(N_NODES)), ..*query };
         Self::new(stream(300, 300), 50, other, |_| coins.chance(0.5))
     }
@@ -243,7 +243,7 @@ impl Toy {
         let train: Vec<EventId> = self.batches[..end].iter().flat_map(|batch| &batch.events).copied().collect();
         let new = |form| Memory::new(&Device::cpu(), form, &self.stream, &train).unwrap();
         let mut memory = model.memory().map(new);
-        let dropout = Stream::named(0, "");
+        let dropout = RandomStream::named(0, "");
         let mut losses = Vec::new();
         while losses.len() < n_epochs && losses.last().is_none_or(|&loss| loss >= enough) {
             let Batch { events, queries, .. } = &self.batches[0];
@@ -254,8 +254,8 @@ impl Toy {
             let mut sum = 0.0;
             for Batch { events, queries, targets } in &self.batches[1..end] {
                 let batch = TrainBatch { pairs: PairBatch::new(queries), targets, events, dropout: &dropout };
-                scorer.learn(&mut learner, &batch, memory.as_mut()).unwrap();
-                sum += learner.results(0).unwrap()[0].loss;
+                scorer.train_step(&mut learner, &batch, memory.as_mut()).unwrap();
+                sum += learner.step_results(0).unwrap()[0].loss;
             }
             losses.push(sum / (end - 1) as f64);
         }
@@ -331,8 +331,8 @@ impl Model for MeanAge {
         ModelName::Custom(Self::NAME)
     }
 
-    fn encoding(&self) -> PairEncoding {
-        PairEncoding { length: self.settings.n_latest + 1, k: 0, ..PairEncoding::default() }
+    fn encoding(&self) -> PairEncoderConfig {
+        PairEncoderConfig { length: self.settings.n_latest + 1, k: 0, ..PairEncoderConfig::default() }
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, _: Dropout) -> Result<Var> {
@@ -371,11 +371,11 @@ fn custom_model_is_configured_built_and_trained_through_the_registry() {
     assert_eq!(alone.collect::<Vec<f32>>(), together);
     assert!(scorer.sources(learner.weights(), PairBatch::new(&queries)).unwrap_err().to_string().contains("mean-age"));
 
-    let (targets, dropout) = (vec![1.0; queries.len()], Stream::named(0, ""));
+    let (targets, dropout) = (vec![1.0; queries.len()], RandomStream::named(0, ""));
     let batch = TrainBatch { pairs: PairBatch::new(&queries), targets: &targets, events: &[], dropout: &dropout };
     for _ in 0..2 {
-        scorer.learn(&mut learner, &batch, None).unwrap();
+        scorer.train_step(&mut learner, &batch, None).unwrap();
     }
-    let losses: Vec<f64> = learner.results(0).unwrap().iter().map(|step| step.loss).collect();
+    let losses: Vec<f64> = learner.step_results(0).unwrap().iter().map(|step| step.loss).collect();
     assert!(losses[1] < losses[0], "{losses:?}");
 }
