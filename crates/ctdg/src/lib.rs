@@ -66,8 +66,3 @@ pub mod walk_counts;
 pub mod wl;
 
 pub use error::{Error, Problem, Result};
-
-/// The README's code, so that it is compiled and run with the doc tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -74,7 +74,7 @@ impl Experiment {
 
     fn parse(path: &Path, text: &str, registry: &ModelRegistry, is_smoke: bool) -> Result<Self> {
         let file = file::File::parse(path, text)?;
-        file.check_models(path, registry)?;
+        file.check_models(path, text, registry)?;
         let registry = Arc::new(registry.clone());
         let mut experiment = Self { path: path.to_owned(), file, cells: Vec::new(), is_smoke, registry };
         experiment.cells = grid::cells(&experiment)?;

@@ -20,7 +20,7 @@ pub enum Error {
     Checkpoint {
         /// The file.
         file: PathBuf,
-        /// Why not. Not a source: it is part of the message, so that nobody prints it twice.
+        /// The reason. Not a `source`: it is part of the message and would be printed twice.
         problem: hopedgn_tensor::Error,
     },
     /// A setting that cannot be read, is not known, or has the wrong type.

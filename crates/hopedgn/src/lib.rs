@@ -52,3 +52,8 @@ pub use explain::Explanation;
 pub use hopedgn_tensor::{CudaOptions, Device, Precision};
 pub use model::Model;
 pub use predictor::{EvaluateOptions, LinkPredictor, LinkPredictorBuilder, LinkPredictorLoader, Recommendation};
+
+/// The README's code, compiled with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

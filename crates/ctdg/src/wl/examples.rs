@@ -108,7 +108,7 @@ pub fn all() -> Result<Vec<Example>> {
 fn figure_1() -> Result<Example> {
     let path = named(&[("A", "B", 1), ("E", "F", 1), ("B", "C", 2), ("D", "E", 2), ("C", "D", 3)])?;
     let tuples = Some([[0, 2], [0, 3]].map(|tuple| tuple.map(NodeId).to_vec()));
-    let about = "the paper's Figure 1: (A, C) with B in common, (A, D) with nobody";
+    let about = "the paper's Figure 1: (A, C) with B in common, (A, D) with no node";
     Ok(Example { name: "figure-1", about, a: path.clone(), b: path, until: Some(4.0), tuples })
 }
 

@@ -21,14 +21,14 @@ use crate::output::{Outcome, Output};
   hopedgn evaluate runs/collegemsg-hopedgn-0
   hopedgn evaluate runs/mine --negatives all --ranking 100 --json")]
 pub(crate) struct Evaluate {
-    #[command(flatten)]
-    run: RunArgs,
     /// Negatives for AP and AUC
     #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
     negatives: NegativesArg,
     /// Also rank each true destination against so many others, or against `all`
     #[arg(long, value_name = "K")]
     ranking: Option<Candidates>,
+    #[command(flatten)]
+    run: RunArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -29,8 +29,6 @@ use pairs::Pairs;
 
 A file of pairs has the columns source, destination and optionally a time.")]
 pub(crate) struct Score {
-    #[command(flatten)]
-    run: RunArgs,
     /// CSV of pairs, or `-` for stdin
     #[arg(long, value_name = "FILE")]
     pairs: PathBuf,
@@ -40,6 +38,8 @@ pub(crate) struct Score {
     /// Explain each score: common past neighbours, and the events that changed it most
     #[arg(long)]
     explain: bool,
+    #[command(flatten)]
+    run: RunArgs,
 }
 
 /// Events named in an explanation.
@@ -154,6 +154,7 @@ impl Shown<'_> {
         let [src, dst] = self.ids;
         let mut text = String::new();
         let _ = match pair_times.as_slice() {
+            [] if effects.is_empty() => writeln!(text, "  {src} and {dst} have not interacted before."),
             [] => {
                 let seen = count(effects.len(), "event");
                 writeln!(text, "  {src} and {dst} have not interacted within the {seen} that the model sees.")

@@ -28,8 +28,13 @@ fn home() -> TempDir {
 
 /// Trains a run named after its model, small enough for a debug build.
 fn trained(home: &Path, model: &str, data: &str) {
-    let settings = ["d-channel=4", "d-time=4", "d-out=6", "length=4", "neighbors=3", "d-mite=4"];
-    let settings: Vec<String> = settings.iter().map(|setting| format!("model.{setting}")).collect();
+    let own: &[&str] = match model {
+        "hopedgn" => &["d-channel=4", "length=4", "d-mite=4"],
+        "jodie" => &[],
+        _ => &["neighbors=3", "d-mite=4"],
+    };
+    let settings: Vec<String> =
+        own.iter().chain(&["d-time=4", "d-out=6"]).map(|setting| format!("model.{setting}")).collect();
     let mut arguments = vec!["train", "--data", data, "--model", model, "--out", model, "--epochs", "1", "--json"];
     for setting in settings.iter().map(String::as_str).chain(["train.batch=20"]) {
         arguments.extend(["--set", setting]);

@@ -64,6 +64,9 @@ fn examples_fit_into_100_columns() {
     }
 }
 
+/// A file of published values.
+const PUBLISHED: &str = r#"paper = [{ model = "hopedgn", data = "enron", transductive = { ap = [92.67, 0.1] } }]"#;
+
 #[test]
 fn experiment_help_shows_a_valid_file_at_80_columns() {
     let help = help(&["experiment".to_owned()], 80);
@@ -76,6 +79,7 @@ fn experiment_help_shows_a_valid_file_at_80_columns() {
     let home = tempfile::tempdir().expect("a folder");
     fs::create_dir(home.path().join("base")).expect("a folder");
     fs::write(home.path().join("base/grid.toml"), "").expect("a file");
+    fs::write(home.path().join("base/paper.toml"), PUBLISHED).expect("a file");
     let variant = "\n[[variant]]\nname = \"k-32\"\ntitle = \"K = 32\"\nset = { model.k = 32 }\n";
     fs::write(home.path().join("file.toml"), format!("{text}{variant}")).expect("a file");
     let answer = json(home.path(), &["experiment", "status", "file.toml", "--data-dir", ".", "--json"]);

@@ -267,12 +267,14 @@ pub(super) struct Expect {
 
 impl File {
     /// Refuses models that `registry` does not know.
-    pub(super) fn check_models(&self, path: &Path, registry: &ModelRegistry) -> Result<()> {
+    pub(super) fn check_models(&self, path: &Path, text: &str, registry: &ModelRegistry) -> Result<()> {
         for model in &self.grid.model {
             if registry.named(model.as_str()).is_err() {
                 let known: Vec<&str> = registry.names().map(ModelName::as_str).collect();
                 let detail = format!("found the model {:?}, expected one of {}", model.as_str(), known.join(", "));
-                return Err(Error::Experiment { file: path.to_owned(), line: None, detail });
+                let quoted = format!("{:?}", model.as_str());
+                let line = text.lines().position(|line| line.contains(&quoted)).map(|index| index + 1);
+                return Err(Error::Experiment { file: path.to_owned(), line, detail });
             }
         }
         Ok(())
