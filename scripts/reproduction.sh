@@ -1,8 +1,9 @@
 #!/bin/sh
-# Writes docs/reproduction.md and docs/reproduction/*.{md,html,svg} from results/*.jsonl: scripts/reproduction.sh [HOPEDGN] [OUT]
-# HOPEDGN is the program (default: hopedgn on the PATH), OUT the folder of the pages (default: docs/reproduction).
+# Generates the pages of all experiments from results/*.jsonl: scripts/reproduction.sh [HOPEDGN] [OUT]
+# Writes OUT.md, the index, and OUT/NAME.{md,html} with their figures. HOPEDGN is the program (default: hopedgn on the PATH), OUT a
+# folder (default: target/reproduction). Needs no data.
 set -eu
 cd "$(dirname "$0")/.."
-"${1:-hopedgn}" experiment pages experiments --into "${2:-docs/reproduction}" --results \
+"${1:-hopedgn}" experiment pages experiments --into "${2:-target/reproduction}" --results \
     results/models.jsonl results/hopedgn-tf32.jsonl results/variants.jsonl results/ten-epochs.jsonl results/nodes.jsonl \
     results/padding.jsonl

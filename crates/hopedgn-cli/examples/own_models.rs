@@ -12,9 +12,6 @@ use hopedgn::ModelRegistry;
 
 fn main() -> ExitCode {
     let mut registry = ModelRegistry::default();
-    if let Err(error) = registry.register::<custom_model::DeepSets>() {
-        eprintln!("error: {error}");
-        return ExitCode::from(2);
-    }
-    hopedgn_cli::main(registry)
+    registry.register::<custom_model::DeepSets>().expect("the name is free");
+    hopedgn_cli::main(&registry)
 }

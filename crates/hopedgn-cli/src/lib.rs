@@ -7,8 +7,8 @@
 //!
 //! fn main() -> ExitCode {
 //!     let registry = ModelRegistry::default();
-//!     // registry.register::<MyModel>() makes `my-model` known to every command.
-//!     hopedgn_cli::main(registry)
+//!     // `registry.register::<MyModel>()` makes the model known to every command.
+//!     hopedgn_cli::main(&registry)
 //! }
 //! ```
 //!
@@ -31,10 +31,10 @@ use crate::output::{Outcome, Output, is_closed_pipe};
 
 /// Parses the arguments of the process, runs the command with the models of `registry`, and prints its result.
 #[must_use]
-pub fn main(registry: ModelRegistry) -> ExitCode {
+pub fn main(registry: &ModelRegistry) -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(&cli.global);
-    let outcome = set_threads(cli.global.threads).and_then(|()| commands::run(cli.command, &registry, &output));
+    let outcome = set_threads(cli.global.threads).and_then(|()| commands::run(cli.command, registry, &output));
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::FellShort) => ExitCode::from(1),

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    hopedgn_cli::main(hopedgn::ModelRegistry::default())
+    hopedgn_cli::main(&hopedgn::ModelRegistry::default())
 }

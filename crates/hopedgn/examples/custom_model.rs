@@ -1,4 +1,4 @@
-//! A model of your own: DeepSets over the recent events of both nodes, with MITE.
+//! A model of your own: [`DeepSets`] over the recent events of both nodes, with MITE.
 //!
 //! ```text
 //! x_i     = [Φ(Δt_i) ‖ MITE(w_i)]             token i: elapsed time, and when its node met the source and the destination
@@ -9,6 +9,7 @@
 //! Shapes: `B` pairs, `T` tokens of all pairs, `R` distinct nodes within the pairs, `d` width.
 //!
 //! `cargo run --release --example custom_model` trains it on the bundled messages, then compares it with an untrained heuristic.
+#![allow(clippy::print_stdout, reason = "an example prints its results")]
 
 use hopedgn::collate::{Input, Layout, MiteSettings, Normaliser, PatchLayout};
 use hopedgn::ctdg::mite::PairEncoderConfig;

@@ -1,6 +1,9 @@
 //! Train on a CSV of your own with columns of any names: `cargo run --release --example own_csv -- FILE SRC DST TIME`.
 //!
 //! Without arguments it writes a small file of payments and uses that.
+#![allow(clippy::print_stdout, reason = "an example prints its results")]
+
+use std::fmt::Write;
 
 use hopedgn::ctdg::dataset::ColumnRef;
 use hopedgn::{Error, Events, LinkPredictor, Preset, ReadOptions, Result};
@@ -41,7 +44,7 @@ fn sample_file() -> Result<std::path::PathBuf> {
     for i in 0..1500_u32 {
         let customer = i * 7 % 40;
         let shop = (customer + 3 * (i / 40 % 2)) % 12;
-        text += &format!("{},customer-{customer},shop-{shop},{}\n", 1_700_000_000 + 60 * i, 5 + i % 20);
+        let _ = writeln!(text, "{},customer-{customer},shop-{shop},{}", 1_700_000_000 + 60 * i, 5 + i % 20);
     }
     let file = std::env::temp_dir().join("hopedgn-payments.csv");
     std::fs::write(&file, text).map_err(|error| Error::from(hopedgn::ctdg::Error::io(&file, "write", error)))?;

@@ -1,6 +1,7 @@
 //! Train on the bundled messages, then predict, recommend, explain, evaluate, save and load.
 //!
 //! `cargo run --release --example quick_start -- /tmp/run` takes a few minutes on two cores; one epoch is enough to look around.
+#![allow(clippy::print_stdout, reason = "an example prints its results")]
 
 use hopedgn::callbacks::{Callback, EpochEnd};
 use hopedgn::{Events, LinkPredictor, ModelName, Preset, Result};

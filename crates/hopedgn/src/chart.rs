@@ -24,6 +24,8 @@ mod histogram;
 mod labels;
 mod style;
 
+use std::fmt::Write as _;
+
 use ctdg::svg::{Point, Svg, number};
 
 pub use axis::{Axis, Scale};
@@ -215,7 +217,7 @@ impl Chart {
         let (mut x, mut line) = (4.0, 0.0);
         let mut layout = Vec::new();
         for key in &self.legend {
-            let width = 40.0 + LETTER * key.name.chars().count() as f64;
+            let width = 44.0 + 7.4 * key.name.chars().count() as f64;
             if x > 4.0 && x + width > WIDTH {
                 (x, line) = (4.0, line + 1.0);
             }
@@ -252,7 +254,7 @@ impl Chart {
                     let is_gap = !is_drawable(point[1]);
                     if !is_gap {
                         let [x, y] = place(point).map(number);
-                        data += &format!("{}{x} {y}", if is_after_gap { 'M' } else { 'L' });
+                        let _ = write!(data, "{}{x} {y}", if is_after_gap { 'M' } else { 'L' });
                     }
                     is_after_gap = is_gap;
                 }

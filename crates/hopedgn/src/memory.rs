@@ -1,10 +1,11 @@
-//! What memory models keep of each node: a value, and the message that will change it.
+//! Node memory of TGN, JODIE, DyRep and PINT: a state per node, and the message that updates it.
 //!
-//! A batch reads the value that a node's waiting message makes of its value, without writing anything. Consuming a batch
-//! writes those values for the nodes of its events, then leaves each of them a new message. So a batch never sees its own
-//! events. Which nodes have messages, and of which events, the host knows; values and messages lie where the weights are.
+//! Reading a batch applies each node's pending message to its state without storing the result. Consuming the batch stores those
+//! states for the nodes of its events, then gives each of them a new message. A batch therefore never sees its own events.
+//! Bookkeeping (which node has a message, of which event) is on the host; states and messages live on the device of the
+//! weights.
 //!
-//! A memory sees whole batches: an event of the batch before is seen even where its time is that of the query.
+//! A memory advances by whole batches: an event of the previous batch is seen even if its time equals that of the query.
 
 mod checkpoint;
 mod read;
@@ -36,7 +37,7 @@ pub enum MessageOrder {
 /// What a model keeps of each node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryForm {
-    /// Width of a value.
+    /// Width of a state.
     pub width: usize,
     /// Width of a message.
     pub message: usize,
@@ -46,49 +47,49 @@ pub struct MemoryForm {
     pub with_positions: bool,
 }
 
-/// What is kept of the nodes of a stream. Starts empty.
+/// The memory of the nodes of a stream, zero at first.
 #[derive(Debug)]
 pub struct Memory<'t> {
     form: MemoryForm,
     stream: &'t EventStream,
-    /// `[N + 1, width]`: the last row is nobody's.
+    /// States, `[N + 1, width]`; the last row is for unknown nodes.
     values: Arc<StateTable>,
-    /// `[N + 1, message]`
+    /// Messages, `[N + 1, message]`.
     messages: Arc<StateTable>,
-    /// The event of each node's waiting message.
-    waiting: Vec<Option<EventId>>,
-    /// The event whose message last changed each node's value.
+    /// The event of each node's pending message.
+    pending: Vec<Option<EventId>>,
+    /// The event whose message last updated each node's state.
     applied: Vec<Option<EventId>>,
     positions: Option<WalkCounts>,
     shifts: [Shift; 2],
-    /// Where each node stands in the batch at hand, and in which batch that was.
+    /// For each node the last batch it was in, and its place there.
     marks: Vec<(u64, u32)>,
     batch: u64,
 }
 
 impl<'t> Memory<'t> {
-    /// The empty memory of the nodes of `stream`, for a model that learns from `learned`.
-    pub fn new(device: &Device, form: MemoryForm, stream: &'t EventStream, learned: &[EventId]) -> Result<Self> {
+    /// The zero memory of the nodes of `stream`; gaps are standardised by those of the `train` events.
+    pub fn new(device: &Device, form: MemoryForm, stream: &'t EventStream, train: &[EventId]) -> Result<Self> {
         let n_nodes = stream.n_nodes();
         Ok(Self {
             form,
             stream,
             values: Arc::new(StateTable::zeros(device, n_nodes + 1, form.width)?),
             messages: Arc::new(StateTable::zeros(device, n_nodes + 1, form.message)?),
-            waiting: vec![None; n_nodes + 1],
+            pending: vec![None; n_nodes + 1],
             applied: vec![None; n_nodes + 1],
             positions: form.with_positions.then(|| WalkCounts::new(n_nodes + 1)),
-            shifts: Shift::of(stream, learned),
+            shifts: Shift::of(stream, train),
             marks: vec![(0, 0); n_nodes + 1],
             batch: 0,
         })
     }
 
-    /// Forgets everything.
+    /// Sets all states to zero and drops all messages.
     pub fn reset(&mut self) -> Result<()> {
         self.values.clear()?;
         self.messages.clear()?;
-        self.waiting.fill(None);
+        self.pending.fill(None);
         self.applied.fill(None);
         if let Some(positions) = &mut self.positions {
             positions.reset();
@@ -101,20 +102,20 @@ impl<'t> Memory<'t> {
         PairQuery::of(self.stream, events)
     }
 
-    /// When a node's value, its waiting message taken in, was last changed; the stream's beginning where it never was.
+    /// The time of a node's last update, its pending message included; the start of the stream where there is none.
     fn last_change(&self, node: usize) -> f64 {
-        let last = self.waiting[node].or(self.applied[node]);
-        last.map_or_else(|| beginning(self.stream), |event| self.stream.event(event).time)
+        let last = self.pending[node].or(self.applied[node]);
+        last.map_or_else(|| start_time(self.stream), |event| self.stream.event(event).time)
     }
 }
 
-/// When time begins. DyGLib begins at 0, which is the same for its own files; counted from 0, times of the calendar would
-/// make every first gap half a century long.
-fn beginning(stream: &EventStream) -> f64 {
+/// The time from which first gaps are counted. DyGLib counts from 0, which is the start of its own files; with Unix times every
+/// first gap would be half a century long.
+fn start_time(stream: &EventStream) -> f64 {
     stream.times().first().copied().unwrap_or(0.0)
 }
 
-/// How long nodes usually rest in one role: what makes gaps of JODIE's size.
+/// Mean and standard deviation of the gaps between a node's events in one role, which standardise JODIE's gaps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Shift {
     mean: f64,
@@ -122,10 +123,10 @@ struct Shift {
 }
 
 impl Shift {
-    /// Of sources and of destinations. A node's first gap is counted from the stream's beginning.
+    /// Of sources and of destinations. A node's first gap is counted from the start of the stream.
     fn of(stream: &EventStream, events: &[EventId]) -> [Self; 2] {
         [0, 1].map(|role| {
-            let mut last = vec![beginning(stream); stream.n_nodes()];
+            let mut last = vec![start_time(stream); stream.n_nodes()];
             let gaps: Vec<f64> = events
                 .iter()
                 .map(|&id| {
@@ -141,8 +142,8 @@ impl Shift {
         })
     }
 
-    /// Mean and deviation as three `f32` each, whose sum they are exactly.
-    #[expect(clippy::cast_possible_truncation, reason = "each part holds what those before it lack")]
+    /// Mean and deviation as exact sums of three `f32` each.
+    #[expect(clippy::cast_possible_truncation, reason = "each part is the rounding error of the previous ones")]
     fn parts(&self) -> [f32; 6] {
         let mut parts = [0.0; 6];
         for (parts, mut rest) in parts.chunks_exact_mut(3).zip([self.mean, self.deviation]) {
@@ -155,7 +156,7 @@ impl Shift {
     }
 
     fn of_parts(parts: &[f32]) -> Self {
-        // From the smallest on: no sum is rounded.
+        // Smallest first, so that no sum is rounded.
         let sum = |parts: &[f32]| parts.iter().rev().map(|&part| f64::from(part)).sum();
         Self { mean: sum(&parts[..3]), deviation: sum(&parts[3..]) }
     }
@@ -171,11 +172,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_are_those_of_each_role() {
+    fn gaps_are_standardised_per_role() {
         let stream = EventStream::from_events(vec![(0, 1, 2.0), (1, 0, 4.0), (0, 1, 8.0)]).unwrap();
         let events: Vec<EventId> = (0..3).map(EventId).collect();
         let [src, dst] = Shift::of(&stream, &events);
-        // From time 2 on; source: 0 after 0, 1 after 2, 0 after 6. Destination: 1 after 0, 0 after 2, 1 after 6.
+        // From time 2 on; source: node 0 after 0, 1 after 2, 0 after 6. Destination: node 1 after 0, 0 after 2, 1 after 6.
         let deviation = (56.0_f64 / 9.0).sqrt();
         assert!((src.mean - 8.0 / 3.0).abs() < 1e-12 && (src.deviation - deviation).abs() < 1e-12 && src == dst);
         assert!(src.apply(8.0 / 3.0).abs() < 1e-6);

@@ -321,7 +321,7 @@ impl Collator<'_> {
     ) -> Result<Input> {
         let whole = Chunk { index: 0, pairs: 0..tokens.n_pairs(), padded_to: None };
         let Input::Hops(mut input) = self.input(tokens, queries, &whole)? else { return Err(Error::MissingInput) };
-        let mut read = memory.recall(tokens, queries, input.second.is_some())?;
+        let mut read = memory.read(tokens, queries, input.second.is_some())?;
         if !events.is_empty() {
             read.update = Some(memory.consume(events)?);
         }

@@ -68,17 +68,17 @@ pub(crate) fn load_events(
     let recorded = &manifest.data;
     let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
     let data = data.or(file).unwrap_or(&recorded.name);
-    let options = if from.is_default() { recorded_options(manifest)? } else { from.options() };
+    let options = if from.is_default() { recorded_options(manifest) } else { from.options() };
     from.load_with(data, &options, output)
 }
 
 /// How the data of a run was read. Manifests of version 0.1 have the command line instead.
-fn recorded_options(manifest: &Manifest) -> anyhow::Result<ReadOptions> {
+fn recorded_options(manifest: &Manifest) -> ReadOptions {
     if let Some(options) = &manifest.data.read {
-        return Ok(options.clone());
+        return options.clone();
     }
     match Cli::try_parse_from(&manifest.command).map(|cli| cli.command) {
-        Ok(Command::Train(train)) => Ok(train.from.options()),
-        _ => Ok(ReadOptions::default()),
+        Ok(Command::Train(train)) => train.from.options(),
+        _ => ReadOptions::default(),
     }
 }

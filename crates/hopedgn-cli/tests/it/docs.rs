@@ -37,6 +37,7 @@ fn pages() -> Vec<(String, String)> {
 /// Runs `line` in a shell in which `hopedgn` is the program under test; stdout and stderr together.
 fn shell(folder: &Path, line: &str) -> (bool, String) {
     let program = Path::new(env!("CARGO_BIN_EXE_hopedgn"));
+    #[expect(clippy::disallowed_methods, reason = "a test finds the built program first on the path")]
     let path = std::env::var("PATH").unwrap_or_default();
     let output = Command::new("sh")
         .args(["-c", &format!("exec 2>&1\n{line}")])

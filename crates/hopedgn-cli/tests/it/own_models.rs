@@ -18,8 +18,8 @@ fn own_models(folder: &Path, arguments: &[&str]) -> Output {
 #[test]
 fn every_command_works_with_a_registered_model() {
     let home = tempfile::tempdir().expect("a folder");
-    let events: String = (0..400).map(|i| format!("{},{},{i}\n", i % 20, (i + 1) % 20)).collect();
-    std::fs::write(home.path().join("events.csv"), format!("src,dst,time\n{events}")).expect("a file");
+    let rows: Vec<String> = (0..400).map(|i| format!("{},{},{i}", i % 20, (i + 1) % 20)).collect();
+    std::fs::write(home.path().join("events.csv"), format!("src,dst,time\n{}\n", rows.join("\n"))).expect("a file");
     std::fs::write(home.path().join("pairs.csv"), "3,4\n3,9\n").expect("a file");
     let small = ["--set", "model.d-out=8", "--set", "model.tokens=4", "--epochs", "1", "--json"];
     let train = [&["train", "--data", "events.csv", "--model", "deep-sets", "--out", "run"][..], &small].concat();

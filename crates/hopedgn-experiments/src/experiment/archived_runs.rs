@@ -204,7 +204,7 @@ pub fn archive(folders: &[PathBuf], file: &Path, registry: &ModelRegistry) -> Re
         }
     }
     lines.sort();
-    let text: String = lines.iter().map(|(_, text)| format!("{text}\n")).collect();
+    let text: String = lines.iter().flat_map(|(_, text)| [text.as_str(), "\n"]).collect();
     write_file(file, text)?;
     Ok(lines.len())
 }

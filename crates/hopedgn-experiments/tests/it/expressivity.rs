@@ -336,7 +336,7 @@ fn gradients_of_global_hopedgn_equal_finite_differences() {
     for more in [["n-blocks=1", "pair-start=features"], ["n-blocks=3", "pair-start=types"]] {
         let (model, parameters) = global(&[&["d-out=6", "d-mite=5", "d-time=4"][..], &more].concat(), 4);
         let input = all_pairs(&model, &stream);
-        let targets: Vec<f32> = (0..input.asked.len()).map(|at| f32::from(u8::from(at % 3 == 0))).collect();
+        let targets: Vec<f32> = (0..input.queried.len()).map(|at| f32::from(u8::from(at % 3 == 0))).collect();
         let loss = |parameters: &Parameters| {
             let mut tape = Tape::new(parameters);
             let logits = model.pair_logits(&mut tape, &input, Dropout::NONE).unwrap();

@@ -159,9 +159,9 @@ fn training(report: &Report<'_>) -> String {
     let loss = vec![Curve { name: "mean over batches", value: |record| Some(record.loss) }];
     let (any, percent) = ([f64::NEG_INFINITY, f64::INFINITY], [0.0, 100.0]);
     let charts = [
-        Curves { title: "Training loss", curves: loss, bounds: any, decimals: 4 },
-        Curves { title: "Validation AP, %", curves: ap, bounds: percent, decimals: 2 },
-        Curves { title: "Validation AUC, %", curves: auc, bounds: percent, decimals: 2 },
+        Curves { title: "Training loss", lines: loss, bounds: any, decimals: 4 },
+        Curves { title: "Validation AP, %", lines: ap, bounds: percent, decimals: 2 },
+        Curves { title: "Validation AUC, %", lines: auc, bounds: percent, decimals: 2 },
     ];
     let charts: String = charts.iter().map(|curves| curves.figure(report.history, best)).collect();
     let epochs = table::epochs(report.history, report.best());

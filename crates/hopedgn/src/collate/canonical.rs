@@ -1,23 +1,23 @@
-//! An order of the nodes put into a pair that depends on nothing but what they show.
+//! Canonical order of sums in global HopeDGN: pairs that 2-DWL does not separate get bit-identical embeddings.
 //!
-//! A sum of floating-point numbers depends on the order of its terms. In the order of node numbers, two pairs of which 2-DWL
-//! makes no difference would have embeddings that differ in their last bits. Here each row gets a key of all that its value
-//! can depend on, round by round as 2-DWL colours pairs, and the rows of a pair stand in the order of their keys: what 2-DWL
-//! does not tell apart is then the same sum of the same terms in the same order, to the last bit, and a difference of any size
-//! is one that 2-DWL sees. Two rows whose keys collide keep their values; only the promise about bits would be lost.
+//! A floating-point sum depends on the order of its terms. In the order of node numbers, two pairs that 2-DWL does not separate
+//! would have embeddings that differ in their last bits. Here each row gets a key of all that its value depends on, layer by
+//! layer as 2-DWL colours pairs, and the rows of a pair are sorted by their keys. Pairs of one colour are then sums of the same
+//! terms in the same order, and a difference of any size is one that 2-DWL sees. If the keys of two rows collide, values stay
+//! correct; only bit-identity is lost.
 
 use hopedgn_tensor::Ragged;
 
-/// What a layer makes pairs of, before it is laid out; see [`PairLayer`](super::PairLayer).
+/// A layer before sorting; see [`PairLayer`](super::PairLayer).
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) own: Vec<u32>,
-    /// The pairs `(u, w)` and `(v, w)`, and the view of `w`.
+    /// The pairs `(u, w)` and `(v, w)`, and their view.
     pub(super) rows: Vec<[u32; 3]>,
     pub(super) lengths: Vec<usize>,
 }
 
-/// Sorts the rows of each pair of `layers`, the first layer first. `start` has the keys of the pairs below it, `views` those of
+/// Sorts the rows of each pair of `layers`, the first layer first. `start` are the keys of the pairs below it, `views` those of
 /// the views.
 pub(super) fn sort(layers: &mut [Draft], start: Vec<u64>, views: &[u64]) {
     let mut below = start;
@@ -42,7 +42,7 @@ pub(super) fn sort(layers: &mut [Draft], start: Vec<u64>, views: &[u64]) {
     }
 }
 
-/// One number for a sequence; the same for equal ones.
+/// A hash of a sequence.
 pub(super) fn key(words: impl IntoIterator<Item = u64>) -> u64 {
     words.into_iter().fold(0x9e37_79b9_7f4a_7c15, |key, word| {
         let mixed = (key ^ word).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,10 +1,10 @@
-//! The node pairs that a global model looks at, layer by layer.
+//! Input of global HopeDGN: the node pairs of each layer.
 //!
-//! Shapes: `P₀` pairs below the first layer, `Pₗ` pairs that layer `l` computes, `Wₗ` pairs (pair, replacing node) of
-//! layer `l`, `E` lists of meetings, `I` intervals in them, `V` distinct pairs of lists.
+//! Shapes, as in `model/global.rs`: `S₀` pairs below the first layer, `Sₗ` pairs that layer `l` computes, `Wₗ` triples (pair,
+//! replacing node) of layer `l`, `Z` lists of intervals, `I` intervals in them, `V` distinct pairs of lists.
 //!
-//! Only pairs that the answer depends on are there: with one layer those of the asked pair with every node, with three or
-//! more all of them. What is left out would change nothing.
+//! Only pairs that the logits depend on are there: with one layer those of the queried pair with every node, with three or more
+//! layers all of them.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,84 +20,84 @@ use super::{FeatureTables, PairStart, Replacing, Rows};
 use crate::fmt::narrow;
 use crate::{Error, Result};
 
-/// What a global model looks at.
+/// Which pairs a global model computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalLayout {
-    /// How often pairs look at pairs.
+    /// Layers.
     pub n_layers: usize,
-    /// Which nodes are put in.
+    /// Which nodes replace one of a pair's own.
     pub replacing: Replacing,
-    /// What is known of a pair at first.
+    /// What the first embedding of a pair is made of.
     pub start: PairStart,
-    /// Width of an embedding, of which memory is made.
+    /// Width of an embedding; bounds the memory.
     pub width: usize,
 }
 
 /// What a global model reads of some pairs.
 #[derive(Debug, Clone)]
 pub struct GlobalInput {
-    /// The first layer first.
+    /// The pairs of each layer, the first layer first.
     pub layers: Vec<PairLayer>,
     /// `[I, 1]`: query time minus event time.
     pub ages: Arc<Tensor>,
     /// `[I, 1]`: ln(1 + age).
     pub log_ages: Arc<Tensor>,
-    /// The intervals of each list of meetings: `E` sequences. The first, empty, is that of all who never met.
+    /// `Z` lists over the intervals. List 0 is empty: that of pairs without events.
     pub lists: Ragged,
-    /// `[V]` each: the list of `u` and `w`, that of `v` and `w`.
+    /// `[V]` each: the list of `(u, w)`, and that of `(v, w)`.
     pub views: [Indices; 2],
-    /// `[P₀, 2·Dn]`: features of both nodes.
+    /// `[S₀, 2·Dn]`: features of both nodes.
     pub nodes: Option<Rows>,
-    /// `[P₀, 1]`: 1 for a node with itself.
+    /// `[S₀, 1]`: 1 for a node with itself.
     pub same: Arc<Tensor>,
-    /// `[P₀]`: the list of the pair.
-    pub met: Indices,
-    /// `[B]`: the row of each asked pair in the last layer.
-    pub asked: Indices,
+    /// `[S₀]`: the list of the pair.
+    pub start_lists: Indices,
+    /// `[B]`: the row of each queried pair in the last layer.
+    pub queried: Indices,
 }
 
-/// What a layer makes pairs of.
+/// Row numbers of one layer.
 #[derive(Debug, Clone)]
 pub struct PairLayer {
-    /// `[Pₗ]`: the pair itself one layer below.
+    /// `[Sₗ]`: the pair itself one layer below.
     pub own: Indices,
     /// `[Wₗ]` each: the pairs `(u, w)` and `(v, w)` one layer below.
     pub sides: [Indices; 2],
-    /// `[Wₗ]`: what was between them, a row of [`GlobalInput::views`].
+    /// `[Wₗ]`: their intervals, a row of [`GlobalInput::views`].
     pub views: Indices,
-    /// The nodes put into each pair: `Pₗ` sequences over `Wₗ` rows, in an order that names do not decide.
+    /// The triples of each pair: `Sₗ` sequences over `Wₗ` rows, in an order that does not depend on node numbers.
     pub groups: Ragged,
 }
 
 impl GlobalInput {
-    /// What a model of `layout` reads of `queries`, each of which sees the nodes that met before its time, and its own.
+    /// The input of `queries`. Each sees the nodes with events before its time, and its own two.
     pub fn of(layout: GlobalLayout, tables: &FeatureTables, store: &Store, queries: &[PairQuery]) -> Result<Self> {
         Builder::new(layout, store).run(tables, queries)
     }
 }
 
-/// Memory at most for the pairs that are computed at once.
+/// Bytes at most of the pairs that are computed at once.
 const MOST_BYTES: usize = 1 << 30;
 
-/// Values of the width of an embedding that one row of a layer takes, the way back included.
-const VALUES_A_ROW: usize = 20;
+/// Embeddings that one row of a layer keeps, backward pass included.
+const VALUES_PER_ROW: usize = 20;
 
 impl GlobalLayout {
-    /// Refuses a past in which the pairs behind one question would not fit: any question, or with [`Replacing::Met`], where
-    /// that depends on who met whom, the one about the two who met most others, after all events.
+    /// Refuses a dataset on which one query takes too much memory: any query, or with [`Replacing::Met`], where that depends on
+    /// the pair, one about the two nodes with most neighbours, after all events.
     pub fn check(&self, store: &Store) -> Result<()> {
         if self.replacing == Replacing::All {
             return self.check_nodes(store.n_nodes());
         }
         let end = store.cut(f64::INFINITY);
-        let n_met = |node: NodeId| {
-            let mut met = store.history(node, end).neighbors.to_vec();
-            met.sort_unstable();
-            met.dedup();
-            met.len()
+        let n_neighbors = |node: NodeId| {
+            let mut neighbors = store.history(node, end).neighbors.to_vec();
+            neighbors.sort_unstable();
+            neighbors.dedup();
+            neighbors.len()
         };
         let nodes = (0..store.n_nodes()).filter_map(NodeId::from_index);
-        let mut busiest: Vec<(usize, NodeId)> = nodes.map(|node| (n_met(node), node)).collect();
+        let mut busiest: Vec<(usize, NodeId)> = nodes.map(|node| (n_neighbors(node), node)).collect();
         busiest.sort_unstable_by(|one, other| other.cmp(one));
         let &[(_, src), (_, dst), ..] = &busiest[..] else { return Ok(()) };
         Builder::new(*self, store).layers(&[PairQuery { src, dst, time: f64::INFINITY }]).map(drop)
@@ -113,7 +113,7 @@ impl GlobalLayout {
     }
 
     fn check_rows(&self, rows: usize, n_nodes: usize) -> Result<()> {
-        let needed = rows.saturating_mul(4 * VALUES_A_ROW * self.width);
+        let needed = rows.saturating_mul(4 * VALUES_PER_ROW * self.width);
         if needed <= MOST_BYTES {
             return Ok(());
         }
@@ -121,16 +121,16 @@ impl GlobalLayout {
     }
 }
 
-/// A pair at a moment.
+/// A pair of nodes as of a moment.
 type Key = (usize, NodeId, NodeId);
 
-/// What is seen at a time.
+/// A query time and the nodes that are visible then.
 struct Moment {
     time: f64,
     cut: Cut,
-    /// Asked nodes that met nobody yet.
+    /// Nodes of the query without events before it.
     newcomers: Vec<NodeId>,
-    /// All nodes, in order.
+    /// All visible nodes, in order.
     nodes: Vec<NodeId>,
 }
 
@@ -143,13 +143,16 @@ struct Builder<'a> {
     of_pair: HashMap<Key, u32>,
 }
 
-/// What is made of questions: the first layer first, the pairs below it, the views of all layers, and the row of each question
-/// in the last layer.
+/// The layers of some queries before sorting.
 struct Drafts {
+    /// The first layer first.
     layers: Vec<Draft>,
+    /// The pairs below the first layer.
     start: Numbered<Key>,
+    /// The pairs of lists of all layers.
     views: Numbered<[u32; 2]>,
-    asked: Vec<u32>,
+    /// The row of each query in the last layer.
+    queried: Vec<u32>,
 }
 
 impl<'a> Builder<'a> {
@@ -159,10 +162,10 @@ impl<'a> Builder<'a> {
 
     fn layers(&mut self, queries: &[PairQuery]) -> Result<Drafts> {
         let mut top = Numbered::default();
-        let mut asked = Vec::with_capacity(queries.len());
+        let mut queried = Vec::with_capacity(queries.len());
         for query in queries {
             let moment = self.moment(query);
-            asked.push(top.number((moment, query.src, query.dst)));
+            queried.push(top.number((moment, query.src, query.dst)));
         }
         let mut views = Numbered::default();
         let mut layers = Vec::with_capacity(self.layout.n_layers);
@@ -173,14 +176,14 @@ impl<'a> Builder<'a> {
             top = below;
         }
         layers.reverse();
-        Ok(Drafts { layers, start: top, views, asked })
+        Ok(Drafts { layers, start: top, views, queried })
     }
 
     fn run(mut self, tables: &FeatureTables, queries: &[PairQuery]) -> Result<GlobalInput> {
-        let Drafts { mut layers, start: top, views, asked } = self.layers(queries)?;
+        let Drafts { mut layers, start: top, views, queried } = self.layers(queries)?;
         self.sort(&mut layers, &top, &views, tables);
-        let layers = layers.into_iter().map(laid_out).collect();
-        let met = top.keys.iter().map(|&(moment, u, v)| self.list(moment, u, v)).collect();
+        let layers = layers.into_iter().map(pair_layer).collect();
+        let start_lists = top.keys.iter().map(|&(moment, u, v)| self.list(moment, u, v)).collect();
         let same = top.keys.iter().map(|&(_, u, v)| f32::from(u8::from(u == v))).collect();
         let ages: Vec<f64> = self.lists.concat();
         let column = |value: fn(f64) -> f64| -> Result<Arc<Tensor>> {
@@ -196,12 +199,12 @@ impl<'a> Builder<'a> {
             views: [0, 1].map(|side| views.keys.iter().map(|view: &[u32; 2]| view[side]).collect()),
             nodes: tables.node.as_ref().map(|table| rows_of(table, &top.keys)),
             same: Tensor::matrix(top.keys.len(), 1, same)?.into(),
-            met,
-            asked: asked.into(),
+            start_lists,
+            queried: queried.into(),
         })
     }
 
-    /// What the pairs of `top` look at, and the pairs below them.
+    /// The triples of the pairs of `top`, and the pairs one layer below.
     fn layer(
         &mut self,
         top: &Numbered<Key>,
@@ -225,7 +228,7 @@ impl<'a> Builder<'a> {
         Ok((Draft { own, rows, lengths }, below))
     }
 
-    /// Puts the rows of `layers` in their order; `start` are the pairs below the first.
+    /// Sorts the rows of `layers`; `start` are the pairs below the first.
     fn sort(
         &mut self,
         layers: &mut [Draft],
@@ -250,36 +253,36 @@ impl<'a> Builder<'a> {
         canonical::sort(layers, keys.collect(), &views);
     }
 
-    /// The nodes that are put into a pair, in order.
+    /// The nodes `w` of a pair, in order.
     fn replacing(&self, moment: usize, u: NodeId, v: NodeId) -> Vec<NodeId> {
         let Moment { cut, nodes, .. } = &self.moments[moment];
         if self.layout.replacing == Replacing::All {
             return nodes.clone();
         }
-        let mut met: Vec<NodeId> =
+        let mut neighbors: Vec<NodeId> =
             [u, v].iter().flat_map(|&node| self.store.history(node, *cut).neighbors).copied().collect();
-        met.sort_unstable();
-        met.dedup();
-        met
+        neighbors.sort_unstable();
+        neighbors.dedup();
+        neighbors
     }
 
-    /// The number of the list of meetings of `u` and `v`.
+    /// The number of the list of intervals of `u` and `v`.
     fn list(&mut self, moment: usize, u: NodeId, v: NodeId) -> u32 {
         let Moment { time, cut, .. } = &self.moments[moment];
-        let meetings = self.store.pair_events(u, v, *cut);
-        if meetings.is_empty() {
+        let events = self.store.pair_events(u, v, *cut);
+        if events.is_empty() {
             return 0;
         }
         let (lists, store) = (&mut self.lists, self.store);
         *self.of_pair.entry((moment, u.min(v), u.max(v))).or_insert_with(|| {
-            // A node that met itself stands there twice.
+            // A self-loop is listed twice.
             let step = if u == v { 2 } else { 1 };
-            lists.push(meetings.iter().step_by(step).map(|&event| time - store.time(event)).collect());
+            lists.push(events.iter().step_by(step).map(|&event| time - store.time(event)).collect());
             narrow(lists.len() - 1)
         })
     }
 
-    /// The moment of `query`: one for all that see the same nodes at the same time.
+    /// The moment of `query`, shared by queries at one time that see the same nodes.
     fn moment(&mut self, query: &PairQuery) -> usize {
         let (store, cut) = (self.store, self.store.cut(query.time));
         let mut newcomers = vec![query.src.min(query.dst), query.src.max(query.dst)];
@@ -298,7 +301,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Things numbered in the order in which they were first seen.
+/// Keys numbered in the order in which they first occur.
 struct Numbered<K> {
     keys: Vec<K>,
     numbers: HashMap<K, u32>,
@@ -319,7 +322,7 @@ impl<K: Copy + Eq + Hash> Numbered<K> {
     }
 }
 
-fn laid_out(Draft { own, rows, lengths }: Draft) -> PairLayer {
+fn pair_layer(Draft { own, rows, lengths }: Draft) -> PairLayer {
     let column = |at: usize| rows.iter().map(|row| row[at]).collect();
     PairLayer {
         own: own.into(),
@@ -329,13 +332,13 @@ fn laid_out(Draft { own, rows, lengths }: Draft) -> PairLayer {
     }
 }
 
-/// The features of `node`; none for a node beyond the table.
+/// The features of `node`; zeros for a node beyond the table.
 fn row_of(table: &Tensor, node: NodeId) -> &[f32] {
     let row = node.index().min(table.rows() - 1);
     &table.values()[row * table.cols()..][..table.cols()]
 }
 
-/// The features of both nodes of `pairs`; none for nodes beyond the table.
+/// The features of both nodes of `pairs`; zeros for nodes beyond the table.
 fn rows_of(table: &Arc<Tensor>, pairs: &[Key]) -> Rows {
     let none = table.rows() - 1;
     let row = |node: NodeId| narrow(node.index().min(none));

@@ -19,8 +19,8 @@ use crate::{Error, Result};
 /// What a model over neighbours reads besides the neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HopLayout {
-    /// Whether the input has visit counts of walks: [`HopInput::landing`].
-    pub with_landing: bool,
+    /// Whether the input has hitting rates of one-step walks, as CAWN reads them: [`HopInput::hitting_rates`].
+    pub with_hitting_rates: bool,
     /// The number of newest neighbours in [`HopInput::node_means`].
     pub mean_over: Option<usize>,
     /// Slots that each root takes in the model, however few neighbours it has; bounds the size of micro-batches.
@@ -48,7 +48,7 @@ pub struct HopInput {
     pub mite: Option<MiteIntervals>,
     /// `[2R, 2]`: for source and destination of each row's pair, whether the row's node is that root, and the share of the
     /// root's neighbours it is.
-    pub landing: Option<Arc<Tensor>>,
+    pub hitting_rates: Option<Arc<Tensor>>,
     /// `[2B, Dn]`: mean features of the newest neighbours of each root.
     pub node_means: Option<Arc<Tensor>>,
     /// The memory of all these nodes, of models that keep one.
@@ -96,7 +96,7 @@ pub struct EmptyGroups {
 pub struct Sequences {
     /// `2B` sequences over `2B + F` tokens.
     pub groups: Ragged,
-    /// `[2B + F]`: the row of each token where the roots are rows `0..2B` and the first hop stands behind them.
+    /// `[2B + F]`: the row of each token where the roots are rows `0..2B` followed by the first hop.
     pub order: Indices,
 }
 
@@ -145,7 +145,7 @@ impl HopCollator<'_> {
             nodes: self.tables.node.clone(),
             edges: self.tables.edge.clone(),
             mite: MiteIntervals::new(self.layout.mite, self.tokens, self.all_rows(), true)?,
-            landing: self.layout.with_landing.then(|| self.landing()).transpose()?,
+            hitting_rates: self.layout.with_hitting_rates.then(|| self.hitting_rates()).transpose()?,
             node_means: mean_over.map(|n| self.node_means(n)).transpose()?,
             memory: None,
         })
@@ -176,7 +176,7 @@ impl HopCollator<'_> {
     ) -> Entries {
         let all_rows = self.all_rows();
         let (first, empty) = (narrow(all_rows.start), narrow(all_rows.len()));
-        let has_rows = self.layout.mite.is_some() || self.layout.with_landing;
+        let has_rows = self.layout.mite.is_some() || self.layout.with_hitting_rates;
         Entries {
             len: nodes.len(),
             nodes: self.tables.node.as_ref().map(|table| {
@@ -246,7 +246,7 @@ impl HopCollator<'_> {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "far fewer neighbours than f32 counts")]
-    fn landing(&self) -> Result<Arc<Tensor>> {
+    fn hitting_rates(&self) -> Result<Arc<Tensor>> {
         let first = self.all_rows().start;
         let mut values = vec![0.0; 4 * self.all_rows().len()];
         for (pair, side) in self.sides() {

@@ -45,7 +45,7 @@ pub struct PairInput {
     pub sides: Ragged,
     /// `[T, 1]`: query time minus event time, 0 for the node itself.
     pub ages: Arc<Tensor>,
-    /// `[T, Dn]`: features of the token's node; with [`PatchLayout::with_roots`] `[T, 3·Dn]`, source and destination behind.
+    /// `[T, Dn]`: features of the token's node; with [`PatchLayout::with_roots`] `[T, 3·Dn]`, followed by source and destination.
     pub nodes: Option<Rows>,
     /// `[T, De]`: features of the token's event, zeros for the node itself.
     pub edges: Option<Rows>,
@@ -141,7 +141,7 @@ impl PatchCollator<'_> {
         self.tokens.rows()[self.all_tokens()].iter().map(|row| row - first).collect()
     }
 
-    /// Padding has a row of its own behind all others, without intervals.
+    /// Padding has a row of its own, the last, without intervals.
     fn rows_of_places(&self, sides: &Ragged) -> Indices {
         let (first, empty) = (narrow(self.all_rows().start), narrow(self.all_rows().len()));
         let mut rows = Vec::with_capacity(sides.total() * self.layout.patch);

@@ -55,7 +55,7 @@ impl Input {
 
 fn of_hops(input: &HopInput) -> impl Iterator<Item = &Arc<Tensor>> {
     let of_hops = hops(input).flat_map(|hop| [Some(&hop.ages), hop.empty.as_ref().map(|empty| &empty.times)]);
-    of_hops.chain([input.landing.as_ref(), input.node_means.as_ref()]).flatten()
+    of_hops.chain([input.hitting_rates.as_ref(), input.node_means.as_ref()]).flatten()
 }
 
 fn hops(input: &HopInput) -> impl Iterator<Item = &Hop> {
@@ -78,7 +78,7 @@ fn gathered_by_tokens(input: &PairInput) -> Vec<Gathered<'_>> {
 }
 
 fn gathered_by_hops(input: &HopInput) -> Vec<Gathered<'_>> {
-    let n_rows = n_rows(input.mite.as_ref(), input.landing.as_ref());
+    let n_rows = n_rows(input.mite.as_ref(), input.hitting_rates.as_ref());
     let mut gathered = Vec::new();
     for entries in std::iter::once(&input.roots).chain(hops(input).map(|hop| &hop.entries)) {
         gathered.extend([&entries.nodes, &entries.edges].into_iter().flatten().map(|rows| (rows, None)));

@@ -35,7 +35,7 @@ pub enum Preset {
     LastFm,
     /// The paper's settings for MOOC.
     Mooc,
-    /// The paper's settings for CanParl.
+    /// The paper's settings for Canadian Parliament.
     CanParl,
 }
 

@@ -1,4 +1,4 @@
-//! A memory put down and taken up.
+//! Checkpoints of a memory: snapshot and restore.
 
 use std::collections::BTreeMap;
 
@@ -9,25 +9,25 @@ use hopedgn_tensor::{StateTable, Tensor};
 use super::{Memory, Shift};
 use crate::{Error, Result};
 
-/// Copies of all that a memory knows, the same for every device.
+/// A snapshot of a memory, independent of the device.
 #[derive(Debug, Clone)]
 pub struct MemoryState {
     values: Tensor,
     messages: Tensor,
-    /// `[N + 1, 4]`: for the waiting and for the applied message of each node the number of its event, from 1, as two
-    /// digits to the base of 2¹⁶; numbers of this size are exact.
+    /// `[N + 1, 4]`: for each node's pending and last applied message the number of its event, from 1, as two 16-bit digits,
+    /// which `f32` holds exactly.
     events: Tensor,
-    /// `[2, 6]`: mean and deviation of gaps in each role, each as the sum of three numbers.
+    /// `[2, 6]`: mean and deviation of gaps in each role, each as a sum of three values.
     shifts: Tensor,
-    /// Of what has never been written to a file; otherwise made anew from the events.
+    /// Kept in memory only: after loading from a file they are recomputed from the events.
     positions: Option<WalkCounts>,
 }
 
-/// The names of these tensors in a checkpoint.
+/// Tensor names in a checkpoint.
 const NAMES: [&str; 4] = ["memory.values", "memory.messages", "memory.events", "memory.shifts"];
 
 impl MemoryState {
-    /// As tensors of a checkpoint.
+    /// The tensors of a checkpoint.
     pub(crate) fn tensors(&self) -> BTreeMap<String, Tensor> {
         let tensors = [&self.values, &self.messages, &self.events, &self.shifts].map(Tensor::clone);
         NAMES.map(str::to_owned).into_iter().zip(tensors).collect()
@@ -59,55 +59,52 @@ fn event([high, low]: [f32; 2]) -> Option<EventId> {
 }
 
 impl Memory<'_> {
-    /// Copies of all it knows.
+    /// A snapshot of the whole memory.
     pub fn snapshot(&self) -> Result<MemoryState> {
-        let table = |bank: &StateTable| Tensor::matrix(bank.rows(), bank.cols(), bank.values()?);
-        let numbers = self.waiting.iter().zip(&self.applied);
+        let table = |table: &StateTable| Tensor::matrix(table.rows(), table.cols(), table.values()?);
+        let numbers = self.pending.iter().zip(&self.applied);
         let numbers: Vec<f32> =
-            numbers.flat_map(|(&waiting, &applied)| [digits(waiting), digits(applied)]).flatten().collect();
+            numbers.flat_map(|(&pending, &applied)| [digits(pending), digits(applied)]).flatten().collect();
         Ok(MemoryState {
             values: table(&self.values)?,
             messages: table(&self.messages)?,
-            events: Tensor::matrix(self.waiting.len(), 4, numbers)?,
+            events: Tensor::matrix(self.pending.len(), 4, numbers)?,
             shifts: Tensor::matrix(2, 6, self.shifts.iter().flat_map(Shift::parts).collect())?,
             positions: self.positions.clone(),
         })
     }
 
-    /// Sets gaps against what was usual when `state` was taken: that is part of what a model has learned.
+    /// Standardises gaps as when `state` was taken: those statistics are part of a trained model.
     pub fn use_time_scale_of(&mut self, state: &MemoryState) {
         for (shift, parts) in self.shifts.iter_mut().zip(state.shifts.values().chunks_exact(6)) {
             *shift = Shift::of_parts(parts);
         }
     }
 
-    /// Goes on from `state`, taken after `consumed`. Nodes that came since are empty.
+    /// Continues from `state`, taken after the events `consumed`. Nodes that are new since then are zero.
     pub fn restore(&mut self, state: &MemoryState, consumed: &[EventId]) -> Result<()> {
-        let refuse = |what: &str| Err(Error::Progress { detail: format!("its {what} are those of other data") });
-        let n_known = state.values.rows();
+        let refuse = |what: &str| Err(Error::Progress { detail: format!("its {what} are those of another dataset") });
+        let n_rows = state.values.rows();
         let widths = [state.values.cols(), state.messages.cols(), state.events.cols()];
-        let is_whole = [state.messages.rows(), state.events.rows()] == [n_known; 2];
-        if n_known == 0
-            || n_known > self.waiting.len()
-            || !is_whole
-            || widths != [self.form.width, self.form.message, 4]
+        let is_whole = [state.messages.rows(), state.events.rows()] == [n_rows; 2];
+        if n_rows == 0 || n_rows > self.pending.len() || !is_whole || widths != [self.form.width, self.form.message, 4]
         {
             return refuse("memories");
         }
         self.reset()?;
         self.use_time_scale_of(state);
-        for (bank, from) in [(&self.values, &state.values), (&self.messages, &state.messages)] {
-            let mut values = vec![0.0; bank.rows() * bank.cols()];
-            // The last row is nobody's.
-            let n = (n_known - 1) * bank.cols();
+        for (table, from) in [(&self.values, &state.values), (&self.messages, &state.messages)] {
+            let mut values = vec![0.0; table.rows() * table.cols()];
+            // The last row is for unknown nodes and stays zero.
+            let n = (n_rows - 1) * table.cols();
             values[..n].copy_from_slice(&from.values()[..n]);
-            bank.replace(&values)?;
+            table.replace(&values)?;
         }
-        for (node, numbers) in state.events.values().chunks_exact(4).take(n_known - 1).enumerate() {
-            let &[waiting_high, waiting_low, applied_high, applied_low] = numbers else { continue };
-            self.waiting[node] = event([waiting_high, waiting_low]);
+        for (node, numbers) in state.events.values().chunks_exact(4).take(n_rows - 1).enumerate() {
+            let &[pending_high, pending_low, applied_high, applied_low] = numbers else { continue };
+            self.pending[node] = event([pending_high, pending_low]);
             self.applied[node] = event([applied_high, applied_low]);
-            let known = [self.waiting[node], self.applied[node]].into_iter().flatten();
+            let known = [self.pending[node], self.applied[node]].into_iter().flatten();
             if known.into_iter().any(|event| event.index() >= self.stream.len()) {
                 return refuse("messages");
             }
@@ -129,13 +126,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_usual_survives() {
+    fn gap_statistics_survive_a_checkpoint_exactly() {
         let shift = Shift { mean: 86_400.123_456_789, deviation: 1.0e9 / 3.0 };
         assert_eq!(Shift::of_parts(&shift.parts()), shift);
     }
 
     #[test]
-    fn numbers_of_events_survive() {
+    fn event_numbers_survive_a_checkpoint() {
         for id in [None, Some(0), Some(65_534), Some(65_535), Some(65_536), Some(u32::MAX - 1)] {
             assert_eq!(event(digits(id.map(EventId))), id.map(EventId));
         }

@@ -1,4 +1,4 @@
-//! What a batch reads of a memory, and what it leaves there.
+//! What a batch reads from a memory, and how its events update it.
 
 use std::sync::Arc;
 
@@ -12,62 +12,57 @@ use super::{Memory, MessageOrder};
 use crate::Result;
 use crate::fmt::narrow;
 
-/// What a memory knows of the nodes of some pairs: `W` nodes with waiting messages, then `Q` others.
+/// The memory of the nodes of a batch: `W` nodes with pending messages, then `Q` without; `U = W + Q`.
 #[derive(Debug, Clone)]
 pub struct MemoryRead {
-    /// The values of all nodes.
+    /// The states of all nodes, `[N + 1, d]`.
     pub values: Arc<StateTable>,
-    /// The messages of all nodes.
+    /// The messages of all nodes, `[N + 1, message]`.
     pub messages: Arc<StateTable>,
-    /// The `W` nodes with messages.
-    pub waiting: Indices,
+    /// The `W` nodes with pending messages.
+    pub pending: Indices,
     /// The `Q` nodes without.
-    pub quiet: Indices,
-    /// Where the roots stand among the `W + Q` nodes.
+    pub idle: Indices,
+    /// `[2B]`: the row of each root among the `U` nodes.
     pub roots: Indices,
-    /// Where the first hop stands.
+    /// `[F]`: the row of each entry of the first hop.
     pub first: Indices,
-    /// Where the second hop stands.
+    /// `[G]`: the row of each entry of the second hop.
     pub second: Option<Indices>,
-    /// `[2B, 1]`: how long ago each root's value changed, against what is usual in its role.
+    /// `[2B, 1]`: standardised time since each root's last update.
     pub gaps: Arc<Tensor>,
-    /// Of roots, first and second hop, `[entries, 8]`: shares of walks of length 0 to 3 from the entry to its root, and to
+    /// Of roots, first and second hop, `[entries, 8]` each: shares of walks of length 0 to 3 from the entry to its root, and to
     /// the other node of the pair.
     pub positions: Option<[Arc<Tensor>; 3]>,
-    /// What the first pairs leave behind: they are events.
+    /// The update by the first pairs of the batch, where they are events.
     pub update: Option<MemoryUpdate>,
 }
 
-/// What some events leave behind.
+/// How the events of a batch update the memory.
 #[derive(Debug, Clone)]
 pub struct MemoryUpdate {
-    /// Nodes of the events whose messages are taken in now, as places among the `W`.
-    pub taken: Indices,
-    /// The same nodes, as rows of the memory.
-    pub taken_nodes: Indices,
-    /// The `M` nodes of the events, as rows of the memory.
+    /// Nodes of the events whose pending messages are applied, as rows among the `W`.
+    pub applied: Indices,
+    /// The same nodes as rows of the memory.
+    pub applied_nodes: Indices,
+    /// The `M` nodes of the events as rows of the memory.
     pub nodes: Indices,
-    /// The root that each of them is in the event its message is of.
+    /// `[M]`: the root that each of them is in the event of its new message.
     pub own: Indices,
-    /// The root that it met there.
+    /// `[M]`: the other root of that event.
     pub partner: Indices,
-    /// `[M, 1]`: how long its value had rested before.
-    pub rested: Arc<Tensor>,
-    /// The event.
+    /// `[M, 1]`: time since its previous update.
+    pub elapsed: Arc<Tensor>,
+    /// `[M]`: the event.
     pub events: Indices,
 }
 
 impl Memory<'_> {
-    /// What is known of all nodes of `tokens`, the tokens of `queries`, perhaps with a second hop.
-    pub(crate) fn recall(
-        &mut self,
-        tokens: &PairTokens,
-        queries: &[PairQuery],
-        has_second: bool,
-    ) -> Result<MemoryRead> {
+    /// The memory of all nodes of `tokens`, the tokens of `queries`.
+    pub(crate) fn read(&mut self, tokens: &PairTokens, queries: &[PairQuery], has_second: bool) -> Result<MemoryRead> {
         let sides = || (0..tokens.n_pairs()).flat_map(|pair| [Side::Src, Side::Dst].map(|side| (pair, side)));
-        let nobody = self.waiting.len() - 1;
-        let row = |node: NodeId| node.index().min(nobody);
+        let unknown = self.pending.len() - 1;
+        let row = |node: NodeId| node.index().min(unknown);
         let roots: Vec<usize> =
             sides().map(|(pair, side)| row(tokens.nodes()[tokens.tokens(pair, side).start])).collect();
         let without_root = |(pair, side)| tokens.nodes()[tokens.tokens(pair, side)][1..].iter().map(|&node| row(node));
@@ -75,11 +70,11 @@ impl Memory<'_> {
         let second: Option<Vec<usize>> =
             has_second.then(|| tokens.second_nodes().iter().map(|&node| row(node)).collect());
 
-        let (waiting, quiet) = self.distinct(roots.iter().chain(&first).chain(second.iter().flatten()));
-        // Those that wait were marked with their place; the quiet ones stand behind them.
-        let place = |&node: &usize| match self.waiting[node] {
+        let (pending, idle) = self.distinct(roots.iter().chain(&first).chain(second.iter().flatten()));
+        // `distinct` marked each node with its place among its kind; nodes without messages come second.
+        let place = |&node: &usize| match self.pending[node] {
             Some(_) => self.marks[node].1,
-            None => self.marks[node].1 + narrow(waiting.len()),
+            None => self.marks[node].1 + narrow(pending.len()),
         };
         let gaps = roots
             .iter()
@@ -93,31 +88,31 @@ impl Memory<'_> {
             first: first.iter().map(place).collect(),
             second: second.map(|second| second.iter().map(place).collect()),
             gaps: Tensor::matrix(roots.len(), 1, gaps.collect())?.into(),
-            waiting: waiting.into(),
-            quiet: quiet.into(),
+            pending: pending.into(),
+            idle: idle.into(),
             positions,
             update: None,
         })
     }
 
-    /// The distinct ones of `nodes`, with messages and without; marks each with its place among its kind.
+    /// The distinct ones of `nodes`, with pending messages and without; marks each with its place among its kind.
     fn distinct<'n>(&mut self, nodes: impl Iterator<Item = &'n usize>) -> (Vec<u32>, Vec<u32>) {
         self.batch += 1;
-        let (mut waiting, mut quiet) = (Vec::new(), Vec::new());
+        let (mut pending, mut idle) = (Vec::new(), Vec::new());
         for &node in nodes {
             if self.marks[node].0 == self.batch {
                 continue;
             }
-            let kind = if self.waiting[node].is_some() { &mut waiting } else { &mut quiet };
+            let kind = if self.pending[node].is_some() { &mut pending } else { &mut idle };
             self.marks[node] = (self.batch, narrow(kind.len()));
             kind.push(narrow(node));
         }
-        (waiting, quiet)
+        (pending, idle)
     }
 
-    /// What `events`, the first pairs of the batch recalled last, leave behind. From now on they are over.
+    /// The update by `events`, the first pairs of the batch that was read last.
     pub(crate) fn consume(&mut self, events: &[EventId]) -> Result<MemoryUpdate> {
-        // The chosen event of each node, by its place in the batch, and the node's role in it.
+        // For each node the place of its event in the batch, and its role in it.
         let mut chosen: Vec<(usize, usize)> = Vec::new();
         let mut place_of = std::collections::BTreeMap::<usize, usize>::new();
         let roles: Vec<(usize, usize)> = match self.form.message_order {
@@ -139,20 +134,20 @@ impl Memory<'_> {
                 chosen[place] = role;
             }
         }
-        let (mut taken, mut taken_nodes, mut rested) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut applied, mut applied_nodes, mut elapsed) = (Vec::new(), Vec::new(), Vec::new());
         for &role in &chosen {
             let node = node_of(role);
-            if self.waiting[node].is_some() {
-                taken.push(self.marks[node].1);
-                taken_nodes.push(narrow(node));
+            if self.pending[node].is_some() {
+                applied.push(self.marks[node].1);
+                applied_nodes.push(narrow(node));
             }
             #[expect(clippy::cast_possible_truncation, reason = "a model's input")]
-            rested.push((self.stream.event(events[role.0]).time - self.last_change(node)) as f32);
+            elapsed.push((self.stream.event(events[role.0]).time - self.last_change(node)) as f32);
         }
         let nodes: Vec<usize> = chosen.iter().map(|&role| node_of(role)).collect();
         for (&node, &(at, _)) in nodes.iter().zip(&chosen) {
-            self.applied[node] = self.waiting[node].or(self.applied[node]);
-            self.waiting[node] = Some(events[at]);
+            self.applied[node] = self.pending[node].or(self.applied[node]);
+            self.pending[node] = Some(events[at]);
         }
         if let Some(positions) = &mut self.positions {
             for &id in events {
@@ -161,25 +156,25 @@ impl Memory<'_> {
             }
         }
         Ok(MemoryUpdate {
-            taken: taken.into(),
-            taken_nodes: taken_nodes.into(),
+            applied: applied.into(),
+            applied_nodes: applied_nodes.into(),
             nodes: nodes.into_iter().map(narrow).collect(),
             own: chosen.iter().map(|&(at, role)| narrow(2 * at + role)).collect(),
             partner: chosen.iter().map(|&(at, role)| narrow(2 * at + 1 - role)).collect(),
-            rested: Tensor::matrix(chosen.len(), 1, rested)?.into(),
+            elapsed: Tensor::matrix(chosen.len(), 1, elapsed)?.into(),
             events: chosen.iter().map(|&(at, _)| narrow(events[at].index())).collect(),
         })
     }
 }
 
-/// Walks from each entry to its root and to the other node of the pair.
+/// Walk counts from each entry to its root and to the other node of the pair.
 fn places(positions: &WalkCounts, tokens: &PairTokens, queries: &[PairQuery]) -> Result<[Arc<Tensor>; 3]> {
     let walks = |from: NodeId, to: NodeId| {
         let counts = positions.get(from, to);
         let sum = counts.iter().sum::<f32>() + 1e-4;
         counts.map(|count| count / sum)
     };
-    // Of each side: its root's eight values, those of its neighbours, those of theirs.
+    // Of each side: eight values for the root, for each neighbour, and for each of theirs.
     let side = |index: usize| {
         let (pair, side) = (index / 2, [Side::Src, Side::Dst][index % 2]);
         let PairQuery { src, dst, .. } = queries[pair];

@@ -149,7 +149,7 @@ struct Walks {
     lone: Indices,
     /// The walks of each root; one for a root without events.
     groups: Ragged,
-    /// `[F + L]`: the rows of these groups, where the walks come first and the lone roots behind them.
+    /// `[F + L]`: the rows of these groups, with the walks first, then the lone roots.
     order: Indices,
 }
 
@@ -172,7 +172,7 @@ impl Walks {
 /// One step of some walks.
 #[derive(Debug, Clone, Copy)]
 struct Step<'a> {
-    /// `[x ‖ Φ ‖ e]`, the first columns; behind them `e` is zero where it is missing.
+    /// `[x ‖ Φ ‖ e]`, the first columns; without `e` for the first step.
     own: Var,
     /// a of all nodes, `[R, d]`.
     identities: Var,
@@ -224,7 +224,7 @@ impl Cawn {
 
     /// a of every node, `[R, d]`.
     fn identities(&self, tape: &mut Tape<'_>, input: &HopInput) -> Result<Var> {
-        let rates = tape.input(Arc::clone(input.landing.as_ref().ok_or(Error::MissingInput)?)); // [2R, 2]
+        let rates = tape.input(Arc::clone(input.hitting_rates.as_ref().ok_or(Error::MissingInput)?)); // [2R, 2]
         let n_rows = tape.shape(rates).rows() / 2;
         let hidden = self.identity[0].forward(tape, rates, Some(Activation::Relu))?; // [2R, d]
         // The second layer is linear: W h + b + W h' + b = W (h + h') + 2b.
@@ -238,12 +238,12 @@ impl Cawn {
     fn columns<'a>(&self, step: Step<'a>) -> Vec<InputColumns<'a>> {
         let Step { own, identities, mite, rows } = step;
         let mut columns = vec![InputColumns::own(0, own), InputColumns::shared(self.identity_column, identities, rows)];
-        let behind = self.identity_column + self.common.d_out;
-        columns.extend(mite.map(|mite| InputColumns::shared(behind, mite, rows)));
+        let mite_column = self.identity_column + self.common.d_out;
+        columns.extend(mite.map(|mite| InputColumns::shared(mite_column, mite, rows)));
         columns
     }
 
-    /// walk of each walk and, behind them, of each lone root, `[F + L, 2 (Dw + Dp)]`.
+    /// The encoding of each walk, then of each lone root, `[F + L, 2 (Dw + Dp)]`.
     fn walks(&self, tape: &mut Tape<'_>, input: &HopInput, walks: &Walks) -> Result<Var> {
         let features = HopFeatures::new(tape, input, self.mite)?;
         let identities = self.identities(tape, input)?;
@@ -304,7 +304,11 @@ impl Model for Cawn {
     }
 
     fn layout(&self) -> Layout {
-        Layout::Hops(HopLayout { with_landing: true, mite: self.settings.mite.normaliser(), ..HopLayout::default() })
+        Layout::Hops(HopLayout {
+            with_hitting_rates: true,
+            mite: self.settings.mite.normaliser(),
+            ..HopLayout::default()
+        })
     }
 
     fn dropout(&self) -> f32 {

@@ -333,7 +333,7 @@ impl ModelConfig {
         }
     }
 
-    /// Whether the model has a setting of this name, as it stands under `[model]`.
+    /// Whether the model has a setting of this name, as under `[model]`.
     #[must_use]
     pub fn has(&self, setting: &str) -> bool {
         self.table().is_ok_and(|table| table.contains_key(setting))
@@ -391,7 +391,7 @@ impl ModelConfig {
         }
     }
 
-    /// Every setting as it stands under `[model]`.
+    /// Every setting as under `[model]`.
     pub(crate) fn table(&self) -> Result<toml::Table> {
         toml::Table::try_from(self)
             .map_err(|error| Error::Config { place: "model".to_owned(), detail: error.to_string() })

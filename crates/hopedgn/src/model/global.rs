@@ -159,7 +159,7 @@ impl GlobalHopeDgn {
         for ((place, layer), indices) in (0..).zip(&self.layers).zip(&input.layers) {
             pairs = layer.forward(tape, LayerInput { pairs, views }, indices, dropout.site(place))?; // [Sₗ, d]
         }
-        Ok(tape.gather(pairs, &input.asked)?)
+        Ok(tape.gather(pairs, &input.queried)?)
     }
 
     /// The logit of each pair of the batch, `[B, 1]`.
@@ -184,7 +184,7 @@ impl GlobalHopeDgn {
 
     /// h⁰, `[S₀, d]`.
     fn start(&self, tape: &mut Tape<'_>, input: &GlobalInput, lists: Var) -> Result<Var> {
-        let n_pairs = input.met.len();
+        let n_pairs = input.start_lists.len();
         self.start.forward(tape, n_pairs, |tape| {
             let mut parts = Vec::new();
             if let Some(nodes) = &input.nodes {
@@ -195,7 +195,7 @@ impl GlobalHopeDgn {
             }
             if self.settings.pair_start == PairStart::Types {
                 parts.push(tape.input(Arc::clone(&input.same))); // [S₀, 1]
-                parts.push(tape.gather(lists, &input.met)?); // [S₀, Dm]
+                parts.push(tape.gather(lists, &input.start_lists)?); // [S₀, Dm]
             }
             Ok(tape.concat(&parts)?)
         })

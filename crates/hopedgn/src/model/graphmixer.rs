@@ -21,7 +21,7 @@
 //! - **Frequencies** ω go from 1 down to 10⁻⁹ whatever their number. As in the paper they are not trained.
 //! - **Slots** without an event are zero before the first layer. The newest event is in the last slot. DyGLib does the same.
 //! - **Mean of neighbours**: over the latest 2000 instead of a time window, and divided by 2000 once more.
-//! - **The bias** `b` is added behind the first layer norm over slots, which it does not change; see [`Mixer`].
+//! - **The bias** `b` is added after the first layer norm over slots, which it does not change; see [`Mixer`].
 //!
 //! # MITE
 //! Concatenated to the time features of each slot, and to the node's own features.
@@ -235,7 +235,7 @@ impl Mixer {
 
     /// `[2B·K, d]` for `z` `[2B·K, d]` and a `bias` `[d]` that `z` still lacks.
     ///
-    /// A layer norm over slots removes what all slots have in common, so the bias is added behind it. A root without events is
+    /// A layer norm over slots removes what all slots have in common, so the bias is added after it. A root without events is
     /// then exactly zero in the norm; with the bias, the norm would amplify the rounding error of a mean, and of its gradient,
     /// by 1/√ε.
     fn forward(self, tape: &mut Tape<'_>, z: Var, bias: Option<Var>, dropout: Dropout) -> Result<Var> {

@@ -122,7 +122,7 @@ struct Nodes<'a> {
     positions: Var,
 }
 
-/// Columns of a layer's input, and the first column behind them.
+/// Columns of a layer's input, and the first column after them.
 struct NodeColumns<'a> {
     columns: Vec<InputColumns<'a>>,
     end: usize,
@@ -190,7 +190,7 @@ impl Pint {
             return Ok(states);
         }
         // Rows of the memory are nodes.
-        let rows: Indices = read.waiting.iter().chain(&*read.quiet).copied().collect();
+        let rows: Indices = read.pending.iter().chain(&*read.idle).copied().collect();
         let nodes = Entries { len: rows.len(), nodes: Some(rows), edges: None, rows: None };
         let x = features.nodes_padded_to(tape, &nodes, self.common.d_out)?.ok_or(Error::MissingInput)?;
         Ok(tape.add(states, x)?)

@@ -105,11 +105,11 @@ impl MemoryUpdater {
     /// The states of all nodes of the batch.
     pub fn read<'i>(self, tape: &mut Tape<'_>, input: &'i HopInput) -> Result<Memories<'i>> {
         let read = input.memory.as_ref().ok_or(Error::MissingInput)?;
-        let MemoryRead { values, messages, waiting, quiet, .. } = read;
+        let MemoryRead { values, messages, pending, idle, .. } = read;
         let mut parts = Vec::with_capacity(2);
-        if !waiting.is_empty() {
-            let state = tape.read_state(values, waiting)?; // [W, d]
-            let message = tape.read_state(messages, waiting)?; // [W, message]
+        if !pending.is_empty() {
+            let state = tape.read_state(values, pending)?; // [W, d]
+            let message = tape.read_state(messages, pending)?; // [W, message]
             let input = self.input.forward(tape, message, None)?;
             let hidden = self.hidden.forward(tape, state, None)?;
             parts.push(match self.cell {
@@ -120,8 +120,8 @@ impl MemoryUpdater {
                 }
             });
         }
-        if !quiet.is_empty() || parts.is_empty() {
-            parts.push(tape.read_state(values, quiet)?); // [Q, d]
+        if !idle.is_empty() || parts.is_empty() {
+            parts.push(tape.read_state(values, idle)?); // [Q, d]
         }
         let nodes = tape.concat_rows(&parts)?; // [U, d]
         Ok(Memories { read, nodes, roots: tape.gather(nodes, &read.roots)? })
@@ -132,14 +132,14 @@ impl MemoryUpdater {
     pub fn update(self, tape: &mut Tape<'_>, input: &HopInput, memories: &Memories<'_>, senders: Var) -> Result<()> {
         let Memories { read, nodes, .. } = *memories;
         let Some(update) = &read.update else { return Ok(()) };
-        if !update.taken.is_empty() {
-            let applied = tape.gather(nodes, &update.taken)?;
-            tape.write_state(&read.values, &update.taken_nodes, applied)?;
+        if !update.applied.is_empty() {
+            let applied = tape.gather(nodes, &update.applied)?;
+            tape.write_state(&read.values, &update.applied_nodes, applied)?;
         }
         let own: Indices = update.own.iter().map(|&root| read.roots[root as usize]).collect();
         let own = tape.gather(nodes, own)?; // [M, d]
         let partner = tape.gather(senders, &update.partner)?; // [M, d]
-        let elapsed = tape.input(Arc::clone(&update.rested));
+        let elapsed = tape.input(Arc::clone(&update.elapsed));
         let mut message = vec![own, partner, self.time.forward(tape, elapsed)?];
         if let Some(table) = &input.edges {
             let table = tape.cached_input(table);

@@ -20,7 +20,7 @@ impl LinkPredictor {
         }
         let task = self.task(&self.events)?;
         let classified = classify(&self.evaluator(&task), labels, callback)?;
-        let classification = Classification::new(&self.config, labels, self.device(), classified);
+        let classification = Classification::new(&self.config, labels, self.device(), &classified);
         if let Some(folder) = &folder {
             folder.write_classification(&classification)?;
         }

@@ -9,8 +9,8 @@ use crate::system;
 
 impl Classification {
     /// The file's content for a model of these settings, computed on `device`.
-    pub(crate) fn new(config: &Config, labels: &LabelConfig, device: &Device, classified: Classified) -> Self {
-        let Classified { metrics, epochs, best_epoch, events, positives, parameters, .. } = classified;
+    pub(crate) fn new(config: &Config, labels: &LabelConfig, device: &Device, classified: &Classified) -> Self {
+        let Classified { metrics, epochs, best_epoch, events, positives, parameters, .. } = *classified;
         let Parts { train, val, test } = metrics;
         Self {
             data: config.data.clone(),

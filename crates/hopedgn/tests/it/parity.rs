@@ -138,7 +138,7 @@ fn asked(rows: &[Value]) -> (Vec<PairQuery>, Vec<f32>) {
     (rows.iter().map(query).collect(), rows.iter().map(|row| numbers(row)[3]).collect())
 }
 
-/// Gives every parameter the value written under its name; both sides must have the same names.
+/// Sets every parameter to the value of its name; both sides have the same names.
 fn set(parameters: &mut Parameters, written: &Value) {
     let names: Vec<String> = parameters.iter().map(|(_, name, _)| name.to_owned()).collect();
     assert_eq!(names.len(), written.as_object().unwrap().len(), "{names:?}");
@@ -151,7 +151,7 @@ fn set(parameters: &mut Parameters, written: &Value) {
 }
 
 #[test]
-fn logits_and_every_gradient_are_those_of_pytorch() {
+fn logits_and_all_gradients_equal_pytorch() {
     for case in Case::all() {
         let (model, parameters) = case.model();
         let store = Store::build(&case.stream).unwrap();
@@ -170,7 +170,7 @@ fn logits_and_every_gradient_are_those_of_pytorch() {
 
 /// Ten batches in order: the loss of each; for one of them also the logits and all gradients.
 #[test]
-fn memories_and_their_losses_are_those_of_pytorch() {
+fn memories_and_their_losses_equal_pytorch() {
     for case in Case::with_memory() {
         let (model, parameters) = case.model();
         let (store, tables) = (Store::build(&case.stream).unwrap(), FeatureTables::of(&case.stream).unwrap());
@@ -209,7 +209,7 @@ fn memories_and_their_losses_are_those_of_pytorch() {
 }
 
 #[test]
-fn ten_losses_are_those_of_pytorch() {
+fn ten_losses_equal_pytorch() {
     for case in Case::all() {
         let (model, parameters) = case.model();
         let store = Store::build(&case.stream).unwrap();
@@ -225,9 +225,9 @@ fn ten_losses_are_those_of_pytorch() {
     }
 }
 
-/// The paper's equation for tasks about nodes, also of models that were trained with a mean over the pair.
+/// The paper's equation for node tasks, also of models trained with pair pooling.
 #[test]
-fn sources_of_hopedgn_are_those_of_pytorch() {
+fn source_embeddings_of_hopedgn_equal_pytorch() {
     let nodes = fixture("hopedgn/nodes.json");
     for case in Case::of("hopedgn/cases.json") {
         let (model, parameters) = case.model();
@@ -241,7 +241,7 @@ fn sources_of_hopedgn_are_those_of_pytorch() {
 }
 
 #[test]
-fn the_classifier_of_nodes_is_that_of_pytorch() {
+fn node_classifier_equals_pytorch() {
     let written = &fixture("models/classifier.json")[0];
     let (nodes, targets) = (numbers(&written["nodes"]["values"]), numbers(&written["targets"]));
     let width = nodes.len() / targets.len();
@@ -274,7 +274,7 @@ fn the_classifier_of_nodes_is_that_of_pytorch() {
 
 /// Splits, negatives, order of batches, model and Adam together: the beginning of a training run on the bundled data.
 #[test]
-fn training_follows_the_curve_of_pytorch() {
+fn training_curve_equals_pytorch() {
     let curve = fixture("hopedgn/curve.json");
     let stream = ctdg::dataset::collegemsg().unwrap();
     // Without the time encoding nothing is chaotic; with it, an age of 1e6 turns the last bit of a trained frequency

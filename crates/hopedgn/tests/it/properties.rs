@@ -1,4 +1,4 @@
-//! What must hold for every pair: alone or in company, whatever comes later, whatever is zero.
+//! Properties of HopeDGN: batch invariance, causality, determinism, absent features, explanations.
 
 use ctdg::event::{Columns, EventStream, Features, NodeId};
 use ctdg::mite::PairQuery;
@@ -12,7 +12,7 @@ use hopedgn::predict::sigmoid;
 use hopedgn::score::PairScorer;
 use hopedgn_tensor::{Device, Parameters, Weights};
 
-/// Streams with equal times, repeats, self-loops and lone nodes.
+/// Events with equal times, repeats and self-loops; some nodes have none.
 fn stream(n_events: u32, with_features: bool) -> EventStream {
     let mut random = RandomStream::named(5, "properties");
     let events: Vec<_> = (0..n_events).map(|i| (random.below(12), random.below(12), f64::from(i / 3))).collect();
@@ -65,7 +65,7 @@ fn logits(
 }
 
 #[test]
-fn a_score_is_the_same_alone_in_seven_and_in_four_hundred() {
+fn score_does_not_depend_on_the_batch_without_padding() {
     for (patch, with_features) in [(1, false), (4, true)] {
         let stream = stream(250, with_features);
         let mut settings = small();
@@ -82,7 +82,7 @@ fn a_score_is_the_same_alone_in_seven_and_in_four_hundred() {
 }
 
 #[test]
-fn with_dyglibs_padding_a_score_depends_on_its_batch() {
+fn score_depends_on_the_batch_with_dyglib_padding() {
     let stream = stream(250, false);
     let mut settings = small();
     settings.patches.padding = Padding::Dyglib;
@@ -92,7 +92,7 @@ fn with_dyglibs_padding_a_score_depends_on_its_batch() {
 }
 
 #[test]
-fn later_events_change_no_score() {
+fn score_does_not_depend_on_later_events() {
     let (all, few) = (stream(250, true), stream(150, true));
     let (model, parameters) = build(&small(), FeatureWidths::of(&all));
     // The 150 events end at time 49.
@@ -101,7 +101,7 @@ fn later_events_change_no_score() {
 }
 
 #[test]
-fn any_number_of_threads_gives_the_same_scores() {
+fn scores_do_not_depend_on_the_number_of_threads() {
     let stream = stream(250, true);
     let (model, parameters) = build(&small(), FeatureWidths::of(&stream));
     let run = |n: usize| {
@@ -111,16 +111,15 @@ fn any_number_of_threads_gives_the_same_scores() {
     assert_eq!(run(1), run(3));
 }
 
-/// A channel of zeros costs nothing: it is left out, and the result is that of weights times zeros.
 #[test]
-fn a_channel_of_zeros_gives_the_same_as_no_channel() {
+fn zero_features_give_the_same_scores_as_no_features() {
     let bare = stream(250, false);
     let mut columns: Columns = stream(250, false).into_columns();
     columns.edge_features = Some(Features::new(3, vec![0.0; 3 * 250]).unwrap());
     let zeros = EventStream::new(columns).unwrap();
     assert_eq!(FeatureWidths::of(&zeros), FeatureWidths::default());
 
-    // A model made for edge features, fed with a table that is zero but for an event nobody has in its past.
+    // A model with edge features, on a table that is zero but for an event in no query's past.
     let mut columns = stream(250, false).into_columns();
     let mut values = vec![0.0; 3 * 250];
     values[3 * 249] = 1.0;
@@ -130,7 +129,7 @@ fn a_channel_of_zeros_gives_the_same_as_no_channel() {
     let (without, narrow) = build(&small(), FeatureWidths::default());
     for (id, name, tensor) in narrow.iter() {
         let same = wide.id(name).unwrap();
-        assert_eq!(wide.get(same), narrow.get(id), "{name}: layers draw independently of each other");
+        assert_eq!(wide.get(same), narrow.get(id), "{name}: initial values do not depend on other layers");
         *wide.get_mut(same) = tensor.clone();
     }
     let queries: Vec<PairQuery> = queries(100).into_iter().filter(|query| query.time < 83.0).collect();
@@ -142,7 +141,7 @@ fn a_channel_of_zeros_gives_the_same_as_no_channel() {
 }
 
 #[test]
-fn an_explanation_adds_up() {
+fn explanation_agrees_with_score_and_store() {
     let stream = stream(250, false);
     let (model, parameters) = build(&small(), FeatureWidths::default());
     let store = Store::build(&stream).unwrap();
@@ -156,8 +155,8 @@ fn an_explanation_adds_up() {
         for neighbor in &explanation.common {
             let met = |root: NodeId, times: &[f64]| {
                 times.iter().all(|&time| {
-                    let meetings = store.pair_events(neighbor.node, root, store.cut(query.time));
-                    meetings.iter().any(|&event| store.time(event) == time)
+                    let events = store.pair_events(neighbor.node, root, store.cut(query.time));
+                    events.iter().any(|&event| store.time(event) == time)
                 })
             };
             assert!(met(query.src, &neighbor.src_times) && met(query.dst, &neighbor.dst_times));

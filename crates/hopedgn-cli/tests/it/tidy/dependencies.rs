@@ -141,7 +141,8 @@ fn one(rest: &mut &[String], allowed: &[&str]) -> bool {
     if take(rest, "WITH")
         && let Some((exception, after)) = rest.split_first()
     {
-        licence += &format!(" WITH {exception}");
+        licence.push_str(" WITH ");
+        licence.push_str(exception);
         *rest = after;
     }
     allowed.contains(&licence.as_str())

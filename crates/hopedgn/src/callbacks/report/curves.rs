@@ -22,7 +22,7 @@ pub(super) struct Curve {
 pub(super) struct Curves {
     pub(super) title: &'static str,
     /// Those without any value are left out.
-    pub(super) curves: Vec<Curve>,
+    pub(super) lines: Vec<Curve>,
     /// The vertical axis ends here at the latest.
     pub(super) bounds: [f64; 2],
     /// Of values in tooltips.
@@ -48,7 +48,7 @@ impl Curves {
         let best = best.filter(|(epoch, _)| history.iter().any(|record| record.epoch == *epoch));
         let value = |curve: &Curve, record: &EpochRecord| (curve.value)(record).unwrap_or(f64::NAN);
         let values = |curve: &Curve| history.iter().map(|record| value(curve, record)).collect::<Vec<f64>>();
-        let lines = self.curves.iter().enumerate().map(|(series, curve)| (series, curve.name, values(curve)));
+        let lines = self.lines.iter().enumerate().map(|(series, curve)| (series, curve.name, values(curve)));
         let lines: Vec<(usize, &str, Vec<f64>)> =
             lines.filter(|(_, _, values)| values.iter().any(|&value| is_drawable(value))).collect();
         let drawn = || lines.iter().flat_map(|(_, _, values)| values).copied().filter(|&value| is_drawable(value));

@@ -22,14 +22,14 @@ pub(super) fn section(data: &Summary) -> String {
         (
             "Pairs",
             grouped(data.distinct_pairs),
-            format!("{} % of events repeat one", fixed(100.0 * data.repeat_share, 1)),
+            format!("{} % of events repeat a pair", fixed(100.0 * data.repeat_share, 1)),
         ),
-        ("Events at the time of the one before", grouped(data.ties), share(data.ties)),
-        ("Events equal to an earlier one", grouped(data.duplicates), share(data.duplicates)),
-        ("Events of a node with itself", grouped(data.self_loops), share(data.self_loops)),
+        ("Simultaneous with the previous event", grouped(data.ties), share(data.ties)),
+        ("Duplicate events", grouped(data.duplicates), share(data.duplicates)),
+        ("Self-loops", grouped(data.self_loops), share(data.self_loops)),
         ("Features", format!("edge {}, node {}", width(data.edge_features), width(data.node_features)), String::new()),
     ];
-    let degree = distribution("Degree", "events per node that has any", &data.degree);
+    let degree = distribution("Degree", "events per node", &data.degree);
     let history = distribution("History", "earlier events of an endpoint of an event", &data.history);
     format!("<h2>Data</h2>\n{}<div class=\"wide\">\n{degree}{history}</div>\n", facts(&list))
 }
