@@ -30,9 +30,12 @@ fn main() -> Result<()> {
         }
         let witness = comparison.verdict().witness.as_ref().and_then(|witness| witness.contrast.as_ref());
         for term in witness.iter().flat_map(|contrast| &contrast.terms) {
+            let times: Vec<String> = term.sequences.iter().map(ToString::to_string).collect();
             println!(
-                "  {:?} for (A, C), {:?} for (A, D): interacted at {:?}",
-                term.nodes[0], term.nodes[1], term.sequences
+                "  w of (A, C): {:?}, of (A, D): {:?}; interacted at {}",
+                term.nodes[0],
+                term.nodes[1],
+                times.join(" ")
             );
         }
     }
