@@ -223,7 +223,7 @@ fn pages_writes_an_index_of_all_experiments() {
     );
     assert!(index.contains("4: no data of uci"), "{index}");
     assert!(index.contains("hopedgn experiment pages experiments --data-dir . --into docs/pages"), "{index}");
-    assert!(text(&home.path().join("docs/pages/bars.md")).contains("Nothing to draw yet"));
+    assert!(text(&home.path().join("docs/pages/bars.md")).contains("No results yet"));
     let wrong = [&pages[..], &["--results", "no-*"]].concat();
     let (status, _, stderr) = run(home.path(), &wrong);
     assert_eq!(status, Some(2), "{stderr}");
