@@ -43,7 +43,6 @@
 //! | [`random`], [`py_compat`] | named random streams; bit-identical Python and NumPy draws |
 //! | [`svg`] | SVG writer |
 
-#![warn(clippy::undocumented_unsafe_blocks)]
 
 pub mod dataset;
 pub mod error;
