@@ -186,6 +186,23 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// A trained run whose checkpoint is missing.
+    #[error(
+        "{}: found trained weights but no state.safetensors to resume from; take the file from a copy, or train in a new folder",
+        folder.display()
+    )]
+    NoCheckpoint {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A score that is no number.
+    #[error("found a score of {score} for pair {pair}, expected a finite number; the weights are damaged: train again")]
+    NonFiniteScore {
+        /// NaN or an infinity.
+        score: f32,
+        /// Position of the pair among those asked for, from 0.
+        pair: usize,
+    },
     /// A run folder that another process writes to.
     #[error("{}: another process is writing to this run; wait for it, or stop it", folder.display())]
     RunFolderBusy {

@@ -123,7 +123,8 @@ impl LinkPredictor {
         self.logits_with_progress(queries, &mut |_| {})
     }
 
-    /// The same; `on_progress` is called with the number of newly scored pairs.
+    /// The same; `on_progress` is called with the number of newly scored pairs. Scores that are no numbers, as damaged weights give
+    /// them, are an error.
     pub fn logits_with_progress(&self, queries: &[PairQuery], on_progress: &mut dyn FnMut(usize)) -> Result<Vec<f32>> {
         let history = History {
             stream: &self.events,
@@ -132,7 +133,11 @@ impl LinkPredictor {
             memory: self.memory.as_ref(),
             batch: self.config.train.batch,
         };
-        logits(&history, &*self.model, &self.weights, queries, on_progress)
+        let logits = logits(&history, &*self.model, &self.weights, queries, on_progress)?;
+        match logits.iter().position(|logit| !logit.is_finite()) {
+            Some(pair) => Err(Error::NonFiniteScore { score: logits[pair], pair }),
+            None => Ok(logits),
+        }
     }
 
     /// The `k` most likely destinations of `src` at time `t`, the likeliest first, among all nodes that were a destination

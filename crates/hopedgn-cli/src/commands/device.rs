@@ -1,4 +1,4 @@
-//! Where to compute: the flags, and what is found of them.
+//! `--device` and `--precision`: where and how to compute.
 
 use std::path::PathBuf;
 
@@ -15,14 +15,14 @@ pub(crate) struct DeviceArgs {
     /// Where to compute
     #[arg(long, value_enum, default_value_t = DeviceArg::Auto)]
     device: DeviceArg,
-    /// Numbers to multiply: tf32 on a GPU unless told otherwise; the CPU knows f32 only
+    /// Precision of matrix products [default: tf32 on a GPU, f32 on the CPU]
     #[arg(long, value_enum)]
     precision: Option<PrecisionArg>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DeviceArg {
-    /// The fastest there is
+    /// The GPU if there is one, else the CPU
     Auto,
     Cpu,
     /// The first NVIDIA GPU
@@ -37,7 +37,7 @@ enum PrecisionArg {
 }
 
 impl DeviceArgs {
-    /// The device for a model: the CPU where the choice is ours and the GPU cannot run it.
+    /// The device for a model. With `auto`, the CPU if the GPU cannot run the model.
     pub(crate) fn open_for(self, model: &ModelConfig, output: &Output) -> anyhow::Result<Device> {
         let device = self.open(output)?;
         let width = model.encoder_width().unwrap_or(0);
@@ -50,7 +50,7 @@ impl DeviceArgs {
         }
     }
 
-    /// What was typed of it, to be typed again when a run goes on.
+    /// The flags as typed, for the command that resumes a run.
     pub(crate) fn typed(self) -> String {
         let name = |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
         let device = (self.device != DeviceArg::Auto).then(|| name(self.device.to_possible_value())).flatten();
@@ -59,7 +59,7 @@ impl DeviceArgs {
         [("--device", device), ("--precision", precision)].into_iter().filter_map(flag).collect()
     }
 
-    /// The device; a person who leaves the choice to us learns why it is not the GPU.
+    /// The device. With `auto`, a remark says why it is not the GPU.
     pub(crate) fn open(self, output: &Output) -> anyhow::Result<Device> {
         let precision = self.precision.map_or(Precision::default(), |precision| match precision {
             PrecisionArg::F32 => Precision::F32,
@@ -80,13 +80,13 @@ impl DeviceArgs {
         };
         anyhow::ensure!(
             device.is_gpu() || self.precision.is_none_or(|precision| precision == PrecisionArg::F32),
-            "found another --precision than f32, which is all the CPU knows"
+            "found another --precision than f32, expected f32: the CPU computes in f32 only"
         );
         Ok(device)
     }
 }
 
-/// Where programs of this person keep what can be made again.
+/// Cache folder of compiled kernels, in the user's cache folder.
 fn cache() -> Option<PathBuf> {
     let given = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
     let folder = given("XDG_CACHE_HOME").or_else(|| Some(given("HOME")?.join(".cache")))?;

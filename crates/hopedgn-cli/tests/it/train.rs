@@ -169,7 +169,7 @@ fn bad_arguments_exit_with_2_and_name_the_way_out() {
         "HopeDGN has no setting `kk`; HopeDGN has: d-channel",
     );
     refused(&["train", "--data", "events.csv", "--device", "cuda"], "no GPU can be used");
-    refused(&["train", "--data", "events.csv", "--precision", "bf16"], "which is all the CPU knows");
+    refused(&["train", "--data", "events.csv", "--precision", "bf16"], "the CPU computes in f32 only");
     refused(&["train", "--data", "events.csv", "--out", "events.csv/run"], "could not create");
     refused(&["train", "--preset", "imagenet"], "found no preset");
     fs::write(home.path().join("few.csv"), "src,dst,time\n1,2,3\n").expect("a file");

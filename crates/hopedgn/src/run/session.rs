@@ -183,7 +183,14 @@ impl Session<'_> {
 }
 
 fn restore(trainer: &mut Trainer<'_>, folder: &RunFolder) -> Result<()> {
-    let Some(state) = folder.state()? else { return Ok(()) };
+    let Some(state) = folder.state()? else {
+        // Starting again would replace trained weights.
+        return if folder.path().join(MODEL).exists() {
+            Err(Error::NoCheckpoint { folder: folder.path().to_owned() })
+        } else {
+            Ok(())
+        };
+    };
     trainer.restore(&state).map_err(|error| match error {
         Error::Tensor(problem) if !problem.is_gpu_error() => {
             Error::Checkpoint { file: folder.path().join(STATE), problem }

@@ -46,9 +46,9 @@ fn a_predictor_predicts_recommends_explains_and_evaluates() {
     let why = predictor.explain("3", "4", end).unwrap();
     assert_eq!(why.probability, p);
     assert!(!why.pair_times.is_empty() && why.effects.iter().all(|effect| effect.time < end));
-    let stranger = predictor.explain("3", "nobody here", end).unwrap();
+    let stranger = predictor.explain("3", "a new node", end).unwrap();
     assert!(stranger.pair_times.is_empty() && stranger.common.is_empty());
-    assert!(!predictor.knows("3", "nobody here").unwrap());
+    assert!(!predictor.knows("3", "a new node").unwrap());
 
     let report = predictor.evaluate(&events).unwrap();
     assert_eq!(report.negatives.keys().collect::<Vec<_>>(), ["historical", "inductive", "random"]);

@@ -123,6 +123,18 @@ fn more_epochs_continue_a_completed_run() {
 }
 
 #[test]
+fn a_trained_run_without_its_checkpoint_is_not_started_again() {
+    let (events, home) = (events(), tempfile::tempdir().unwrap());
+    let run = home.path().join("run");
+    start(&config(), &run).fit(&events).unwrap();
+    std::fs::remove_file(run.join("state.safetensors")).unwrap();
+    let before = std::fs::read(run.join("model.safetensors")).unwrap();
+    let refused = LinkPredictor::builder().epochs(4).resume(&run, &events).unwrap_err();
+    assert!(matches!(refused, Error::NoCheckpoint { .. }), "{refused}");
+    assert_eq!(std::fs::read(run.join("model.safetensors")).unwrap(), before);
+}
+
+#[test]
 fn a_locked_folder_is_refused() {
     let (events, home) = (events(), tempfile::tempdir().unwrap());
     let run = home.path().join("run");
