@@ -43,7 +43,6 @@
 //! | [`random`], [`py_compat`] | named random streams; bit-identical Python and NumPy draws |
 //! | [`svg`] | SVG writer |
 
-
 pub mod dataset;
 pub mod error;
 pub mod event;

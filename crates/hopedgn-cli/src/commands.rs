@@ -8,7 +8,6 @@ mod device;
 pub(crate) mod evaluate;
 pub(crate) mod experiment;
 pub(crate) mod lab;
-mod memory;
 mod model;
 mod progress;
 mod run_args;

@@ -1,22 +1,35 @@
-//! HopeDGN: learn from a stream of timestamped interactions which pair meets next.
+//! Link prediction on continuous-time dynamic graphs: which pair of nodes interacts next, and with what probability.
 //!
-//! In reading order:
+//! [`LinkPredictor`] trains, predicts, recommends, explains, evaluates, saves and loads:
 //!
-//! | module | what it holds |
+//! ```
+//! use hopedgn::{Events, LinkPredictor, ModelName};
+//!
+//! // Twenty people in a circle; each one writes to the next.
+//! let messages = (0..200).map(|i| ((i % 20).to_string(), ((i + 1) % 20).to_string(), f64::from(i)));
+//! let events = Events::from_tuples(messages)?;
+//! let predictor =
+//!     LinkPredictor::builder().model(ModelName::HopeDgn).set("model.d-channel=4").epochs(1).fit(&events)?;
+//! let p = predictor.predict("3", "4", events.end())?; // the probability of an interaction just after the last event
+//! assert!(p > 0.0 && p < 1.0);
+//! # Ok::<(), hopedgn::Error>(())
+//! ```
+//!
+//! # Modules
+//!
+//! | for | module |
 //! |---|---|
-//! | [`config`] | every setting with its default, presets |
-//! | [`task`] | a dataset prepared for training: split, stores, features |
-//! | [`collate`] | tokens of pairs as tensors |
-//! | [`model`], [`memory`], [`nn`] | HopeDGN and the baselines; node memories; layers |
-//! | [`score`] | the one path from pairs to logits |
-//! | [`train`], [`callbacks`] | the training loop; progress, reports, `TensorBoard` |
-//! | [`evaluate`], [`metrics`] | the protocol's passes, ranking, heuristics beside the model |
-//! | [`predict`], [`explain`] | scores of any pairs, and why a pair got its score |
-//! | [`classify`] | node classification with a trained model |
-//! | [`run`] | run folders: checkpoints, metrics, summary, report |
-//! | [`fmt`] | numbers for people |
+//! | settings | [`config`]: every setting with its default, presets |
+//! | models of your own | [`model`]: the trait and the registry; [`nn`]: layers; [`collate`]: what a model reads; [`memory`]: node memories |
+//! | training | [`callbacks`]: progress, interruption, reports; [`run`]: run folders |
+//! | results | [`metrics`], [`evaluate`]: the protocols, with heuristics beside the model; [`explain`], [`classify`] |
+//! | below the front door | [`task`], [`score`], [`train`], [`predict`] |
+//!
+//! [`ctdg`] (events, files, sampling, splits, negatives, metrics, k-DWL) and [`tensor`] (tape, operations, optimizer) are re-exported.
+//! Probabilities are named probabilities or scores; logits are named logits.
 
 pub mod callbacks;
+#[doc(hidden)] // For the pages of hopedgn-experiments.
 pub mod chart;
 pub mod classify;
 pub mod collate;
@@ -25,7 +38,9 @@ mod error;
 pub mod evaluate;
 mod events;
 pub mod explain;
+#[doc(hidden)] // For the texts of hopedgn-experiments and hopedgn-cli.
 pub mod fmt;
+#[doc(hidden)] // For the pages of hopedgn-experiments.
 pub mod html;
 pub mod memory;
 pub mod metrics;
@@ -36,7 +51,8 @@ mod predictor;
 mod prefetch;
 pub mod run;
 pub mod score;
-mod system;
+#[doc(hidden)] // For hopedgn-cli.
+pub mod system;
 pub mod task;
 pub mod train;
 

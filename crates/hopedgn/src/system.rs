@@ -3,23 +3,27 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds since 1970.
-pub(crate) fn wall_time() -> f64 {
+#[must_use]
+pub fn wall_time() -> f64 {
     #[expect(clippy::disallowed_methods, reason = "a label in files that people read; no result depends on it")]
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs_f64()
 }
 
 /// Peak resident memory of this process in bytes, where the system reports it.
-pub(crate) fn peak_memory() -> Option<u64> {
+#[must_use]
+pub fn peak_memory() -> Option<u64> {
     entry("/proc/self/status", "VmHWM:")
 }
 
 /// Memory available without swapping in bytes, where the system reports it.
-pub(crate) fn free_memory() -> Option<u64> {
+#[must_use]
+pub fn free_memory() -> Option<u64> {
     entry("/proc/meminfo", "MemAvailable:")
 }
 
 /// Name and number of cores of the processor, where the system reports it.
-pub(crate) fn processor() -> Option<String> {
+#[must_use]
+pub fn processor() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
     let mut models = text.lines().filter(|line| line.starts_with("model name"));
     let (_, name) = models.next()?.split_once(':')?;

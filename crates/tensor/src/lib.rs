@@ -32,7 +32,6 @@
 //! - Dropout is a value passed to an operation ([`Dropout`], [`Mode`]), not a state of the model.
 //! - Where values live is private ([`Device`]): [`TrainState`] and [`Weights`] own them.
 
-
 mod adam;
 mod checkpoint;
 mod chunks;

@@ -106,10 +106,7 @@ fn labels_may_come_from_another_file_and_mistakes_are_named() {
     refused(&["classify", "jodie", "--data", "events.csv", "--epochs", "0"], "found epochs = 0, expected at least 1");
     refused(&["classify", "nowhere"], "nowhere: found no config.toml");
     fs::remove_file(home.path().join("jodie/summary.json")).expect("a file");
-    refused(
-        &["classify", "jodie", "--data", "events.csv"],
-        "training is not complete; ",
-    );
+    refused(&["classify", "jodie", "--data", "events.csv"], "training is not complete; ");
 }
 
 #[cfg(unix)]

@@ -17,12 +17,12 @@ use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
-use crate::commands::memory;
 use crate::commands::model::ModelArgs;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 use crate::progress;
 use hopedgn::fmt::{duration, grouped, precise};
+use hopedgn::system::peak_memory;
 
 /// Time a training epoch on a dataset, and the share of sampling and collating in it
 #[derive(Debug, Args)]
@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         waiting_share: is_gpu.then(|| trainer.prefetch_wait() / total),
         tokens_per_pair: collating.n_tokens as f64 / collating.n_pairs.max(1) as f64,
         gflops: None,
-        peak_memory: memory::peak(),
+        peak_memory: peak_memory(),
     };
     output.answer(&report, &report)?;
     Ok(Outcome::Done)

@@ -9,10 +9,10 @@ use ctdg::wl::{Dwl, Graph, GraphOptions, examples};
 use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
-use crate::commands::memory;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 use crate::progress;
+use hopedgn::system::peak_memory;
 
 /// Time k-DWL until its colours are stable, on graphs of known size
 #[derive(Debug, Args)]
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
         best: first.best,
         median: first.median,
         gflops: None,
-        peak_memory: memory::peak(),
+        peak_memory: peak_memory(),
         cases,
     };
     output.answer(&report, &report)?;

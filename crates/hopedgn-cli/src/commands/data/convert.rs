@@ -7,10 +7,10 @@ use ctdg::dataset::{self, WriteFormat};
 use serde_json::json;
 
 use crate::commands::data_args::ReadArgs;
-use crate::commands::memory;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 use hopedgn::fmt::grouped;
+use hopedgn::system::peak_memory;
 
 /// Convert a dataset to CSV, TSV, Parquet or the memory-mapped binary form
 ///
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
             count(nodes, "node"),
             grouped(bytes)
         ),
-        &json!({ "out": args.out.display().to_string(), "events": events, "nodes": nodes, "bytes": bytes, "peak_memory": memory::peak() }),
+        &json!({ "out": args.out.display().to_string(), "events": events, "nodes": nodes, "bytes": bytes, "peak_memory": peak_memory() }),
     )?;
     Ok(Outcome::Done)
 }
