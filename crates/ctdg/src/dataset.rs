@@ -98,6 +98,13 @@ fn position_from_1<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, 
     NonZeroUsize::deserialize(deserializer).map(NonZeroUsize::get)
 }
 
+/// The column of that name, whatever it looks like.
+impl From<&str> for ColumnRef {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
 impl FromStr for ColumnRef {
     type Err = Error;
 

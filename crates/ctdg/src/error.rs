@@ -15,9 +15,15 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What went wrong and where.
 ///
 /// Displays as `file, line L, column C (name): problem; remedy`, leaving out what is not known.
-#[derive(Debug)]
 pub struct Error {
     inner: Box<Inner>,
+}
+
+/// As [`Display`](fmt::Display): a `main` that returns this error prints its message.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 #[derive(Debug)]

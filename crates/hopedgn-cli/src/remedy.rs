@@ -84,7 +84,13 @@ fn model_message(error: &Error) -> String {
         Error::DataMismatch { .. } => "name that file with --data, and read it with the same flags".into(),
         Error::RunFolderTaken { .. } => "continue a run with --resume, or name another folder with --out".into(),
         Error::NotARunFolder { .. } => "`hopedgn train` makes one".into(),
-        Error::NoWeights { folder } | Error::TrainingNotComplete { folder } => {
+        Error::NoWeights { folder } => {
+            let folder = folder.display();
+            format!("train further with `hopedgn train --resume {folder} --epochs N`, or train again in a new folder")
+                .into()
+        }
+        Error::NoCheckpoint { .. } => "take the file from a copy, or train in a new folder with --out".into(),
+        Error::TrainingNotComplete { folder } => {
             format!("continue its training with `hopedgn train --resume {}`", folder.display()).into()
         }
         _ => return error.to_string(),

@@ -15,6 +15,7 @@
 //! }
 //! ```
 
+mod print;
 pub mod report;
 mod run_files;
 pub mod tensorboard;
@@ -24,6 +25,7 @@ use crate::config::Config;
 use crate::metrics::{EpochRecord, LabelEpoch, Summary};
 use crate::task::Task;
 
+pub use print::PrintEpochs;
 pub use run_files::{HtmlReport, TensorBoard};
 
 /// A stage of long work, with its own count of parts.

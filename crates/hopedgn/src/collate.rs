@@ -199,17 +199,26 @@ pub enum Input {
 impl Input {
     /// The input of [`Layout::Patches`].
     pub fn patches(&self) -> Result<&PairInput> {
-        if let Self::Patches(input) = self { Ok(input) } else { Err(Error::MissingInput) }
+        if let Self::Patches(input) = self { Ok(input) } else { Err(self.is_not("Patches")) }
     }
 
     /// The input of [`Layout::Hops`].
     pub fn hops(&self) -> Result<&HopInput> {
-        if let Self::Hops(input) = self { Ok(input) } else { Err(Error::MissingInput) }
+        if let Self::Hops(input) = self { Ok(input) } else { Err(self.is_not("Hops")) }
     }
 
     /// The input of [`Layout::Pairs`].
     pub fn pairs(&self) -> Result<&GlobalInput> {
-        if let Self::Pairs(input) = self { Ok(input) } else { Err(Error::MissingInput) }
+        if let Self::Pairs(input) = self { Ok(input) } else { Err(self.is_not("Pairs")) }
+    }
+
+    fn is_not(&self, expected: &'static str) -> Error {
+        let found = match self {
+            Self::Patches(_) => "Patches",
+            Self::Hops(_) => "Hops",
+            Self::Pairs(_) => "Pairs",
+        };
+        Error::OtherLayout { found, expected }
     }
 }
 

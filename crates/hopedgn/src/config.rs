@@ -102,7 +102,11 @@ impl Config {
         let mut config = Self { model: registry.defaults(model)?, ..Self::default() };
         for preset in presets {
             let mut table = config.table()?;
-            for layer in preset.layers(model) {
+            for mut layer in preset.layers(model) {
+                // Sizes of built-in models; a custom model states its own.
+                if matches!(model, ModelName::Custom(_)) {
+                    layer.remove("model");
+                }
                 merge_known(&mut table, layer);
             }
             config = config.read(registry, table, &format!("preset {}", preset.name()))?;

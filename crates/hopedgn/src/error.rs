@@ -6,7 +6,7 @@ use std::path::PathBuf;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Events, files, splits, metrics.
@@ -75,6 +75,16 @@ pub enum Error {
         batch: usize,
         /// Of the run.
         seed: u64,
+    },
+    /// A model that reads another input than the one of its layout.
+    #[error(
+        "found the input of Layout::{found}, expected that of Layout::{expected}; return that layout from Model::layout"
+    )]
+    OtherLayout {
+        /// The layout of the model.
+        found: &'static str,
+        /// The layout whose input it reads.
+        expected: &'static str,
     },
     /// The model was made for features that its input does not have.
     #[error("the input lacks features that the model was made for; use the data set it was trained on")]
@@ -238,4 +248,11 @@ pub enum Error {
         /// As asked for.
         name: String,
     },
+}
+
+/// As [`Display`](std::fmt::Display): a `main` that returns this error prints its message.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self}")
+    }
 }

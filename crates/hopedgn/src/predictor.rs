@@ -105,7 +105,7 @@ impl LinkPredictor {
     /// The probability that `src` and `dst` interact at time `t`, from events strictly before `t`.
     ///
     /// An id without any event is a node without a history, which is a question a model can answer;
-    /// [`LinkPredictor::knows`] tells a new node from a misspelt one.
+    /// [`LinkPredictor::knows_source`] and [`LinkPredictor::knows_destination`] tell a known id from a new or misspelt one.
     pub fn predict(&self, src: &str, dst: &str, t: f64) -> Result<f32> {
         let pairs = self.named_pairs(&[(src, dst, t)])?;
         Ok(sigmoid(self.logits(pairs.queries())?[0]))
@@ -218,9 +218,14 @@ impl LinkPredictor {
         })
     }
 
-    /// Whether both ids have events.
-    pub fn knows(&self, src: &str, dst: &str) -> Result<bool> {
-        Ok(NamedPairs::new(&self.events)?.knows(src, dst))
+    /// Whether `src` is the id of a node that may be a source: of any node, or in bipartite data of a source.
+    pub fn knows_source(&self, src: &str) -> Result<bool> {
+        Ok(self.events.names().lookup()?.source(src).is_some())
+    }
+
+    /// Whether `dst` is the id of a node that may be a destination: of any node, or in bipartite data of a destination.
+    pub fn knows_destination(&self, dst: &str) -> Result<bool> {
+        Ok(self.events.names().lookup()?.destination(dst).is_some())
     }
 
     /// The events that predictions look back on.

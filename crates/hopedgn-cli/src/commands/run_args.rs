@@ -67,6 +67,9 @@ pub(crate) fn load_events(
 ) -> anyhow::Result<Events> {
     let recorded = &manifest.data;
     let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
+    if let (None, None, Some(moved)) = (data, file, &recorded.file) {
+        anyhow::bail!("found no file {moved}, expected the data of the run; name the file with --data if it was moved");
+    }
     let data = data.or(file).unwrap_or(&recorded.name);
     let options = if from.is_default() { recorded_options(manifest) } else { from.options() };
     from.load_with(data, &options, output)

@@ -187,6 +187,9 @@ impl Train {
         for preset in &presets {
             output.remark(format_args!("preset {}: {}", preset.name(), preset.about()));
         }
+        if presets.is_empty() && self.epochs.is_none() && self.set.is_empty() {
+            output.remark("full-size model, up to 50 epochs; --preset quick trains a small one in minutes");
+        }
         let mut settings = Vec::new();
         settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));

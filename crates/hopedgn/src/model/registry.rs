@@ -107,7 +107,7 @@ impl ModelRegistry {
     pub fn named(&self, name: &str) -> Result<ModelName> {
         self.names().find(|model| model.as_str() == name).ok_or_else(|| {
             let known: Vec<&str> = self.names().map(ModelName::as_str).collect();
-            let expected = format!("one of {}", known.join(", "));
+            let expected = format!("one of {}; a model of your own must be registered first", known.join(", "));
             Error::Setting { name: "model.name", found: name.to_owned(), expected }
         })
     }

@@ -11,7 +11,7 @@ use crate::config::{Config, ModelName, ModelRegistry, Preset};
 use crate::model::CustomModel;
 use crate::run::{DataRecord, Manifest, RunFolder, Session};
 use crate::task::Task;
-use crate::{Events, Result, system};
+use crate::{Error, Events, Result, system};
 
 /// Options for training; made by [`LinkPredictor::builder`].
 ///
@@ -175,6 +175,14 @@ impl<'c> LinkPredictorBuilder<'c> {
     /// [`epochs`](Self::epochs) given to this builder.
     pub fn resume(self, folder: impl AsRef<Path>, events: &Events) -> Result<LinkPredictor> {
         let folder = RunFolder::open(folder.as_ref())?;
+        let is_allowed = |setting: &String| setting.trim_start().starts_with("train.epochs");
+        let other = self.settings.iter().find(|setting| !is_allowed(setting)).cloned();
+        let other = other.or_else(|| self.presets.first().map(|preset| format!("preset {}", preset.name())));
+        let other = other.or_else(|| self.config.as_ref().map(|_| "other settings".to_owned()));
+        if let Some(found) = other {
+            let expected = "none but train.epochs: a run resumes with its own settings".to_owned();
+            return Err(Error::Setting { name: "settings", found, expected });
+        }
         let (config, manifest) = (folder.config(&self.registry)?, folder.manifest()?);
         let config = config.changed_by(&self.registry, &self.settings)?;
         manifest.data.check(events)?;

@@ -62,9 +62,9 @@ impl LinkPredictor {
         LinkPredictorLoader::default()
     }
 
-    /// Whether the events begin with those the model was trained on.
+    /// Whether the events begin with those the model was trained on; appended events and new nodes may follow.
     pub fn check_events(&self) -> Result<()> {
-        self.manifest.data.check(&self.events)
+        self.manifest.data.check_by_name(&self.events)
     }
 }
 
@@ -110,7 +110,7 @@ impl LinkPredictorLoader {
         let folder = RunFolder::open(folder.as_ref())?;
         let (config, manifest) = (folder.config(&self.registry)?, folder.manifest()?);
         if !self.any_events {
-            manifest.data.check(events)?;
+            manifest.data.check_by_name(events)?;
         }
         let tables = FeatureTables::of(events)?;
         let TrainedModel { model, parameters, memory } = folder.model(&self.registry, &config, tables.widths())?;

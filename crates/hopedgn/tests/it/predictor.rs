@@ -48,7 +48,7 @@ fn a_predictor_predicts_recommends_explains_and_evaluates() {
     assert!(!why.pair_times.is_empty() && why.effects.iter().all(|effect| effect.time < end));
     let stranger = predictor.explain("3", "a new node", end).unwrap();
     assert!(stranger.pair_times.is_empty() && stranger.common.is_empty());
-    assert!(!predictor.knows("3", "a new node").unwrap());
+    assert!(predictor.knows_source("3").unwrap() && !predictor.knows_destination("a new node").unwrap());
 
     let report = predictor.evaluate(&events).unwrap();
     assert_eq!(report.negatives.keys().collect::<Vec<_>>(), ["historical", "inductive", "random"]);
@@ -170,6 +170,42 @@ fn other_events_are_refused_unless_asked_for() {
     assert!(applied.predict("1", "2", 3.0).is_ok());
     let nowhere = LinkPredictor::load(home.path().join("none"), &events).unwrap_err();
     assert!(matches!(nowhere, Error::NotARunFolder { .. }), "{nowhere}");
+}
+
+#[test]
+fn a_grown_stream_with_new_ids_extends_the_history() {
+    let (events, home) = (events(), tempfile::tempdir().unwrap());
+    let run = home.path().join("run");
+    small(ModelName::HopeDgn).fit(&events).unwrap().save(&run).unwrap();
+    let tuple = |id| {
+        let event = events.event(id);
+        (events.names().name(event.src), events.names().name(event.dst), event.time)
+    };
+    let old: Vec<(String, String, f64)> = events.ids().map(tuple).collect();
+    // A text id turns all ids into text and sorts before some of them: every node gets another number.
+    let appended = ("10-new".to_owned(), "3".to_owned(), 300.0);
+    let grown = Events::from_tuples(old.iter().cloned().chain([appended])).unwrap();
+    let [before, after] = [&events, &grown].map(|events| LinkPredictor::load(&run, events).unwrap());
+    let pairs: Vec<(&str, &str, f64)> =
+        old.iter().step_by(7).map(|(src, dst, _)| (src.as_str(), dst.as_str(), 300.0)).collect();
+    assert_eq!(after.predict_many(&pairs).unwrap(), before.predict_many(&pairs).unwrap());
+    assert!(after.knows_source("10-new").unwrap());
+    // The split names nodes by number.
+    assert!(matches!(after.evaluate(&grown), Err(Error::DataMismatch { .. })));
+    let changed = Events::from_tuples(old.iter().map(|(src, dst, t)| (src, dst, t + 0.5))).unwrap();
+    assert!(matches!(LinkPredictor::load(&run, &changed), Err(Error::DataMismatch { .. })));
+}
+
+#[test]
+fn resume_refuses_other_settings() {
+    let (events, home) = (events(), tempfile::tempdir().unwrap());
+    let run = home.path().join("run");
+    small(ModelName::HopeDgn).epochs(1).fit(&events).unwrap().save(&run).unwrap();
+    let refused = LinkPredictor::builder().set("train.lr=0.1").resume(&run, &events).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "found settings = train.lr=0.1, expected none but train.epochs: a run resumes with its own settings"
+    );
 }
 
 fn fixture() -> PathBuf {
