@@ -27,6 +27,22 @@ use crate::task::Task;
 pub use run_files::{HtmlReport, TensorBoard};
 
 /// A stage of long work, with its own count of parts.
+///
+/// ```
+/// use hopedgn::callbacks::{Callback, Stage};
+///
+/// struct Percent(usize);
+/// impl Callback for Percent {
+///     fn on_progress(&mut self, stage: Stage, done: usize, total: usize) {
+///         if stage == Stage::Train {
+///             self.0 = 100 * done / total.max(1);
+///         }
+///     }
+/// }
+/// let mut percent = Percent(0);
+/// percent.on_progress(Stage::Train, 1, 4);
+/// assert_eq!(percent.0, 25);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Batches of a training epoch.
@@ -71,6 +87,23 @@ pub struct TrainEnd<'a> {
 }
 
 /// Hooks into training and evaluation.
+///
+/// ```
+/// # use hopedgn::Events;
+/// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// use hopedgn::{Error, LinkPredictor, callbacks::Callback};
+///
+/// struct Stop; // e.g. on Ctrl-C
+/// impl Callback for Stop {
+///     fn should_stop(&self) -> bool {
+///         true
+///     }
+/// }
+/// let stopped = LinkPredictor::builder().set("model.d-channel=4").callback(Stop).fit(&events);
+/// assert!(matches!(stopped, Err(Error::Interrupted)));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub trait Callback {
     /// Called once before the first batch.
     fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
@@ -108,12 +141,34 @@ pub trait Callback {
 }
 
 /// A callback without any effect.
+///
+/// ```
+/// use hopedgn::callbacks::{Callback, NoCallback};
+///
+/// assert!(!NoCallback.should_stop());
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCallback;
 
 impl Callback for NoCallback {}
 
 /// Several callbacks, called in order. The first error ends the work.
+///
+/// ```
+/// # use hopedgn::Events;
+/// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// use hopedgn::LinkPredictor;
+/// use hopedgn::callbacks::{CallbackList, HtmlReport, TensorBoard};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let mut files = CallbackList::default();
+/// files.push(HtmlReport::new(folder.path()));
+/// files.push(TensorBoard::new(folder.path()));
+/// LinkPredictor::builder().set("model.d-channel=4").epochs(1).callback(files).fit(&events)?;
+/// assert!(folder.path().join("report.html").is_file());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Default)]
 pub struct CallbackList<'a> {
     callbacks: Vec<Box<dyn Callback + 'a>>,
