@@ -90,7 +90,7 @@ pub struct TrainEnd<'a> {
 ///
 /// ```
 /// # use hopedgn::Events;
-/// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
 /// # let events = Events::from_tuples(messages)?;
 /// use hopedgn::{Error, LinkPredictor, callbacks::Callback};
 ///
@@ -100,7 +100,7 @@ pub struct TrainEnd<'a> {
 ///         true
 ///     }
 /// }
-/// let stopped = LinkPredictor::builder().set("model.d-channel=4").callback(Stop).fit(&events);
+/// let stopped = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").callback(Stop).fit(&events);
 /// assert!(matches!(stopped, Err(Error::Interrupted)));
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
@@ -156,7 +156,7 @@ impl Callback for NoCallback {}
 ///
 /// ```
 /// # use hopedgn::Events;
-/// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
 /// # let events = Events::from_tuples(messages)?;
 /// use hopedgn::LinkPredictor;
 /// use hopedgn::callbacks::{CallbackList, HtmlReport, TensorBoard};
@@ -165,7 +165,7 @@ impl Callback for NoCallback {}
 /// let mut files = CallbackList::default();
 /// files.push(HtmlReport::new(folder.path()));
 /// files.push(TensorBoard::new(folder.path()));
-/// LinkPredictor::builder().set("model.d-channel=4").epochs(1).callback(files).fit(&events)?;
+/// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).callback(files).fit(&events)?;
 /// assert!(folder.path().join("report.html").is_file());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -73,7 +73,7 @@ pub struct LinkPredictor {
 ///
 /// ```
 /// # use hopedgn::{Events, LinkPredictor};
-/// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
 /// # let events = Events::from_tuples(messages)?;
 /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
 /// for best in predictor.recommend("3", 2, 200.0)? {
@@ -97,7 +97,7 @@ pub struct Recommendation {
 ///
 /// ```
 /// # use hopedgn::{Events, LinkPredictor};
-/// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
 /// # let events = Events::from_tuples(messages)?;
 /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
 /// use hopedgn::{EvaluateOptions, callbacks::NoCallback, evaluate::Negatives};
@@ -126,7 +126,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::Events;
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// use hopedgn::{LinkPredictor, ModelName};
     ///
@@ -147,7 +147,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// let p = predictor.predict("3", "4", 200.0)?;
@@ -165,7 +165,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// let both = predictor.predict_many(&[("3", "4", 200.0), ("3", "7", 100.0)])?;
@@ -181,7 +181,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// use hopedgn::{ctdg::event::NodeId, ctdg::mite::PairQuery, predict::sigmoid};
@@ -199,7 +199,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// use hopedgn::ctdg::{event::EventId, mite::PairQuery};
@@ -226,7 +226,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// let best = predictor.recommend("3", 3, 200.0)?;
@@ -260,7 +260,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// let why = predictor.explain("3", "5", 200.0)?;
@@ -283,7 +283,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::Events;
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// use hopedgn::{LinkPredictor, ModelName};
     ///
@@ -302,7 +302,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// let evaluation = predictor.evaluate(&events)?;
@@ -349,7 +349,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// assert!(predictor.knows("3", "4")?);

@@ -13,9 +13,36 @@ use crate::collate::FeatureWidths;
 use crate::{Error, Result};
 
 /// A model with its initial parameters.
+///
+/// Made by [`build`] and [`ModelRegistry::build`].
 pub type BuiltModel = (Box<dyn Model>, Parameters);
 
 /// A model of a user's, which [`ModelRegistry::register`] makes known by name.
+///
+/// ```
+/// use hopedgn::{Model, ModelName, ModelRegistry, Result, collate::FeatureWidths, collate::Input};
+/// use hopedgn::config::{CommonSettings, CustomModel, NoSettings};
+/// # use hopedgn::{ctdg::mite::PairEncoderConfig, tensor::{Dropout, Parameters, Tape, Var}};
+///
+/// #[derive(Debug)]
+/// struct Mine;
+/// # impl Model for Mine {
+/// #     fn name(&self) -> ModelName { ModelName::Custom(Self::NAME) }
+/// #     fn encoding(&self) -> PairEncoderConfig { PairEncoderConfig::default() }
+/// #     fn logits(&self, _: &mut Tape<'_>, _: &Input, _: Dropout) -> Result<Var> { unreachable!() }
+/// # }
+/// impl CustomModel for Mine { // and `impl Model for Mine`
+///     const NAME: &'static str = "mine";
+///     type Settings = NoSettings;
+///     fn new(_: &NoSettings, _: &CommonSettings, _: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
+///         Ok((Self, Parameters::default()))
+///     }
+/// }
+/// let mut registry = ModelRegistry::default();
+/// assert_eq!(registry.register::<Mine>()?, ModelName::Custom("mine"));
+/// assert!(registry.named("mine").is_ok());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub trait CustomModel: Model + Sized + 'static {
     /// Its name in configurations, run folders and reports: lower-case letters, digits and hyphens.
     const NAME: &'static str;
@@ -40,6 +67,8 @@ pub trait CustomModel: Model + Sized + 'static {
 }
 
 /// For a [`CustomModel`] without settings of its own.
+///
+/// See [`CustomModel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NoSettings {}
 
@@ -213,6 +242,17 @@ fn unreadable(name: &str, error: &impl std::fmt::Display) -> Error {
 }
 
 /// The built-in model that `config` describes; [`ModelRegistry::build`] also knows custom ones.
+///
+/// ```
+/// use hopedgn::config::{ModelConfig, ModelName};
+/// use hopedgn::{collate::FeatureWidths, model};
+///
+/// let widths = FeatureWidths { node: None, edge: Some(4) };
+/// let (model, parameters) = model::build(&ModelConfig::new(ModelName::Tcl), widths, 0)?;
+/// assert_eq!((model.name(), model.width()), (ModelName::Tcl, 172));
+/// assert!(parameters.n_values() > 0);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn build(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<BuiltModel> {
     ModelRegistry::default().build(config, widths, seed)
 }

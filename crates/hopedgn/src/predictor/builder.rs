@@ -158,7 +158,7 @@ impl<'c> LinkPredictorBuilder<'c> {
     ///
     /// ```
     /// # use hopedgn::Events;
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// use hopedgn::LinkPredictor;
     /// use hopedgn::callbacks::{Callback, EpochEnd};
@@ -171,7 +171,7 @@ impl<'c> LinkPredictorBuilder<'c> {
     ///     }
     /// }
     /// let mut losses = Losses::default();
-    /// LinkPredictor::builder().set("model.d-channel=4").epochs(2).callback(&mut losses).fit(&events)?;
+    /// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(2).callback(&mut losses).fit(&events)?;
     /// assert_eq!(losses.0.len(), 2);
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
@@ -231,13 +231,13 @@ impl<'c> LinkPredictorBuilder<'c> {
     ///
     /// ```
     /// # use hopedgn::Events;
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// use hopedgn::LinkPredictor;
     ///
     /// # let place = tempfile::tempdir()?;
     /// let folder = place.path().join("run");
-    /// LinkPredictor::builder().set("model.d-channel=4").run_folder(&folder).epochs(1).fit(&events)?;
+    /// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").run_folder(&folder).epochs(1).fit(&events)?;
     /// let longer = LinkPredictor::builder().epochs(2).resume(&folder, &events)?;
     /// assert_eq!(longer.history().len(), 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -20,7 +20,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// # let place = tempfile::tempdir()?;
@@ -68,7 +68,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// # let place = tempfile::tempdir()?;
@@ -92,7 +92,7 @@ impl LinkPredictor {
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// assert!(predictor.check_events().is_ok());
@@ -107,7 +107,7 @@ impl LinkPredictor {
 ///
 /// ```
 /// # use hopedgn::{Events, LinkPredictor};
-/// # let messages = (0..200).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
 /// # let events = Events::from_tuples(messages)?;
 /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
 /// # let place = tempfile::tempdir()?;
