@@ -58,6 +58,8 @@ pub enum Stage {
 }
 
 /// Training is about to start, or to resume.
+///
+/// What [`Callback::on_train_start`] gets.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainStart<'a> {
     /// All settings.
@@ -69,6 +71,8 @@ pub struct TrainStart<'a> {
 }
 
 /// An epoch is trained, validated and saved.
+///
+/// What [`Callback::on_epoch_end`] gets; the [module](self) has an example.
 #[derive(Debug, Clone, Copy)]
 pub struct EpochEnd<'a> {
     /// The epoch.
@@ -78,6 +82,22 @@ pub struct EpochEnd<'a> {
 }
 
 /// Training has ended.
+///
+/// ```
+/// use hopedgn::callbacks::{Callback, TrainEnd};
+///
+/// #[derive(Default)]
+/// struct Best(usize);
+/// impl Callback for Best {
+///     fn on_train_end(&mut self, end: &TrainEnd<'_>) -> hopedgn::Result<()> {
+///         Ok(self.0 = end.summary.map_or(0, |summary| summary.best_epoch))
+///     }
+/// }
+/// let mut best = Best(9);
+/// best.on_train_end(&TrainEnd { history: &[], summary: None })?; // interrupted
+/// assert_eq!(best.0, 0);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct TrainEnd<'a> {
     /// All epochs.

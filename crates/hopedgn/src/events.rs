@@ -32,10 +32,14 @@ pub struct Events {
 impl Events {
     /// Reads a file of any known format: CSV, TSV, Parquet, JODIE, TGB, KONECT, DyGLib or `.ctdg`, plain or compressed.
     ///
-    /// ```no_run
+    /// ```
     /// # use hopedgn::Events;
-    /// let events = Events::read("events.csv")?;
-    /// # Ok::<(), hopedgn::Error>(())
+    /// # let folder = tempfile::tempdir()?;
+    /// # let file = folder.path().join("events.csv");
+    /// std::fs::write(&file, "src,dst,time\nann,bob,1\nbob,cem,2\n")?;
+    /// let events = Events::read(&file)?;
+    /// assert_eq!((events.len(), events.n_nodes()), (2, 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         Self::read_with(path, &ReadOptions::default())

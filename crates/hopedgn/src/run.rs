@@ -52,12 +52,47 @@ pub const EVALUATION: &str = "evaluation.json";
 const LOCK: &str = ".lock";
 
 /// The folder of one run.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// # let place = tempfile::tempdir()?;
+/// # let path = place.path().join("mine");
+/// use hopedgn::{ModelRegistry, run::RunFolder};
+///
+/// predictor.save(&path)?;
+/// let folder = RunFolder::open(&path)?;
+/// assert_eq!(folder.config(&ModelRegistry::default())?, *predictor.config());
+/// assert_eq!((folder.manifest()?.data.events, folder.metrics()?.len()), (100, 1));
+/// assert!(folder.summary()?.is_some() && folder.has_state());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     path: PathBuf,
 }
 
 /// Lock on a run folder; released when dropped.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// # let place = tempfile::tempdir()?;
+/// # let path = place.path().join("mine");
+/// # predictor.save(&path)?;
+/// use hopedgn::{Error, run::RunFolder};
+///
+/// let folder = RunFolder::open(&path)?;
+/// let lock = folder.lock()?;
+/// assert!(matches!(folder.lock(), Err(Error::RunFolderBusy { .. })));
+/// drop(lock);
+/// assert!(folder.lock().is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct RunLock {
     _file: File,
@@ -169,6 +204,22 @@ impl RunFolder {
     }
 
     /// The model with its best weights, and its memory after validating them.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// # let place = tempfile::tempdir()?;
+    /// # let path = place.path().join("mine");
+    /// # predictor.save(&path)?;
+    /// use hopedgn::{ModelRegistry, collate::FeatureWidths, run::RunFolder};
+    ///
+    /// let (folder, registry) = (RunFolder::open(&path)?, ModelRegistry::default());
+    /// let trained = folder.model(&registry, &folder.config(&registry)?, FeatureWidths::of(&events))?;
+    /// assert!(trained.memory.is_none() && trained.parameters.n_values() > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn model(&self, registry: &ModelRegistry, config: &Config, widths: FeatureWidths) -> Result<TrainedModel> {
         let (model, mut parameters) = registry.build(&config.model, widths, config.seed)?;
         let memory = self.load_best(&mut parameters)?;
@@ -254,6 +305,8 @@ impl RunFolder {
 }
 
 /// A trained model.
+///
+/// Made by [`RunFolder::model`].
 #[derive(Debug)]
 pub struct TrainedModel {
     /// The model.

@@ -15,6 +15,13 @@ use crate::metrics::{EpochRecord, LinkMetrics, PerSetting, Summary};
 use curves::{Curve, Curves};
 
 /// Contents of the page.
+///
+/// ```
+/// use hopedgn::callbacks::report::{Report, html};
+///
+/// let report = Report { title: "TGN on mail", config_toml: "seed = 0", data: None, history: &[], summary: None };
+/// assert!(html(&report).contains("<h1>TGN on mail</h1>"));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Report<'a> {
     /// e.g. `HopeDGN on collegemsg, seed 0`.
@@ -30,6 +37,8 @@ pub struct Report<'a> {
 }
 
 /// The page; equal reports give equal bytes.
+///
+/// [`Report`] has an example.
 #[must_use]
 pub fn html(report: &Report<'_>) -> String {
     let mut page = page_head(report.title, chart::STYLE);

@@ -12,6 +12,8 @@ use crate::collate::FeatureWidths;
 use crate::{Error, Events, Result};
 
 /// Program, machine, dataset and split of a run.
+///
+/// Made by training, and read by [`RunFolder::manifest`](super::RunFolder::manifest).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the program.
@@ -33,6 +35,18 @@ pub struct Manifest {
 }
 
 /// Identity of a dataset.
+///
+/// ```
+/// use hopedgn::{Events, run::DataRecord};
+///
+/// let events = Events::from_tuples([("a", "b", 1.0), ("b", "a", 2.0)])?;
+/// let record = DataRecord::of(&events);
+/// let longer = Events::from_tuples([("a", "b", 1.0), ("b", "a", 2.0), ("a", "b", 3.0)])?;
+/// assert!(record.check(&longer).is_ok()); // later events may follow
+/// let other = Events::from_tuples([("a", "b", 1.0), ("b", "a", 2.5)])?;
+/// assert!(record.check(&other).is_err());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataRecord {
     /// Its name, as the user gave it.
