@@ -29,7 +29,12 @@ pub use sources::{Batch, Sources};
 
 /// Settings of the node classifier; the defaults are DyGLib's.
 ///
-/// [`LinkPredictor::classify`](crate::LinkPredictor::classify) has an example.
+/// ```
+/// use hopedgn::classify::LabelConfig;
+///
+/// let config = LabelConfig { epochs: 20, seed: 1, ..LabelConfig::default() };
+/// assert_eq!((config.patience, config.max_memory), (20, None));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelConfig {
     /// Training epochs at most.

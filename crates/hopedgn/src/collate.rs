@@ -119,9 +119,12 @@ impl FeatureTables {
 /// Pairs to score, none of which sees another.
 ///
 /// ```
-/// use hopedgn::collate::PairBatch;
-/// let batch = PairBatch::new(&[]).padded_in_groups_of(200);
-/// assert!(batch.queries.is_empty());
+/// use hopedgn::{collate::PairBatch, ctdg::{event::NodeId, mite::PairQuery}};
+///
+/// let query = |dst| PairQuery { src: NodeId(0), dst: NodeId(dst), time: 10.0 };
+/// let queries = [query(1), query(2), query(3)];
+/// let batch = PairBatch::new(&queries).padded_alone(); // no score depends on another pair
+/// assert_eq!(batch.queries.len(), 3);
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PairBatch<'a> {
@@ -226,9 +229,17 @@ impl Layout {
 
 /// What a model reads of some pairs.
 ///
-/// [`Model`](crate::Model) has an example of a model that reads one.
+/// ```
+/// use hopedgn::collate::{FeatureTables, GlobalInput, GlobalLayout, Input, PairStart, Replacing};
+/// # use hopedgn::ctdg::{event::{EventId, EventStream}, mite::PairQuery, store::Store};
 ///
-/// See [`GlobalInput`] and [`HopInput`] for what is in them.
+/// let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0)])?;
+/// let (tables, store, queries) = (FeatureTables::of(&stream)?, Store::build(&stream)?, PairQuery::of(&stream, &[EventId(1)]));
+/// let layout = GlobalLayout { n_layers: 1, replacing: Replacing::All, start: PairStart::Features, width: 8 };
+/// let input = Input::Pairs(Box::new(GlobalInput::of(layout, &tables, &store, &queries)?));
+/// assert!(input.pairs().is_ok() && input.hops().is_err()); // a model asks for its own layout
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub enum Input {
     /// See [`Layout::Patches`].

@@ -180,6 +180,12 @@ impl Config {
     }
 
     /// The text of a `config.toml`.
+    ///
+    /// ```
+    /// let text = hopedgn::Config::default().to_toml()?;
+    /// assert!(text.contains("[model]") && text.contains("epochs = 50"));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).map_err(|error| wrong("configuration", &error))
     }

@@ -59,7 +59,21 @@ impl Negatives {
 
 /// Test metrics of a model and of heuristics under one or more protocols.
 ///
-/// Made by [`LinkPredictor::evaluate`](crate::LinkPredictor::evaluate), which has an example.
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// let evaluation = predictor.evaluate(&events)?;
+/// for (negatives, by_scorer) in &evaluation.negatives {
+///     for (scorer, metrics) in by_scorer {
+///         println!("{negatives} {scorer} {:?}", metrics.transductive.map(|metrics| metrics.ap));
+///     }
+/// }
+/// let ranking = evaluation.ranking.expect("the default measures it");
+/// assert!(ranking.scorers[&evaluation.model].transductive.is_some_and(|metrics| metrics.mrr > 0.0));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// The run folder; empty if there is none.
@@ -274,7 +288,19 @@ impl<'t> Sampler<'t> {
 
 /// AP and AUC of one pass for each of `scorers`; `None` if the pass has no events or no negatives.
 ///
-/// [`Scorer`] has an example.
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// use hopedgn::ctdg::{heuristic, negative::Pass};
+/// use hopedgn::{callbacks::NoCallback, evaluate::{Negatives, evaluate}};
+///
+/// let mut heuristics = heuristic::all(&events, &task.full_store, &Pass::Val.base(&task.split))?;
+/// let metrics = evaluate(&task, Pass::Val, Negatives::Random, 50, &mut heuristics, &mut NoCallback)?;
+/// assert!(metrics.is_some_and(|metrics| metrics.len() == heuristics.len()));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn evaluate<S: Scorer>(
     task: &Task<'_>,
     pass: Pass,

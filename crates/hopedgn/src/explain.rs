@@ -17,7 +17,21 @@ use crate::{Error, Result};
 /// Why a pair got its score. `N` names nodes: [`NodeId`] inside the library, their own names from a
 /// [`LinkPredictor`](crate::LinkPredictor).
 ///
-/// [`LinkPredictor::explain`](crate::LinkPredictor::explain) has an example.
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// let why = predictor.explain("3", "5", 100.0)?; // an `Explanation<String>`
+/// assert_eq!(why.probability, predictor.predict("3", "5", 100.0)?);
+/// for effect in why.effects.iter().take(3) {
+///     println!("{:?} met {} at {}: {:+.3}", effect.side, effect.node, effect.time, effect.change);
+/// }
+/// for common in &why.common {
+///     assert!(!common.src_times.is_empty() && !common.dst_times.is_empty());
+/// }
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation<N = NodeId> {
     /// The probability of the pair.

@@ -152,7 +152,7 @@ impl LinkPredictor {
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
     /// let p = predictor.predict("3", "4", 200.0)?;
     /// assert!((0.0..=1.0).contains(&p));
-    /// assert!(predictor.predict("3", "nobody yet", 200.0).is_ok());
+    /// assert!(predictor.predict("3", "zoe", 200.0).is_ok()); // a new node without history
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn predict(&self, src: &str, dst: &str, t: f64) -> Result<f32> {
@@ -275,6 +275,16 @@ impl LinkPredictor {
     }
 
     /// The same for a pair of node ids.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// let query = hopedgn::ctdg::mite::PairQuery { src: events.src()[3], dst: events.src()[5], time: 100.0 };
+    /// assert_eq!(predictor.explain_query(query)?.common[0].node, events.src()[4]);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn explain_query(&self, query: PairQuery) -> Result<Explanation> {
         explain::explain(&*self.model, &self.weights, &self.tables, self.store()?, query)
     }

@@ -95,6 +95,8 @@ impl Memory<'_> {
     }
 
     /// Continues from `state`, taken after the events `consumed`. Nodes that are new since then are zero.
+    ///
+    /// [`MemoryState`] has an example.
     pub fn restore(&mut self, state: &MemoryState, consumed: &[EventId]) -> Result<()> {
         let refuse = |what: &str| Err(Error::Progress { detail: format!("its {what} are those of another dataset") });
         let n_rows = state.values.rows();

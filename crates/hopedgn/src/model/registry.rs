@@ -142,6 +142,14 @@ impl ModelRegistry {
     }
 
     /// The default settings of a model.
+    ///
+    /// ```
+    /// use hopedgn::{ModelName, ModelRegistry};
+    ///
+    /// let config = ModelRegistry::default().defaults(ModelName::GraphMixer)?;
+    /// assert_eq!(config.name(), ModelName::GraphMixer);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn defaults(&self, name: ModelName) -> Result<ModelConfig> {
         let mut config = ModelConfig::new(name);
         if let ModelSettings::Custom(custom) = &mut config.settings {

@@ -76,6 +76,14 @@ impl<'c> LinkPredictorBuilder<'c> {
     }
 
     /// Settings that go together. Several are applied in order.
+    ///
+    /// ```
+    /// use hopedgn::{LinkPredictor, Preset};
+    ///
+    /// let config = LinkPredictor::builder().preset(Preset::Enron).preset(Preset::Quick).resolve("enron")?;
+    /// assert!(config.train.epochs < 50);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn preset(mut self, preset: Preset) -> Self {
         self.presets.push(preset);
@@ -183,6 +191,19 @@ impl<'c> LinkPredictorBuilder<'c> {
 
     /// A new folder for checkpoints, metrics, `report.html` and `TensorBoard` files. Without it everything stays in memory
     /// until [`LinkPredictor::save`].
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::LinkPredictor;
+    ///
+    /// # let place = tempfile::tempdir()?;
+    /// let folder = place.path().join("run");
+    /// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).run_folder(&folder).fit(&events)?;
+    /// assert!(["config.toml", "metrics.jsonl", "summary.json"].iter().all(|name| folder.join(name).is_file()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn run_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.run_folder = Some(folder.into());
@@ -209,6 +230,19 @@ impl<'c> LinkPredictorBuilder<'c> {
     ///
     /// A callback that asks to stop ends this with [`Error::Interrupted`](crate::Error::Interrupted); with a run folder,
     /// [`resume`](Self::resume) continues from there.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::{LinkPredictor, ModelName};
+    ///
+    /// let builder = LinkPredictor::builder().model(ModelName::Tcl).set("model.d-out=8").set("model.neighbors=4");
+    /// let predictor = builder.epochs(2).fit(&events)?;
+    /// assert_eq!(predictor.history().len(), 2);
+    /// assert!(predictor.summary().is_some()); // test metrics of the best epoch
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn fit(mut self, events: &Events) -> Result<LinkPredictor> {
         let config = self.resolve(events.name())?;
         let task = Task::new(events, config.split)?;

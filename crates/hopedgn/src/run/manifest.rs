@@ -13,7 +13,18 @@ use crate::{Error, Events, Result};
 
 /// Program, machine, dataset and split of a run.
 ///
-/// Made by training, and read by [`RunFolder::manifest`](super::RunFolder::manifest).
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// # let place = tempfile::tempdir()?;
+/// # let path = place.path().join("mine");
+/// # predictor.save(&path)?;
+/// let manifest = hopedgn::run::RunFolder::open(&path)?.manifest()?;
+/// assert_eq!((manifest.data.name.as_str(), manifest.split.n_events), ("events", 100));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the program.
