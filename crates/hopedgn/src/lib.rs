@@ -1,5 +1,18 @@
 //! HopeDGN: learn from a stream of timestamped interactions which pair meets next.
 //!
+//! ```
+//! use hopedgn::{Events, LinkPredictor, ModelName};
+//!
+//! // Ten people, each of whom writes to the next one again and again.
+//! let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+//! let events = Events::from_tuples(messages)?;
+//! let builder = LinkPredictor::builder().model(ModelName::GraphMixer).set("model.d-out=8");
+//! let predictor = builder.epochs(1).fit(&events)?;
+//! let best = predictor.recommend("3", 2, events.end())?; // the two most likely destinations
+//! assert_eq!(best[0].probability, predictor.predict("3", &best[0].dst, events.end())?);
+//! # Ok::<(), hopedgn::Error>(())
+//! ```
+//!
 //! In reading order:
 //!
 //! | module | what it holds |

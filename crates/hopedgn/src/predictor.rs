@@ -326,6 +326,8 @@ impl LinkPredictor {
     }
 
     /// The same for some protocols, with progress.
+    ///
+    /// [`EvaluateOptions`] has an example.
     pub fn evaluate_with(
         &self,
         events: &Events,

@@ -99,6 +99,8 @@ pub struct ModelRegistry {
 
 impl ModelRegistry {
     /// Makes `M` known by its name, which no other model may have.
+    ///
+    /// [`CustomModel`] has an example.
     pub fn register<M: CustomModel>(&mut self) -> Result<ModelName> {
         let refuse = |detail: String| Err(Error::Config { place: format!("model {:?}", M::NAME), detail });
         let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

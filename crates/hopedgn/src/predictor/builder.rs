@@ -63,6 +63,8 @@ impl<'c> LinkPredictorBuilder<'c> {
     }
 
     /// A model of your own: makes it known by its name and selects it.
+    ///
+    /// [`Model`](crate::Model) has an example.
     pub fn register<M: CustomModel>(mut self) -> Result<Self> {
         self.model = self.registry.register::<M>()?;
         Ok(self)

@@ -83,6 +83,8 @@ impl LinkPredictor {
     }
 
     /// Options for loading a run folder.
+    ///
+    /// [`LinkPredictorLoader`] has an example.
     #[must_use]
     pub fn loader() -> LinkPredictorLoader {
         LinkPredictorLoader::default()
