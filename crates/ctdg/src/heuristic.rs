@@ -37,6 +37,15 @@ use crate::event::{EventId, EventStream};
 use crate::mite::PairQuery;
 use crate::store::Store;
 
+/// The names of [`all`] heuristics.
+pub const NAMES: [&str; 5] = [
+    "edgebank-unlimited",
+    "edgebank-window-proportional",
+    "edgebank-window-interval",
+    "edgebank-repeat",
+    "recency-popularity",
+];
+
 /// An untrained link scorer.
 pub trait Heuristic {
     /// Its name in tables.
@@ -60,4 +69,21 @@ pub fn all<'s>(
     }
     all.push(Box::new(RecencyPopularity::new(store)));
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_all_heuristics() {
+        let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0), (0, 2, 3.0)]).unwrap();
+        let store = Store::build(&stream).unwrap();
+        let base: Vec<EventId> = stream.ids().collect();
+        let mut found: Vec<String> = all(&stream, &store, &base).unwrap().iter().map(|h| h.name()).collect();
+        let mut expected = NAMES.to_vec();
+        found.sort();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
 }

@@ -29,6 +29,22 @@ pub use print::PrintEpochs;
 pub use run_files::{HtmlReport, TensorBoard};
 
 /// A stage of long work, with its own count of parts.
+///
+/// ```
+/// use hopedgn::callbacks::{Callback, Stage};
+///
+/// struct Percent(usize);
+/// impl Callback for Percent {
+///     fn on_progress(&mut self, stage: Stage, done: usize, total: usize) {
+///         if stage == Stage::Train {
+///             self.0 = 100 * done / total.max(1);
+///         }
+///     }
+/// }
+/// let mut percent = Percent(0);
+/// percent.on_progress(Stage::Train, 1, 4);
+/// assert_eq!(percent.0, 25);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Batches of a training epoch.
@@ -44,6 +60,8 @@ pub enum Stage {
 }
 
 /// Training is about to start, or to resume.
+///
+/// What [`Callback::on_train_start`] gets.
 #[derive(Debug, Clone, Copy)]
 pub struct TrainStart<'a> {
     /// All settings.
@@ -55,6 +73,8 @@ pub struct TrainStart<'a> {
 }
 
 /// An epoch is trained, validated and saved.
+///
+/// What [`Callback::on_epoch_end`] gets; the [module](self) has an example.
 #[derive(Debug, Clone, Copy)]
 pub struct EpochEnd<'a> {
     /// The epoch.
@@ -64,6 +84,22 @@ pub struct EpochEnd<'a> {
 }
 
 /// Training has ended.
+///
+/// ```
+/// use hopedgn::callbacks::{Callback, TrainEnd};
+///
+/// #[derive(Default)]
+/// struct Best(usize);
+/// impl Callback for Best {
+///     fn on_train_end(&mut self, end: &TrainEnd<'_>) -> hopedgn::Result<()> {
+///         Ok(self.0 = end.summary.map_or(0, |summary| summary.best_epoch))
+///     }
+/// }
+/// let mut best = Best(9);
+/// best.on_train_end(&TrainEnd { history: &[], summary: None })?; // interrupted
+/// assert_eq!(best.0, 0);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct TrainEnd<'a> {
     /// All epochs.
@@ -73,6 +109,23 @@ pub struct TrainEnd<'a> {
 }
 
 /// Hooks into training and evaluation.
+///
+/// ```
+/// # use hopedgn::Events;
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// use hopedgn::{Error, LinkPredictor, callbacks::Callback};
+///
+/// struct Stop; // e.g. on Ctrl-C
+/// impl Callback for Stop {
+///     fn should_stop(&self) -> bool {
+///         true
+///     }
+/// }
+/// let stopped = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").callback(Stop).fit(&events);
+/// assert!(matches!(stopped, Err(Error::Interrupted)));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub trait Callback {
     /// Called once before the first batch.
     fn on_train_start(&mut self, start: &TrainStart<'_>) -> Result<()> {
@@ -110,12 +163,34 @@ pub trait Callback {
 }
 
 /// A callback without any effect.
+///
+/// ```
+/// use hopedgn::callbacks::{Callback, NoCallback};
+///
+/// assert!(!NoCallback.should_stop());
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoCallback;
 
 impl Callback for NoCallback {}
 
 /// Several callbacks, called in order. The first error ends the work.
+///
+/// ```
+/// # use hopedgn::Events;
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// use hopedgn::LinkPredictor;
+/// use hopedgn::callbacks::{CallbackList, HtmlReport, TensorBoard};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let mut files = CallbackList::default();
+/// files.push(HtmlReport::new(folder.path()));
+/// files.push(TensorBoard::new(folder.path()));
+/// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).callback(files).fit(&events)?;
+/// assert!(folder.path().join("report.html").is_file());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Default)]
 pub struct CallbackList<'a> {
     callbacks: Vec<Box<dyn Callback + 'a>>,

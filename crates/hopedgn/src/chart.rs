@@ -44,6 +44,8 @@ const RIGHT: f64 = 10.0;
 const INSET: f64 = 8.0;
 
 /// The format of a chart.
+///
+/// See [`Chart`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     /// 400 × 280, and more with a legend of several lines.
@@ -62,6 +64,8 @@ impl Size {
 }
 
 /// An entry of the legend.
+///
+/// See [`Chart`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Key {
     series: usize,
@@ -82,6 +86,8 @@ impl Key {
 }
 
 /// Something drawn on the plane of the axes, in their values. A series decides the colour.
+///
+/// See [`Chart`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mark {
     /// From point to point; a value that is not finite is a gap.
@@ -140,6 +146,16 @@ pub enum Mark {
 }
 
 /// A chart.
+///
+/// ```
+/// use hopedgn::chart::{Axis, Chart, Key, Mark, Size};
+///
+/// let x = Axis::categories(["TGN".to_owned(), "HopeDGN".to_owned()]);
+/// let bar = |place: f64, value: f64| Mark::Bar { series: 0, x: [place - 0.3, place + 0.3], value };
+/// let (marks, legend) = (vec![bar(0.0, 92.1), bar(1.0, 95.6)], vec![Key::bar(0, "test AP")]);
+/// let chart = Chart { title: "Models".to_owned(), size: Size::Square, x, y: Axis::above_chance(), legend, marks };
+/// assert!(chart.inline().contains("HopeDGN"));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chart {
     /// Above the plane, and read by screen readers.

@@ -28,6 +28,13 @@ pub use labels::Labels;
 pub use sources::{Batch, Sources};
 
 /// Settings of the node classifier; the defaults are DyGLib's.
+///
+/// ```
+/// use hopedgn::classify::LabelConfig;
+///
+/// let config = LabelConfig { epochs: 20, seed: 1, ..LabelConfig::default() };
+/// assert_eq!((config.patience, config.max_memory), (20, None));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelConfig {
     /// Training epochs at most.
@@ -62,6 +69,8 @@ impl LabelConfig {
 }
 
 /// Results of node classification.
+///
+/// Made by [`classify`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classified {
     /// Epochs trained.
@@ -88,6 +97,27 @@ pub struct Classified {
 /// # Complexity
 /// One forward pass over all events, and `events · d` values of memory; refused beforehand if that is more than
 /// [`LabelConfig::max_memory`].
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let mut columns = (*events).clone().into_columns();
+/// # columns.label = (0..100u8).map(|i| f32::from(i % 3 == 0)).collect::<Vec<_>>().into();
+/// # let labelled = hopedgn::ctdg::event::EventStream::new(columns)?;
+/// # let task = Task::new(&labelled, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::GraphMixer).with_known(&["d-out=4", "neighbors=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// use hopedgn::{callbacks::NoCallback, classify::{LabelConfig, classify}, evaluate::Evaluator};
+///
+/// let of = Evaluator { task: &task, model: &*model, weights: &weights, memory: None, batch: 50 };
+/// let classified = classify(&of, &LabelConfig { epochs: 2, ..LabelConfig::default() }, &mut NoCallback)?;
+/// assert_eq!(classified.events.iter().sum::<usize>(), 100);
+/// assert!(classified.best_epoch <= 2 && classified.metrics.test.auc.is_some());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn classify(of: &Evaluator<'_>, config: &LabelConfig, callback: &mut dyn Callback) -> Result<Classified> {
     config.check()?;
     let labels = Labels::of(of.task)?;

@@ -36,6 +36,14 @@ pub use settings::{
 const SIDES: [Side; 2] = [Side::Src, Side::Dst];
 
 /// The features of a dataset, shared by clones. A table of zeros counts as none.
+///
+/// ```
+/// use hopedgn::{collate::FeatureTables, ctdg::event::EventStream};
+///
+/// let stream = EventStream::from_events([(0, 1, 10.0), (1, 2, 20.0)])?;
+/// assert_eq!(FeatureTables::of(&stream)?.widths().node, None); // a stream without features
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct FeatureTables {
     node: Option<Arc<Tensor>>,
@@ -43,6 +51,16 @@ pub struct FeatureTables {
 }
 
 /// How many features a node and an event have, if any.
+///
+/// ```
+/// use hopedgn::{collate::FeatureWidths, ctdg::event::{EventStream, Features}};
+///
+/// let mut columns = EventStream::from_events([(0, 1, 10.0), (1, 2, 20.0)])?.into_columns();
+/// columns.edge_features = Some(Features::new(3, vec![1.0; 6])?);
+/// let widths = FeatureWidths::of(&EventStream::new(columns)?);
+/// assert_eq!(widths, FeatureWidths { node: None, edge: Some(3) });
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FeatureWidths {
     /// Of a node, `Dn`.
@@ -101,9 +119,12 @@ impl FeatureTables {
 /// Pairs to score, none of which sees another.
 ///
 /// ```
-/// use hopedgn::collate::PairBatch;
-/// let batch = PairBatch::new(&[]).padded_in_groups_of(200);
-/// assert!(batch.queries.is_empty());
+/// use hopedgn::{collate::PairBatch, ctdg::{event::NodeId, mite::PairQuery}};
+///
+/// let query = |dst| PairQuery { src: NodeId(0), dst: NodeId(dst), time: 10.0 };
+/// let queries = [query(1), query(2), query(3)];
+/// let batch = PairBatch::new(&queries).padded_alone(); // no score depends on another pair
+/// assert_eq!(batch.queries.len(), 3);
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PairBatch<'a> {
@@ -144,6 +165,16 @@ impl<'a> PairBatch<'a> {
 }
 
 /// Rows of a table that is the same for all batches, so that a GPU holds it already.
+///
+/// ```
+/// use hopedgn::{collate::{RowChoice, Rows}, tensor::Tensor};
+///
+/// let table = Tensor::matrix(3, 1, vec![0.5, 0.7, 0.0])?.into();
+/// let chosen = RowChoice { rows: vec![1, 1, 0, 2].into(), per_token: 2 };
+/// let rows = Rows { table, chosen: Some(chosen) }; // two tokens with two rows each
+/// assert_eq!(rows.chosen.map(|chosen| chosen.rows.len() / chosen.per_token), Some(2));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Rows {
     /// The table.
@@ -153,6 +184,8 @@ pub struct Rows {
 }
 
 /// Which rows of a table stand for each token.
+///
+/// See [`Rows`].
 #[derive(Debug, Clone)]
 pub struct RowChoice {
     /// Row numbers, `per_token` for each token in turn.
@@ -168,6 +201,15 @@ impl Rows {
 }
 
 /// How the past of pairs is laid out for a model.
+///
+/// ```
+/// use hopedgn::{ModelName, collate::{FeatureWidths, Layout}, model::{ModelConfig, build}};
+///
+/// let layout = |name| build(&ModelConfig::new(name), FeatureWidths::default(), 0).map(|(model, _)| model.layout());
+/// assert!(matches!(layout(ModelName::HopeDgn)?, Layout::Patches(_)));
+/// assert!(matches!(layout(ModelName::Tgn)?, Layout::Hops(_)));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// The tokens of both nodes in patches: [`PairInput`].
@@ -186,6 +228,18 @@ impl Layout {
 }
 
 /// What a model reads of some pairs.
+///
+/// ```
+/// use hopedgn::collate::{FeatureTables, GlobalInput, GlobalLayout, Input, PairStart, Replacing};
+/// # use hopedgn::ctdg::{event::{EventId, EventStream}, mite::PairQuery, store::Store};
+///
+/// let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0)])?;
+/// let (tables, store, queries) = (FeatureTables::of(&stream)?, Store::build(&stream)?, PairQuery::of(&stream, &[EventId(1)]));
+/// let layout = GlobalLayout { n_layers: 1, replacing: Replacing::All, start: PairStart::Features, width: 8 };
+/// let input = Input::Pairs(Box::new(GlobalInput::of(layout, &tables, &store, &queries)?));
+/// assert!(input.pairs().is_ok() && input.hops().is_err()); // a model asks for its own layout
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub enum Input {
     /// See [`Layout::Patches`].
@@ -223,6 +277,16 @@ impl Input {
 }
 
 /// MITE of `R` nodes: the intervals between the query and each node's events with the source, and with the destination.
+///
+/// ```
+/// use hopedgn::{collate::MiteIntervals, tensor::{Ragged, Tensor}};
+///
+/// // One node, which met the source twice and the destination never.
+/// let intervals = Tensor::matrix(2, 1, vec![0.7, 1.1])?.into();
+/// let mite = MiteIntervals { intervals, lists: Ragged::from_lengths([2, 0]) };
+/// assert_eq!(mite.lists.total(), 2);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct MiteIntervals {
     /// `[I, 1]`: scaled intervals, newest first in each list.

@@ -59,6 +59,14 @@ impl Default for Config {
 }
 
 /// How weights are learned; defaults are the paper's.
+///
+/// ```
+/// use hopedgn::{Config, ModelName};
+///
+/// let config = Config::resolve(ModelName::Tgn, &[], &["train.batch=100".to_owned()])?;
+/// assert_eq!((config.train.batch, config.train.patience), (100, 10));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct TrainConfig {
@@ -82,6 +90,16 @@ impl Default for TrainConfig {
 
 impl Config {
     /// The defaults of a built-in model, changed by each of `presets`, then by `settings` such as `model.k=16`.
+    ///
+    /// ```
+    /// use hopedgn::{Config, ModelName, Preset};
+    ///
+    /// let settings = ["model.length=8".to_owned(), "seed=3".to_owned()];
+    /// let config = Config::resolve(ModelName::DyGFormer, &[Preset::Quick], &settings)?;
+    /// assert_eq!((config.model.name(), config.seed), (ModelName::DyGFormer, 3));
+    /// assert!(Config::resolve(ModelName::Jodie, &[], &settings).is_err()); // JODIE has no `length`
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn resolve(model: ModelName, presets: &[Preset], settings: &[String]) -> Result<Self> {
         Self::resolve_with(&ModelRegistry::default(), model, presets, settings)
     }
@@ -115,6 +133,14 @@ impl Config {
     }
 
     /// These settings, changed by `settings` such as `train.epochs=20`.
+    ///
+    /// ```
+    /// use hopedgn::{Config, ModelRegistry};
+    ///
+    /// let longer = Config::default().changed_by(&ModelRegistry::default(), &["train.epochs=20".to_owned()])?;
+    /// assert_eq!(longer.train.epochs, 20);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn changed_by(&self, registry: &ModelRegistry, settings: &[String]) -> Result<Self> {
         let mut config = self.clone();
         for setting in settings {
@@ -127,6 +153,16 @@ impl Config {
     }
 
     /// From the text of a `config.toml` of a built-in model; `place` names it in errors.
+    ///
+    /// ```
+    /// use hopedgn::Config;
+    ///
+    /// let config = Config::from_toml("seed = 1\n[model]\nname = \"tcl\"\nneighbors = 5", "my.toml")?;
+    /// assert_eq!(config.model.name().title(), "TCL");
+    /// let error = Config::from_toml("sed = 1", "my.toml").unwrap_err();
+    /// assert!(error.to_string().starts_with("my.toml: found no setting `sed`"), "{error}");
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn from_toml(text: &str, place: &str) -> Result<Self> {
         Self::from_toml_with(&ModelRegistry::default(), text, place)
     }
@@ -148,11 +184,23 @@ impl Config {
     }
 
     /// The text of a `config.toml`.
+    ///
+    /// ```
+    /// let text = hopedgn::Config::default().to_toml()?;
+    /// assert!(text.contains("[model]") && text.contains("epochs = 50"));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).map_err(|error| wrong("configuration", &error))
     }
 
     /// Refuses values outside their bounds.
+    ///
+    /// ```
+    /// let mut config = hopedgn::Config::default();
+    /// config.train.lr = -1.0;
+    /// assert_eq!(config.check().unwrap_err().to_string(), "found train.lr = -1, expected a positive number");
+    /// ```
     pub fn check(&self) -> Result<()> {
         let train = &self.train;
         self.model.check()?;

@@ -3,9 +3,27 @@
 use std::path::PathBuf;
 
 /// Result of every fallible function of this crate.
+///
+/// ```
+/// fn n_nodes(file: &str) -> hopedgn::Result<usize> {
+///     Ok(hopedgn::Events::read(file)?.n_nodes())
+/// }
+/// assert!(n_nodes("no such file.csv").is_err());
+/// ```
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong.
+///
+/// ```
+/// use hopedgn::{Error, Events, LinkPredictor};
+///
+/// let events = Events::from_tuples([("ann", "bob", 1.0), ("bob", "ann", 2.0)])?;
+/// match LinkPredictor::load("runs/none", &events) {
+///     Err(error @ Error::NotARunFolder { .. }) => assert!(error.to_string().contains("runs/none")),
+///     other => panic!("{other:?}"),
+/// }
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -25,6 +25,12 @@ use crate::{Error, Result};
 pub use beside_heuristics::Evaluator;
 
 /// Kinds of negative pairs.
+///
+/// ```
+/// use hopedgn::evaluate::Negatives;
+///
+/// assert_eq!(Negatives::ALL.map(Negatives::as_str), ["random", "historical", "inductive"]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Negatives {
@@ -52,6 +58,22 @@ impl Negatives {
 }
 
 /// Test metrics of a model and of heuristics under one or more protocols.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// let evaluation = predictor.evaluate(&events)?;
+/// for (negatives, by_scorer) in &evaluation.negatives {
+///     for (scorer, metrics) in by_scorer {
+///         println!("{negatives} {scorer} {:?}", metrics.transductive.map(|metrics| metrics.ap));
+///     }
+/// }
+/// let ranking = evaluation.ranking.expect("the default measures it");
+/// assert!(ranking.scorers[&evaluation.model].transductive.is_some_and(|metrics| metrics.mrr > 0.0));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// The run folder; empty if there is none.
@@ -69,6 +91,8 @@ pub struct Evaluation {
 }
 
 /// Ranking of true destinations among candidates.
+///
+/// Part of an [`Evaluation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankingTest {
     /// Number of candidates at most, or `"all"`.
@@ -78,6 +102,25 @@ pub struct RankingTest {
 }
 
 /// A scorer of pairs: a model or a heuristic. Batches come in order of time.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # use hopedgn::{Result, collate::PairBatch, ctdg::{event::EventId, negative::Pass}};
+/// use hopedgn::{callbacks::NoCallback, evaluate::{Negatives, Scorer, evaluate}};
+///
+/// struct Successor; // node i writes to node i + 1
+/// impl Scorer for Successor {
+///     fn score(&mut self, _: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>> {
+///         Ok(pairs.queries.iter().map(|of| f32::from(of.dst.0 == (of.src.0 + 1) % 10)).collect())
+///     }
+/// }
+/// let metrics = evaluate(&task, Pass::Test, Negatives::Random, 50, &mut [Successor], &mut NoCallback)?;
+/// assert!(metrics.is_some_and(|metrics| metrics[0].auc > 0.8));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub trait Scorer {
     /// Scores `pairs` for the events of `batch`. An empty `batch` continues the previous one.
     fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>>;
@@ -100,6 +143,23 @@ pub trait Scorer {
 }
 
 /// A trained model as a [`Scorer`].
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// use hopedgn::{collate::PairBatch, evaluate::{ModelScorer, Scorer}, score::PairScorer};
+///
+/// let scorer = PairScorer::new(&*model, &task.tables, &task.full_store);
+/// let mut scorer = ModelScorer::new(scorer, &weights, None); // HopeDGN has no memory
+/// let batch = &task.split.test[..3];
+/// assert_eq!(scorer.score(batch, PairBatch::new(&task.queries(batch)))?.len(), 3);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ModelScorer<'a, 'm> {
     scorer: PairScorer<'a>,
@@ -227,6 +287,20 @@ impl<'t> Sampler<'t> {
 }
 
 /// AP and AUC of one pass for each of `scorers`; `None` if the pass has no events or no negatives.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// use hopedgn::ctdg::{heuristic, negative::Pass};
+/// use hopedgn::{callbacks::NoCallback, evaluate::{Negatives, evaluate}};
+///
+/// let mut heuristics = heuristic::all(&events, &task.full_store, &Pass::Val.base(&task.split))?;
+/// let metrics = evaluate(&task, Pass::Val, Negatives::Random, 50, &mut heuristics, &mut NoCallback)?;
+/// assert!(metrics.is_some_and(|metrics| metrics.len() == heuristics.len()));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn evaluate<S: Scorer>(
     task: &Task<'_>,
     pass: Pass,
@@ -285,6 +359,8 @@ pub fn evaluate<S: Scorer>(
 }
 
 /// Rank of the true destination among candidates.
+///
+/// Made by [`rank`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct RankingMetrics {
     /// Mean of 1 / rank.
@@ -300,6 +376,20 @@ const RANKING_CHUNK: usize = 8192;
 ///
 /// # Complexity
 /// One score for each event and candidate; memory for one block of queries and one list of candidates.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// use hopedgn::ctdg::{heuristic, negative::{CandidateCount, Pass}};
+/// use hopedgn::{callbacks::NoCallback, evaluate::rank};
+///
+/// let mut heuristics = heuristic::all(&events, &task.full_store, &Pass::Test.base(&task.split))?;
+/// let ranked = rank(&task, Pass::Test, CandidateCount::All, 50, &mut heuristics, &mut NoCallback)?;
+/// assert!(ranked.is_some_and(|all| all.iter().all(|metrics| metrics.mrr > 0.0 && metrics.mrr <= 1.0)));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn rank<S: Scorer>(
     task: &Task<'_>,
     pass: Pass,

@@ -32,16 +32,33 @@ pub struct Events {
 impl Events {
     /// Reads a file of any known format: CSV, TSV, Parquet, JODIE, TGB, KONECT, DyGLib or `.ctdg`, plain or compressed.
     ///
-    /// ```no_run
+    /// ```
     /// # use hopedgn::Events;
-    /// let events = Events::read("events.csv")?;
-    /// # Ok::<(), hopedgn::Error>(())
+    /// # let folder = tempfile::tempdir()?;
+    /// # let file = folder.path().join("events.csv");
+    /// std::fs::write(&file, "src,dst,time\nann,bob,1\nbob,cem,2\n")?;
+    /// let events = Events::read(&file)?;
+    /// assert_eq!((events.len(), events.n_nodes()), (2, 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         Self::read_with(path, &ReadOptions::default())
     }
 
     /// Reads a file as `options` say, e.g. with other column names.
+    ///
+    /// ```
+    /// use hopedgn::{Events, ReadOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let file = folder.path().join("mail.csv");
+    /// std::fs::write(&file, "when,from,to\n1,ann,bob\n2,bob,cem\n")?;
+    /// let mut options = ReadOptions::default();
+    /// (options.src, options.dst, options.time) = (Some("from".parse()?), Some("to".parse()?), Some("when".parse()?));
+    /// let events = Events::read_with(&file, &options)?;
+    /// assert_eq!((events.len(), events.times()), (2, &[1.0, 2.0][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn read_with(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         let path = path.as_ref();
         let stream = dataset::read(path, options)?;
@@ -49,18 +66,35 @@ impl Events {
     }
 
     /// The bundled dataset: 59,835 private messages of a university's online community (the dataset also known as UCI).
+    ///
+    /// ```
+    /// let events = hopedgn::Events::collegemsg()?;
+    /// assert_eq!((events.name(), events.len(), events.n_nodes()), ("collegemsg", 59_835, 1_899));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn collegemsg() -> Result<Self> {
         Ok(Self::from_stream(dataset::COLLEGEMSG, dataset::collegemsg()?))
     }
 
     /// Events in memory, in order of time. Ids are names; integers may be written as text.
+    ///
+    /// ```
+    /// use hopedgn::Events;
+    ///
+    /// let events = Events::from_tuples([("1", "2", 0.5), ("2", "3", 0.5)])?;
+    /// assert_eq!(events.names().integer(events.dst()[1]), Some(3));
+    /// let error = Events::from_tuples([("1", "2", 0.5), ("2", "3", 0.0)]).unwrap_err();
+    /// assert!(error.to_string().contains("0.5"), "{error}"); // times must not go backwards
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn from_tuples<S, D>(events: impl IntoIterator<Item = (S, D, f64)>) -> Result<Self>
     where
         S: AsRef<str>,
         D: AsRef<str>,
     {
         let events: Vec<(S, D, f64)> = events.into_iter().collect();
-        let is_integer = |id: &str| !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
+        // Written as numbers are, so that "007" and "7" stay two ids.
+        let is_integer = |id: &str| id.parse::<u64>().is_ok_and(|number| number.to_string() == id);
         let are_integers = events.iter().all(|(src, dst, _)| is_integer(src.as_ref()) && is_integer(dst.as_ref()));
         let ids = if are_integers { IdKind::Integer } else { IdKind::Text };
         let mut builder = StreamBuilder::new(ids, false, false);
@@ -72,12 +106,28 @@ impl Events {
     }
 
     /// A stream that is there, under a name.
+    ///
+    /// ```
+    /// use hopedgn::{Events, ctdg::event::EventStream};
+    ///
+    /// let events = Events::from_stream("toy", EventStream::from_events([(0, 1, 10.0), (1, 2, 20.0)])?);
+    /// assert_eq!((events.name(), events.n_nodes()), ("toy", 3));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn from_stream(name: impl Into<Arc<str>>, stream: EventStream) -> Self {
         Self { stream: Arc::new(stream), name: name.into(), file: None, options: Arc::default() }
     }
 
     /// The same events, said to come from `file` read with `options`. A run records both, so that it can be resumed.
+    ///
+    /// ```
+    /// use hopedgn::{Events, ReadOptions};
+    ///
+    /// let events = Events::from_tuples([("a", "b", 1.0)])?.with_source("mail.csv".as_ref(), &ReadOptions::default());
+    /// assert!(events.file().is_some_and(|file| file.is_absolute() && file.ends_with("mail.csv")));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn with_source(self, file: &Path, options: &ReadOptions) -> Self {
         let file = std::path::absolute(file).unwrap_or_else(|_| PathBuf::from(file));
@@ -85,6 +135,12 @@ impl Events {
     }
 
     /// The same events under another name.
+    ///
+    /// ```
+    /// let events = hopedgn::Events::from_tuples([("a", "b", 1.0)])?.named("mail");
+    /// assert_eq!(events.name(), "mail");
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         Self { name: name.into(), ..self }
@@ -109,6 +165,13 @@ impl Events {
     }
 
     /// The time just after the last event: every event lies strictly before it.
+    ///
+    /// ```
+    /// let events = hopedgn::Events::from_tuples([("a", "b", 1.0), ("b", "a", 7.0)])?;
+    /// assert!(events.end() > 7.0);
+    /// assert_eq!(events.cut(events.end()).n_events(), 2);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn end(&self) -> f64 {
         self.times().last().map_or(0.0, |last| last.next_up())

@@ -16,6 +16,22 @@ use crate::{Error, Result};
 
 /// Why a pair got its score. `N` names nodes: [`NodeId`] inside the library, their own names from a
 /// [`LinkPredictor`](crate::LinkPredictor).
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// let why = predictor.explain("3", "5", 100.0)?; // an `Explanation<String>`
+/// assert_eq!(why.probability, predictor.predict("3", "5", 100.0)?);
+/// for effect in why.effects.iter().take(3) {
+///     println!("{:?} met {} at {}: {:+.3}", effect.side, effect.node, effect.time, effect.change);
+/// }
+/// for common in &why.common {
+///     assert!(!common.src_times.is_empty() && !common.dst_times.is_empty());
+/// }
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation<N = NodeId> {
     /// The probability of the pair.
@@ -29,6 +45,8 @@ pub struct Explanation<N = NodeId> {
 }
 
 /// A common past neighbour of both nodes, as far back as the model looks.
+///
+/// Part of an [`Explanation`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommonNeighbor<N = NodeId> {
     /// The neighbour.
@@ -40,6 +58,8 @@ pub struct CommonNeighbor<N = NodeId> {
 }
 
 /// The effect of one event in the history of one side: the change of the score when it is left out.
+///
+/// Part of an [`Explanation`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EventEffect<N = NodeId> {
     /// In whose history it is.
@@ -80,6 +100,24 @@ impl<N> Explanation<N> {
 }
 
 /// Explains the score of `query`: one forward pass for each event the model looks at.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// use hopedgn::explain::explain;
+///
+/// let query = task.queries(&task.split.test)[0];
+/// let why = explain(&*model, &weights, &task.tables, &task.full_store, query)?;
+/// assert!(why.pair_times.iter().all(|&time| time < query.time));
+/// let named = why.map_nodes(|node| events.names().name(node));
+/// assert!(named.effects.iter().all(|effect| !effect.node.is_empty()));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn explain(
     model: &dyn Model,
     weights: &Weights,
@@ -112,6 +150,14 @@ pub fn explain(
 }
 
 /// Refuses models whose score is not a function of the recent events of both nodes.
+///
+/// ```
+/// use hopedgn::{ModelName, collate::FeatureWidths, explain, model::{ModelConfig, build}};
+///
+/// let (tgn, _) = build(&ModelConfig::new(ModelName::Tgn), FeatureWidths::default(), 0)?;
+/// assert!(explain::check(&*tgn).unwrap_err().to_string().contains("keeps a memory of all earlier events"));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn check(model: &dyn Model) -> Result<()> {
     let encoding = model.encoding();
     let why = if model.memory().is_some() {

@@ -1,6 +1,10 @@
 //! Formatting of numbers, times and sizes for people.
 
 /// An integer with commas between thousands.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::grouped(59_835_u64), "59,835");
+/// ```
 pub fn grouped(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::new();
@@ -14,12 +18,21 @@ pub fn grouped(number: impl TryInto<u64>) -> String {
 }
 
 /// A fraction in percent, without the sign; a dash for NaN and infinity.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::percent(0.9563), "95.63");
+/// ```
 #[must_use]
 pub fn percent(fraction: f64) -> String {
     fixed(100.0 * fraction, 2)
 }
 
 /// A number with so many decimals; a dash for NaN and infinity.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::fixed(2.0, 1), "2.0");
+/// assert_eq!(hopedgn::fmt::fixed(f64::NAN, 1), "–");
+/// ```
 #[must_use]
 pub fn fixed(value: f64, decimals: usize) -> String {
     match value {
@@ -30,6 +43,10 @@ pub fn fixed(value: f64, decimals: usize) -> String {
 }
 
 /// A rate, rounded to an integer.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::rate(12_345.6), "12,346");
+/// ```
 #[must_use]
 pub fn rate(value: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1e15")]
@@ -40,12 +57,20 @@ pub fn rate(value: f64) -> String {
 }
 
 /// A measured duration with three decimals.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::precise(0.0125), "12.500 ms");
+/// ```
 #[must_use]
 pub fn precise(seconds: f64) -> String {
     if seconds < 0.1 { format!("{:.3} ms", 1e3 * seconds) } else { format!("{seconds:.3} s") }
 }
 
 /// A duration as one number with its unit.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::seconds(600.0), "10.0 min");
+/// ```
 #[must_use]
 pub fn seconds(value: f64) -> String {
     match value {
@@ -57,12 +82,20 @@ pub fn seconds(value: f64) -> String {
 }
 
 /// A time span to seven significant digits.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::span(0.1 + 0.2), "0.3");
+/// ```
 #[must_use]
 pub fn span(span: f64) -> String {
     time(format!("{span:.6e}").parse().unwrap_or(span))
 }
 
 /// Seconds in the two largest units that apply.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::duration(203.1), "3 min 23 s");
+/// ```
 #[must_use]
 pub fn duration(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a time of work, rounded")]
@@ -75,6 +108,10 @@ pub fn duration(seconds: f64) -> String {
 }
 
 /// Bytes in the largest unit of which there is at least one.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::memory(5 << 30), "5.0 GiB");
+/// ```
 #[must_use]
 pub fn memory(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -85,6 +122,10 @@ pub fn memory(bytes: u64) -> String {
 }
 
 /// A time in its shortest exact form.
+///
+/// ```
+/// assert_eq!(hopedgn::fmt::time(1_082_040_961.0), "1082040961");
+/// ```
 #[must_use]
 pub fn time(time: f64) -> String {
     let plain = time == 0.0 || (1e-6..1e15).contains(&time.abs());

@@ -5,6 +5,11 @@ mod style;
 pub use style::{DARK, LIGHT};
 
 /// The beginning of a page, up to its heading; `style` is added to the common style sheet.
+///
+/// ```
+/// let head = hopedgn::html::page_head("Runs & metrics", "table { width: 100%; }");
+/// assert!(head.ends_with("<h1>Runs &amp; metrics</h1>\n"));
+/// ```
 #[must_use]
 pub fn page_head(title: &str, style: &str) -> String {
     let title = escaped(title);
@@ -27,6 +32,10 @@ pub fn page_head(title: &str, style: &str) -> String {
 }
 
 /// Text for use between tags and in quoted attributes.
+///
+/// ```
+/// assert_eq!(hopedgn::html::escaped("a < b"), "a &lt; b");
+/// ```
 #[must_use]
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

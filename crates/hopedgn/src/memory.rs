@@ -24,6 +24,14 @@ pub use checkpoint::MemoryState;
 pub use read::{MemoryRead, MemoryUpdate};
 
 /// Which of a node's messages of one batch updates its memory.
+///
+/// ```
+/// use hopedgn::{Config, ModelName, Preset, config::MessageOrder, config::ModelSettings};
+///
+/// let config = Config::resolve(ModelName::Jodie, &[Preset::DyGLib], &[])?;
+/// assert!(matches!(config.model.settings, ModelSettings::Jodie(of) if of.message_order == MessageOrder::Dyglib));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MessageOrder {
@@ -35,6 +43,8 @@ pub enum MessageOrder {
 }
 
 /// What a model keeps of each node.
+///
+/// See [`Memory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryForm {
     /// Width of a state.
@@ -48,6 +58,28 @@ pub struct MemoryForm {
 }
 
 /// The memory of the nodes of a stream, zero at first.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::Jodie).with_known(&["d-out=4", "d-time=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// use hopedgn::{memory::Memory, score::PairScorer};
+///
+/// let form = model.memory().expect("JODIE has a memory");
+/// let mut memory = Memory::new(&Device::cpu(), form, &events, &task.split.train)?;
+/// let mut scorer = PairScorer::new(&*model, &task.tables, &task.full_store);
+/// let (first, next) = (&task.split.train[..5], task.queries(&task.split.train[5..10]));
+/// let empty = scorer.logits_with(&weights, &next, &mut memory, &[])?;
+/// scorer.logits_with(&weights, &task.queries(first), &mut memory, first)?; // stores their messages
+/// assert_ne!(scorer.logits_with(&weights, &next, &mut memory, &[])?, empty);
+/// memory.reset()?;
+/// assert_eq!(scorer.logits_with(&weights, &next, &mut memory, &[])?, empty);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Memory<'t> {
     form: MemoryForm,

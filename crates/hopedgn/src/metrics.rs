@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 /// Link prediction metrics of one pass: fractions between 0 and 1.
+///
+/// See [`Summary`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LinkMetrics {
     /// Average precision: the mean over batches, as papers report it.
@@ -18,6 +20,14 @@ pub struct LinkMetrics {
 }
 
 /// A value for each of the two settings of link prediction; `None` if the setting has no events.
+///
+/// ```
+/// use hopedgn::metrics::PerSetting;
+///
+/// let mut recall = PerSetting::default();
+/// recall.transductive = Some(0.9);
+/// assert_eq!(recall, PerSetting { transductive: Some(0.9), inductive: None });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PerSetting<M = LinkMetrics> {
     /// All events of the part.
@@ -33,6 +43,16 @@ impl<M> Default for PerSetting<M> {
 }
 
 /// One epoch, as a line of `metrics.jsonl`.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// let first = &predictor.history()[0];
+/// assert!(first.epoch == 1 && first.better && first.loss > 0.0);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// From 1.
@@ -52,6 +72,18 @@ pub struct EpochRecord {
 }
 
 /// The whole run, as `summary.json`.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// let summary = predictor.summary().expect("training is complete");
+/// let test = summary.test.transductive.expect("there are test events");
+/// assert!((0.0..=1.0).contains(&test.ap) && (0.0..=1.0).contains(&test.auc_global));
+/// println!("AP {:.4}, of heuristics: {:?}", test.ap, summary.heuristics.keys());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Name of the dataset, as the user gave it.
@@ -87,6 +119,14 @@ pub struct Summary {
 }
 
 /// A value for each part of a split.
+///
+/// ```
+/// use hopedgn::metrics::Parts;
+///
+/// let events = Parts { train: 70, val: 15, test: 15 };
+/// assert_eq!(events.iter().sum::<usize>(), 100);
+/// assert_eq!(events.map(|n| n / 5).train, 14);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parts<T> {
     /// Training.
@@ -115,6 +155,8 @@ impl<T> Parts<T> {
 }
 
 /// Metrics of node classification on one part, between 0 and 1; `None` if all labels are equal.
+///
+/// Part of a [`Classification`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LabelMetrics {
     /// Area under the ROC curve over the whole part.
@@ -124,6 +166,8 @@ pub struct LabelMetrics {
 }
 
 /// One epoch of the node classifier.
+///
+/// What [`Callback::on_label_epoch_end`](crate::callbacks::Callback::on_label_epoch_end) gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LabelEpoch {
     /// From 1.
@@ -137,6 +181,8 @@ pub struct LabelEpoch {
 }
 
 /// Node classification with the model of a run, as `classification.json`.
+///
+/// Made by [`LinkPredictor::classify`](crate::LinkPredictor::classify), which has an example.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Classification {
     /// Name of the dataset, as the user gave it.

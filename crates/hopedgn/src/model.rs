@@ -78,6 +78,43 @@ pub use tgn::{Tgn, TgnSettings};
 ///
 /// A model of one's own needs [`Model::name`], [`Model::encoding`] and [`Model::logits`], and [`CustomModel`] to be built by
 /// name.
+///
+/// ```
+/// # use hopedgn::Events;
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # use hopedgn::{collate::FeatureWidths, collate::Input, config::*, nn::Linear, nn::ParamBuilder};
+/// # use hopedgn::{LinkPredictor, Model, Result};
+/// # use hopedgn::{ctdg::mite::PairEncoderConfig, tensor::{Dropout, Parameters, Tape, Var}};
+/// /// Scores a pair by the mean age of the latest events of source and destination.
+/// #[derive(Debug)]
+/// struct MeanAge { head: Linear }
+///
+/// impl Model for MeanAge {
+///     fn name(&self) -> ModelName { ModelName::Custom("mean-age") }
+///     fn encoding(&self) -> PairEncoderConfig { PairEncoderConfig { length: 6, k: 0, ..Default::default() } }
+///     fn logits(&self, tape: &mut Tape<'_>, input: &Input, _: Dropout) -> Result<Var> {
+///         let hop = &input.hops()?.first;
+///         let ages = tape.input(hop.ages.clone()); // [F, 1]
+///         let means = tape.segment_mean(ages, &hop.groups)?; // [2B, 1]
+///         let pairs = tape.reshape(means, hop.groups.len() / 2, 2)?; // [B, 2]
+///         self.head.forward(tape, pairs, None) // [B, 1]
+///     }
+/// }
+/// # impl CustomModel for MeanAge {
+/// #     const NAME: &'static str = "mean-age";
+/// #     type Settings = NoSettings;
+/// #     fn new(_: &NoSettings, _: &CommonSettings, _: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
+/// #         let mut parameters = Parameters::default();
+/// #         let head = ParamBuilder::new(&mut parameters, seed).linear("head", 2, 1)?;
+/// #         Ok((Self { head }, parameters))
+/// #     }
+/// # }
+///
+/// let predictor = LinkPredictor::builder().register::<MeanAge>()?.epochs(1).fit(&events)?;
+/// assert!((0.0..=1.0).contains(&predictor.predict("3", "4", 100.0)?));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub trait Model: fmt::Debug + Send + Sync {
     /// Its name; [`ModelName::Custom`] with [`CustomModel::NAME`] for a model of one's own.
     fn name(&self) -> ModelName;

@@ -50,6 +50,19 @@ pub const PADDED_FEATURES: usize = 172;
 /// Each layer draws from a random stream of its own name: adding or removing a layer leaves the initial values of all others
 /// unchanged. A `fan_in` argument is the number of inputs that the initialisation assumes, as PyTorch's
 /// `1 / sqrt(fan_in)` bound does; it may exceed the inputs that there are.
+///
+/// ```
+/// use hopedgn::{nn::ParamBuilder, tensor::Parameters};
+///
+/// let mut parameters = Parameters::default();
+/// let mut builder = ParamBuilder::new(&mut parameters, 0);
+/// builder.linear("hidden", 3, 8)?;
+/// builder.layer_norm("norm", 8)?;
+/// assert!(builder.linear("hidden", 3, 8).is_err()); // the name is taken
+/// let names: Vec<&str> = parameters.iter().map(|(_, name, _)| name).collect();
+/// assert_eq!(names, ["hidden.weight", "hidden.bias", "norm.weight", "norm.bias"]);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ParamBuilder<'p> {
     parameters: &'p mut Parameters,
@@ -137,6 +150,17 @@ impl<'p> ParamBuilder<'p> {
 }
 
 /// `y = x · Wᵀ + b` with weight `W` `[n_out, n_in]` and bias `b` `[n_out]`.
+///
+/// ```
+/// # use hopedgn::{nn::ParamBuilder, tensor::{Activation, Parameters, Tape, Tensor}};
+/// # let mut parameters = Parameters::default();
+/// let linear = ParamBuilder::new(&mut parameters, 0).linear("out", 3, 2)?;
+/// let mut tape = Tape::new(&parameters);
+/// let x = tape.input(Tensor::matrix(4, 3, vec![1.0; 12])?); // [4, 3]
+/// let y = linear.forward(&mut tape, x, Some(Activation::Relu))?; // [4, 2]
+/// assert!(tape.read(y)?.iter().all(|&y| y >= 0.0));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Linear {
     weight: ParameterId,
@@ -168,6 +192,18 @@ impl Linear {
 }
 
 /// Layer norm with scale and shift.
+///
+/// ```
+/// # use hopedgn::{nn::ParamBuilder, tensor::{Parameters, Tape, Tensor}};
+/// # let mut parameters = Parameters::default();
+/// let norm = ParamBuilder::new(&mut parameters, 0).layer_norm("norm", 2)?;
+/// let mut tape = Tape::new(&parameters);
+/// let x = tape.input(Tensor::matrix(1, 2, vec![3.0, 7.0])?);
+/// let y = norm.forward(&mut tape, x)?;
+/// let y = tape.read(y)?;
+/// assert!((y[0] + 1.0).abs() < 1e-4 && (y[1] - 1.0).abs() < 1e-4); // mean 0, variance 1
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct LayerNorm(Linear);
 
@@ -180,6 +216,17 @@ impl LayerNorm {
 }
 
 /// A linear layer over features that a dataset may lack: then the output is the bias.
+///
+/// ```
+/// # use hopedgn::{nn::ParamBuilder, tensor::{Parameters, Tape}};
+/// # let mut parameters = Parameters::default();
+/// let channel = ParamBuilder::new(&mut parameters, 0).channel("edges", None, 172, 2)?; // no edge features
+/// let mut tape = Tape::new(&parameters);
+/// let y = channel.forward(&mut tape, 3, |_| unreachable!())?; // [3, 2]
+/// let y = tape.read(y)?;
+/// assert_eq!(y[..2], y[2..4]);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Channel {
     weight: Option<ParameterId>,
@@ -187,6 +234,19 @@ pub struct Channel {
 }
 
 /// A [`Channel`] and its input `[M, n_in]`, which is there exactly where the channel has a weight.
+///
+/// ```
+/// # use hopedgn::{nn::{Channel, ChannelInput, ParamBuilder}, tensor::{Parameters, Tape, Tensor}};
+/// # let mut parameters = Parameters::default();
+/// # let mut builder = ParamBuilder::new(&mut parameters, 0);
+/// let (times, edges) = (builder.channel("times", Some(1), 1, 2)?, builder.channel("edges", None, 172, 2)?);
+/// let mut tape = Tape::new(&parameters);
+/// let x = Some(tape.input(Tensor::matrix(3, 1, vec![1.0, 2.0, 3.0])?));
+/// let inputs = [ChannelInput { channel: times, x }, ChannelInput { channel: edges, x: None }];
+/// let sum = Channel::sum(&mut tape, &inputs)?; // [3, 2]
+/// assert_eq!(tape.read(sum)?.len(), 3 * 2);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ChannelInput {
     /// The layer.
@@ -228,6 +288,19 @@ impl Channel {
 }
 
 /// MITE as an embedding: intervals in fixed slots, then a two-layer perceptron.
+///
+/// ```
+/// # use hopedgn::{collate::{MiteIntervals, MiteSettings}, nn::ParamBuilder, tensor::{Parameters, Ragged, Tape, Tensor}};
+/// # let mut parameters = Parameters::default();
+/// let settings = MiteSettings { enabled: true, k: 2, d_mite: 4, ..MiteSettings::default() };
+/// let mite = ParamBuilder::new(&mut parameters, 0).mite(&settings)?.expect("MITE is on");
+/// let intervals = Tensor::matrix(1, 1, vec![0.7])?.into(); // one event with the source
+/// let intervals = MiteIntervals { intervals, lists: Ragged::from_lengths([1, 0]) };
+/// let mut tape = Tape::new(&parameters);
+/// let embedding = mite.forward(&mut tape, Some(&intervals))?; // [1, 4]
+/// assert_eq!(tape.read(embedding)?.len(), 4);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct MiteEmbedding {
     slots: PadRagged,
@@ -247,6 +320,17 @@ impl MiteEmbedding {
 }
 
 /// Logit of a pair from the embeddings of its two nodes: `W₂ ReLU(W₁ [h_u ‖ h_v] + b₁) + b₂`.
+///
+/// ```
+/// # use hopedgn::{nn::ParamBuilder, tensor::{Parameters, Tape, Tensor}};
+/// # let mut parameters = Parameters::default();
+/// let head = ParamBuilder::new(&mut parameters, 0).pair_head(3)?;
+/// let mut tape = Tape::new(&parameters);
+/// let nodes = tape.input(Tensor::matrix(4, 3, vec![1.0; 12])?); // both nodes of two pairs
+/// let logits = head.forward(&mut tape, nodes)?; // [2, 1]
+/// assert_eq!(tape.read(logits)?.len(), 2);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PairHead {
     hidden: Linear,
@@ -264,6 +348,15 @@ impl PairHead {
 }
 
 /// Zeros, `[n_rows, width]`.
+///
+/// ```
+/// # use hopedgn::{nn::zeros, tensor::{Parameters, Tape}};
+/// # let parameters = Parameters::default();
+/// let mut tape = Tape::new(&parameters);
+/// let rows = zeros(&mut tape, 2, 3)?;
+/// assert_eq!(tape.read(rows)?, [0.0; 6]);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn zeros(tape: &mut Tape<'_>, n_rows: usize, width: usize) -> Result<Var> {
     let row = tape.input(Tensor::zeros(Shape::Vector(width)));
     Ok(tape.repeat_row(row, n_rows)?)

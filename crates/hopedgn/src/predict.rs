@@ -17,6 +17,8 @@ use crate::{Error, Result};
 const BATCH: usize = 1024;
 
 /// The events that predictions look back on.
+///
+/// See [`logits`].
 #[derive(Debug)]
 pub struct History<'a> {
     /// All events.
@@ -40,6 +42,24 @@ pub struct History<'a> {
 ///
 /// # Complexity
 /// One forward pass a pair; with a memory, one more for every event before the latest query time.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// use hopedgn::predict::{History, logits};
+///
+/// let (store, tables) = (&task.full_store, &task.tables);
+/// let history = History { stream: &events, store, tables, memory: None, batch: 50 };
+/// let queries = task.queries(&task.split.test);
+/// let all = logits(&history, &*model, &weights, &queries, &mut |_| {})?;
+/// assert_eq!(logits(&history, &*model, &weights, &queries[..1], &mut |_| {})?, all[..1]);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn logits(
     history: &History<'_>,
     model: &dyn Model,
@@ -89,12 +109,28 @@ pub fn logits(
 }
 
 /// The probability of a logit.
+///
+/// ```
+/// assert_eq!(hopedgn::predict::sigmoid(0.0), 0.5);
+/// ```
 #[must_use]
 pub fn sigmoid(logit: f32) -> f32 {
     1.0 / (1.0 + (-logit).exp())
 }
 
 /// Pairs given by node names. A name without any event becomes a new node without a history; the same name is the same node.
+///
+/// ```
+/// use hopedgn::{Events, predict::NamedPairs};
+///
+/// let events = Events::from_tuples([("ann", "bob", 1.0)])?;
+/// let mut pairs = NamedPairs::new(&events)?;
+/// pairs.push("ann", "bob", 2.0)?;
+/// pairs.push("ann", "cem", 2.0)?; // a new node
+/// assert_eq!(pairs.unknown(), ["cem"]);
+/// assert_eq!(pairs.name(pairs.queries()[1].dst), "cem");
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct NamedPairs<'s> {
     stream: &'s EventStream,

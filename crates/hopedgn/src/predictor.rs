@@ -70,6 +70,19 @@ pub struct LinkPredictor {
 }
 
 /// A destination that [`LinkPredictor::recommend`] names.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// for best in predictor.recommend("3", 2, 200.0)? {
+///     let note = if best.known { "again" } else { "for the first time" };
+///     println!("{} {:.2} {note}", best.dst, best.probability);
+///     assert_eq!(best.known, best.dst == "2" || best.dst == "4");
+/// }
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recommendation {
     /// The destination.
@@ -81,6 +94,19 @@ pub struct Recommendation {
 }
 
 /// What [`LinkPredictor::evaluate_with`] measures. The default is every protocol.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// use hopedgn::{EvaluateOptions, callbacks::NoCallback, evaluate::Negatives};
+///
+/// let options = EvaluateOptions { negatives: vec![Negatives::Random], ranking: None };
+/// let evaluation = predictor.evaluate_with(&events, &options, &mut NoCallback)?;
+/// assert!(evaluation.negatives.contains_key("random") && evaluation.ranking.is_none());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluateOptions {
     /// Kinds of negatives for AP and AUC.
@@ -97,6 +123,18 @@ impl Default for EvaluateOptions {
 
 impl LinkPredictor {
     /// Options for training a model.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::{LinkPredictor, ModelName};
+    ///
+    /// let builder = LinkPredictor::builder().model(ModelName::GraphMixer).set("model.d-out=8").epochs(1);
+    /// let predictor = builder.fit(&events)?;
+    /// assert_eq!(predictor.history().len(), 1);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn builder<'c>() -> LinkPredictorBuilder<'c> {
         LinkPredictorBuilder::default()
@@ -106,6 +144,17 @@ impl LinkPredictor {
     ///
     /// An id without any event is a node without a history, which is a question a model can answer;
     /// [`LinkPredictor::knows_source`] and [`LinkPredictor::knows_destination`] tell a known id from a new or misspelt one.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// let p = predictor.predict("3", "4", 200.0)?;
+    /// assert!((0.0..=1.0).contains(&p));
+    /// assert!(predictor.predict("3", "zoe", 200.0).is_ok()); // a new node without history
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn predict(&self, src: &str, dst: &str, t: f64) -> Result<f32> {
         let pairs = self.named_pairs(&[(src, dst, t)])?;
         Ok(sigmoid(self.logits(pairs.queries())?[0]))
@@ -113,18 +162,55 @@ impl LinkPredictor {
 
     /// The probability of each of `pairs` (source, destination, time), the same as [`LinkPredictor::predict`] gives for each
     /// alone, but in batches.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// let both = predictor.predict_many(&[("3", "4", 200.0), ("3", "7", 100.0)])?;
+    /// assert_eq!(both, [predictor.predict("3", "4", 200.0)?, predictor.predict("3", "7", 100.0)?]);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn predict_many<S: AsRef<str>, D: AsRef<str>>(&self, pairs: &[(S, D, f64)]) -> Result<Vec<f32>> {
         let pairs = self.named_pairs(pairs)?;
         Ok(self.logits(pairs.queries())?.into_iter().map(sigmoid).collect())
     }
 
     /// The logit of each of `queries`: ln(p / (1 − p)) of the probability p.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// use hopedgn::{ctdg::event::NodeId, ctdg::mite::PairQuery, predict::sigmoid};
+    ///
+    /// let (src, dst) = (events.src()[0], events.dst()[0]); // "0" and "1"
+    /// let logits = predictor.logits(&[PairQuery { src, dst, time: 200.0 }])?;
+    /// assert_eq!(sigmoid(logits[0]), predictor.predict("0", "1", 200.0)?);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn logits(&self, queries: &[PairQuery]) -> Result<Vec<f32>> {
         self.logits_with_progress(queries, &mut |_| {})
     }
 
     /// The same; `on_progress` is called with the number of newly scored pairs. Scores that are no numbers, as damaged weights give
     /// them, are an error.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// use hopedgn::ctdg::{event::EventId, mite::PairQuery};
+    ///
+    /// let queries = PairQuery::of(&events, &[EventId(7), EventId(8)]);
+    /// let mut done = 0;
+    /// predictor.logits_with_progress(&queries, &mut |n| done += n)?;
+    /// assert_eq!(done, 2);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn logits_with_progress(&self, queries: &[PairQuery], on_progress: &mut dyn FnMut(usize)) -> Result<Vec<f32>> {
         let history = History {
             stream: &self.events,
@@ -140,12 +226,21 @@ impl LinkPredictor {
         }
     }
 
-    /// The `k` most likely destinations of `src` at time `t`, the likeliest first, among all nodes that were a destination
-    /// before `t`; equal probabilities in order of their ids.
+    /// The `k` most likely destinations of `src` at time `t`, the likeliest first, among all other nodes that were a
+    /// destination before `t`; equal probabilities in order of their ids.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// let best = predictor.recommend("3", 3, 200.0)?;
+    /// assert_eq!(best.len(), 3);
+    /// assert!(best[0].probability >= best[1].probability && best.iter().all(|best| best.dst != "3"));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn recommend(&self, src: &str, k: usize, t: f64) -> Result<Vec<Recommendation>> {
-        let mut pairs = NamedPairs::new(&self.events)?;
-        pairs.push(src, src, t)?;
-        let src = pairs.queries()[0].src;
+        let src = self.named_pairs(&[(src, src, t)])?.queries()[0].src;
         let store = self.store()?;
         let mut candidates: Vec<NodeId> = self.events.dst()[..store.cut(t).n_events()].to_vec();
         candidates.sort_unstable();
@@ -165,17 +260,50 @@ impl LinkPredictor {
     /// Why `src` and `dst` get their score at time `t`: common past neighbours, and the effect of each event.
     ///
     /// Refused for models whose score is not a function of the recent events of both nodes ([`Error::NotExplained`]).
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// let why = predictor.explain("3", "5", 200.0)?;
+    /// assert_eq!(why.common[0].node, "4"); // both wrote with 4 before
+    /// assert!(why.pair_times.is_empty()); // and never with each other
+    /// assert!(why.effects[0].change.abs() >= why.effects[1].change.abs());
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn explain(&self, src: &str, dst: &str, t: f64) -> Result<Explanation<String>> {
         let pairs = self.named_pairs(&[(src, dst, t)])?;
         Ok(self.explain_query(pairs.queries()[0])?.map_nodes(|node| pairs.name(node)))
     }
 
     /// The same for a pair of node ids.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// let query = hopedgn::ctdg::mite::PairQuery { src: events.src()[3], dst: events.src()[5], time: 100.0 };
+    /// assert_eq!(predictor.explain_query(query)?.common[0].node, events.src()[4]);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn explain_query(&self, query: PairQuery) -> Result<Explanation> {
         explain::explain(&*self.model, &self.weights, &self.tables, self.store()?, query)
     }
 
     /// Whether [`LinkPredictor::explain`] works for this model.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::{LinkPredictor, ModelName};
+    ///
+    /// let jodie = LinkPredictor::builder().model(ModelName::Jodie).set("model.d-out=4").epochs(1).fit(&events)?;
+    /// assert!(jodie.check_explains().is_err()); // its memory depends on all earlier events
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn check_explains(&self) -> Result<()> {
         explain::check(&*self.model)
     }
@@ -184,11 +312,25 @@ impl LinkPredictor {
     /// among 100 destinations, with untrained heuristics beside the model.
     ///
     /// `events` are those the model was trained on; later ones at their end are not tested.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// let evaluation = predictor.evaluate(&events)?;
+    /// let random = &evaluation.negatives["random"];
+    /// assert!(random.contains_key("hopedgn") && random.len() > 1); // heuristics beside the model
+    /// println!("{:?}", random["hopedgn"].transductive.map(|metrics| metrics.ap));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn evaluate(&self, events: &Events) -> Result<Evaluation> {
         self.evaluate_with(events, &EvaluateOptions::default(), &mut NoCallback)
     }
 
     /// The same for some protocols, with progress.
+    ///
+    /// [`EvaluateOptions`] has an example.
     pub fn evaluate_with(
         &self,
         events: &Events,
@@ -219,6 +361,16 @@ impl LinkPredictor {
     }
 
     /// Whether `src` is the id of a node that may be a source: of any node, or in bipartite data of a source.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// assert!(predictor.knows_source("3")? && predictor.knows_destination("4")?);
+    /// assert!(!predictor.knows_source("three")?);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn knows_source(&self, src: &str) -> Result<bool> {
         Ok(self.events.names().lookup()?.source(src).is_some())
     }

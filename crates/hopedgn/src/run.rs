@@ -52,12 +52,47 @@ pub const EVALUATION: &str = "evaluation.json";
 const LOCK: &str = ".lock";
 
 /// The folder of one run.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// # let place = tempfile::tempdir()?;
+/// # let path = place.path().join("mine");
+/// use hopedgn::{ModelRegistry, run::RunFolder};
+///
+/// predictor.save(&path)?;
+/// let folder = RunFolder::open(&path)?;
+/// assert_eq!(folder.config(&ModelRegistry::default())?, *predictor.config());
+/// assert_eq!((folder.manifest()?.data.events, folder.metrics()?.len()), (100, 1));
+/// assert!(folder.summary()?.is_some() && folder.has_state());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct RunFolder {
     path: PathBuf,
 }
 
 /// Lock on a run folder; released when dropped.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// # let place = tempfile::tempdir()?;
+/// # let path = place.path().join("mine");
+/// # predictor.save(&path)?;
+/// use hopedgn::{Error, run::RunFolder};
+///
+/// let folder = RunFolder::open(&path)?;
+/// let lock = folder.lock()?;
+/// assert!(matches!(folder.lock(), Err(Error::RunFolderBusy { .. })));
+/// drop(lock);
+/// assert!(folder.lock().is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct RunLock {
     _file: File,
@@ -113,9 +148,7 @@ impl RunFolder {
 
     /// Removes the folder of a run that failed before its first checkpoint.
     pub fn remove_unless_begun(&self) {
-        let Ok(entries) = fs::read_dir(&self.path) else { return };
-        let is_plain = |name: &str| [CONFIG, MANIFEST, LOCK].contains(&name);
-        if entries.flatten().all(|entry| is_plain(&entry.file_name().to_string_lossy())) {
+        if !self.has_state() && !self.path.join(MODEL).exists() {
             // Best effort: what is left can be resumed or removed by hand.
             let _ = fs::remove_dir_all(&self.path);
         }
@@ -169,6 +202,22 @@ impl RunFolder {
     }
 
     /// The model with its best weights, and its memory after validating them.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// # let place = tempfile::tempdir()?;
+    /// # let path = place.path().join("mine");
+    /// # predictor.save(&path)?;
+    /// use hopedgn::{ModelRegistry, collate::FeatureWidths, run::RunFolder};
+    ///
+    /// let (folder, registry) = (RunFolder::open(&path)?, ModelRegistry::default());
+    /// let trained = folder.model(&registry, &folder.config(&registry)?, FeatureWidths::of(&events))?;
+    /// assert!(trained.memory.is_none() && trained.parameters.n_values() > 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn model(&self, registry: &ModelRegistry, config: &Config, widths: FeatureWidths) -> Result<TrainedModel> {
         let (model, mut parameters) = registry.build(&config.model, widths, config.seed)?;
         let memory = self.load_best(&mut parameters)?;
@@ -254,6 +303,8 @@ impl RunFolder {
 }
 
 /// A trained model.
+///
+/// Made by [`RunFolder::model`].
 #[derive(Debug)]
 pub struct TrainedModel {
     /// The model.

@@ -18,6 +18,23 @@ use crate::model::Model;
 use crate::{Error, Result};
 
 /// Scores pairs from the events of one store; keeps its buffers between batches.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// use hopedgn::{collate::PairBatch, score::PairScorer};
+///
+/// let mut scorer = PairScorer::new(&*model, &task.tables, &task.full_store);
+/// let queries = task.queries(&task.split.test);
+/// let logits = scorer.logits(&weights, PairBatch::new(&queries))?;
+/// assert_eq!(scorer.logits(&weights, PairBatch::new(&queries[..1]))?, logits[..1]); // its batch does not matter
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct PairScorer<'a> {
     collator: Collator<'a>,
@@ -26,6 +43,29 @@ pub struct PairScorer<'a> {
 }
 
 /// A training batch.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// use hopedgn::{collate::PairBatch, score::{PairScorer, TrainBatch}};
+/// use hopedgn::{ctdg::random::RandomStream, tensor::{AdamConfig, TrainState}};
+///
+/// let mut state = TrainState::new(&Device::cpu(), weights.parameters()?.into_owned(), AdamConfig::default())?;
+/// let mut scorer = PairScorer::new(&*model, &task.tables, &task.train_store);
+/// let (events, dropout) = (&task.split.train[..2], RandomStream::named(0, "dropout"));
+/// let mut queries = task.queries(events);
+/// queries.push(hopedgn::ctdg::mite::PairQuery { dst: queries[1].src, ..queries[0] }); // a negative
+/// let batch = TrainBatch { pairs: PairBatch::new(&queries), targets: &[1.0, 1.0, 0.0], events, dropout: &dropout };
+/// let (before, _) = scorer.loss_and_gradients(&mut state, &batch, None)?;
+/// scorer.train_step(&mut state, &batch, None)?;
+/// assert_ne!(scorer.loss_and_gradients(&mut state, &batch, None)?.0, before);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct TrainBatch<'a> {
     /// Positive pairs, then negative ones.
@@ -79,6 +119,22 @@ impl<'a> PairScorer<'a> {
     }
 
     /// The embedding of the source of each of `pairs`, `[pairs, d]` in row-major order, without dropout.
+    ///
+    /// ```
+    /// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let task = Task::new(&events, SplitMode::Dyglib)?;
+    /// # let config = ModelConfig::new(ModelName::GraphMixer).with_known(&["d-out=4", "neighbors=4"])?;
+    /// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+    /// # let weights = Weights::new(&Device::cpu(), parameters)?;
+    /// use hopedgn::{collate::PairBatch, score::PairScorer};
+    ///
+    /// let mut scorer = PairScorer::new(&*model, &task.tables, &task.full_store);
+    /// let queries = task.queries(&task.split.test[..3]);
+    /// assert_eq!(scorer.sources(&weights, PairBatch::new(&queries))?.len(), 3 * model.width());
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn sources(&mut self, weights: &Weights, pairs: PairBatch<'_>) -> Result<Vec<f32>> {
         let with_itself = |query: &PairQuery| PairQuery { dst: query.src, ..*query };
         let queries: Cow<'_, [PairQuery]> = match self.collator.model.layout() {
@@ -200,6 +256,27 @@ impl<'a> PairScorer<'a> {
 }
 
 /// A collated batch.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// # use hopedgn::{collate::PairBatch, score::{PairScorer, TrainBatch}};
+/// # use hopedgn::{ctdg::random::RandomStream, tensor::{AdamConfig, TrainState}};
+/// # let mut state = TrainState::new(&Device::cpu(), weights.parameters()?.into_owned(), AdamConfig::default())?;
+/// # let mut scorer = PairScorer::new(&*model, &task.tables, &task.train_store);
+/// # let (events, dropout) = (&task.split.train[..2], RandomStream::named(0, "dropout"));
+/// # let queries = task.queries(events);
+/// let batch = TrainBatch { pairs: PairBatch::new(&queries), targets: &[1.0, 0.0], events, dropout: &dropout };
+/// let prepared = scorer.prepare(&Device::cpu(), &batch)?; // on any thread
+/// prepared.train_step(&*model, &mut state)?; // later
+/// assert_eq!(state.step_results(0)?.len(), 1);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct PreparedBatch {
     micro_batches: Vec<MicroBatch>,

@@ -9,6 +9,19 @@ use crate::collate::FeatureTables;
 use crate::{Error, Result};
 
 /// Link prediction on one stream.
+///
+/// ```
+/// # use hopedgn::Events;
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// use hopedgn::{ctdg::split::SplitMode, task::Task};
+///
+/// let task = Task::new(&events, SplitMode::Dyglib)?;
+/// let (val, test) = (task.queries(&task.split.val), task.queries(&task.split.test));
+/// assert!(val.iter().all(|query| query.time < test[0].time));
+/// assert_eq!(task.full_store.n_nodes(), events.n_nodes());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Task<'s> {
     /// All events.
@@ -30,6 +43,17 @@ impl<'s> Task<'s> {
     }
 
     /// Splits `stream` by a rule made earlier; events appended since belong to no part.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::{ctdg::split::SplitMode, task::Task};
+    ///
+    /// let rule = Task::new(&events, SplitMode::Dyglib)?.split.rule;
+    /// assert_eq!(Task::with_rule(&events, &rule)?.split.rule, rule);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn with_rule(stream: &'s EventStream, rule: &SplitRule) -> Result<Self> {
         let split = rule.apply(stream)?;
         for (what, part) in [("training", &split.train), ("validation", &split.val), ("test", &split.test)] {

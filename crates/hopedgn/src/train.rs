@@ -1,6 +1,4 @@
 //! Training loop under DyGLib's protocol: events in order of time, one random negative each, Adam, selection by AP and AUC.
-//!
-//! A [`Trainer`] can be saved after any step. A restored one continues bit-identically.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -24,7 +22,7 @@ use crate::score::{PairScorer, PreparedBatch, TrainBatch};
 use crate::task::Task;
 use crate::{Error, Result};
 
-/// Progress of training; with the weights and the optimizer state, all that a checkpoint holds.
+/// Progress of training ([`Trainer::progress`]); with the weights and the optimizer state, all that a checkpoint holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Progress {
@@ -46,7 +44,7 @@ pub struct Progress {
     pub history: Vec<EpochRecord>,
 }
 
-/// The best epoch.
+/// The best epoch of a [`Progress`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// From 1.
@@ -71,7 +69,17 @@ impl Progress {
     }
 }
 
-/// Trains the weights of one model on one task.
+/// Trains the weights of one model on one task. It can be saved after any step; a restored one continues bit-identically.
+///
+/// ```
+/// # use hopedgn::{callbacks::NoCallback, ctdg::split::SplitMode, task::Task, train::Trainer, *};
+/// # let events = Events::from_tuples((0..100).map(|i| ((i % 9).to_string(), ((i + 1) % 9).to_string(), f64::from(i))))?;
+/// # let (task, config) = (Task::new(&events, SplitMode::Dyglib)?, Config::resolve(ModelName::Jodie, &[], &[])?);
+/// let (model, parameters) = model::build(&config.model, task.tables.widths(), config.seed)?;
+/// let mut trainer = Trainer::new(&config, &task, &*model, parameters, &Device::cpu())?;
+/// assert!(trainer.epoch(&mut NoCallback, &mut |_| Ok(()))?.loss > 0.0);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Trainer<'a> {
     config: &'a Config,
@@ -312,8 +320,7 @@ impl<'a> Trainer<'a> {
         self.progress.batch += 1;
     }
 
-    /// Validation metrics of the current weights, transductive and inductive. Both passes start with the memory after training,
-    /// which is also restored after an error.
+    /// Validation metrics of the current weights. Both passes start with the memory after training, restored even on an error.
     fn validate(&mut self, callback: &mut dyn Callback) -> Result<PerSetting> {
         let mut metrics = [None; 2];
         let trained = self.memory.as_ref().map(Memory::snapshot).transpose()?;

@@ -267,7 +267,7 @@ impl Files {
         if self.out.is_none() {
             folders.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
         }
-        let others = RunArchive::of_experiments(&folders);
+        let others = RunArchive::of_experiments(&folders, experiment.registry());
         let mut found = Vec::new();
         for cell in experiment.cells() {
             let own = Found::of(cell, &out)?;
@@ -303,7 +303,7 @@ impl Files {
 }
 
 impl ArchivedRuns {
-    /// The folders that each name stands for.
+    /// The folders and archives of each argument.
     fn patterns(&self) -> Vec<Vec<PathBuf>> {
         self.results.iter().map(|path| matching(path)).collect()
     }
@@ -334,7 +334,7 @@ fn check_is_file(file: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The folders that a path stands for; its last part may contain *.
+/// The folders and archives that match a path, whose last part may contain *.
 fn matching(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     if !name.contains('*') || path.exists() {
@@ -350,7 +350,10 @@ fn matching(path: &Path) -> Vec<PathBuf> {
         rest.ends_with(parts[parts.len() - 1])
     };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut found = folders_in(parent);
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_archive = |path: &Path| path.extension().is_some_and(|extension| extension == "jsonl");
+    let mut found: Vec<PathBuf> = entries.filter(|path| path.is_dir() || is_archive(path)).collect();
+    found.sort();
     found.retain(|folder| folder.file_name().is_some_and(|name| matches(&name.to_string_lossy())));
     // Without a match the pattern itself is returned, so that an error names it.
     if found.is_empty() { vec![path.to_owned()] } else { found }

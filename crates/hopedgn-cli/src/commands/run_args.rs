@@ -44,7 +44,11 @@ impl RunArgs {
     ) -> anyhow::Result<LinkPredictor> {
         let folder = RunFolder::open(&self.run)?;
         let config = folder.config(registry)?;
-        let events = load_events(&folder.manifest()?, self.data.as_deref(), &self.from, output)?;
+        let manifest = folder.manifest()?;
+        let events = load_events(&manifest, self.data.as_deref(), &self.from, output)?;
+        if other == OtherEvents::Refused {
+            manifest.data.check(&events)?;
+        }
         let device = self.device.open_for(&config.model, output)?;
         let predictor =
             LinkPredictor::loader().registry(registry.clone()).device(device).any_events().load(&self.run, &events)?;

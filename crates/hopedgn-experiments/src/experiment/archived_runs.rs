@@ -128,12 +128,17 @@ impl RunArchive {
 
     /// Finished cells of experiments whose runs are in `folders`; what cannot be read is left out.
     #[must_use]
-    pub fn of_experiments(folders: &[PathBuf]) -> Self {
+    pub fn of_experiments(folders: &[PathBuf], registry: &ModelRegistry) -> Self {
         let mut runs = Vec::new();
         for folder in folders {
             for folder in run_folders(folder).unwrap_or_default() {
-                let source = runs.len();
-                runs.extend(recorded_hash(&folder).map(|hash| Run { hash, folder, source, archived: None }));
+                // Hashed again: the settings that are written, and so the hash, may be those of an earlier version.
+                let config = RunFolder::open(&folder).and_then(|run| run.config(registry));
+                let hash = config.and_then(|config| hash(&config, data_stem(&config.data)));
+                if let (Some(_), Ok(hash)) = (recorded_hash(&folder), hash) {
+                    let source = runs.len();
+                    runs.push(Run { hash, folder, source, archived: None });
+                }
             }
         }
         Self { runs }

@@ -15,6 +15,13 @@ use crate::metrics::{EpochRecord, LinkMetrics, PerSetting, Summary};
 use curves::{Curve, Curves};
 
 /// Contents of the page.
+///
+/// ```
+/// use hopedgn::callbacks::report::{Report, html};
+///
+/// let report = Report { title: "TGN on mail", config_toml: "seed = 0", data: None, history: &[], summary: None };
+/// assert!(html(&report).contains("<h1>TGN on mail</h1>"));
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Report<'a> {
     /// e.g. `HopeDGN on collegemsg, seed 0`.
@@ -30,6 +37,19 @@ pub struct Report<'a> {
 }
 
 /// The page; equal reports give equal bytes.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// use hopedgn::callbacks::report::{Report, html};
+///
+/// let (title, config_toml, history) = ("my run", &*predictor.config().to_toml()?, predictor.history());
+/// let page = html(&Report { title, config_toml, data: None, history, summary: predictor.summary() });
+/// assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Validation AP"));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[must_use]
 pub fn html(report: &Report<'_>) -> String {
     let mut page = page_head(report.title, chart::STYLE);

@@ -12,6 +12,19 @@ use crate::metrics::{EpochRecord, Summary};
 use crate::{Result, system};
 
 /// Rewrites `report.html` after every epoch: a self-contained page with curves, metrics and settings.
+///
+/// ```
+/// # use hopedgn::Events;
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// use hopedgn::{LinkPredictor, callbacks::HtmlReport};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let report = HtmlReport::new(folder.path());
+/// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).callback(report).fit(&events)?;
+/// assert!(std::fs::read_to_string(folder.path().join("report.html"))?.contains("HopeDGN on events"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct HtmlReport {
     path: PathBuf,
@@ -61,6 +74,19 @@ impl Callback for HtmlReport {
 }
 
 /// Appends loss, validation metrics and speed of every epoch to an event file of `TensorBoard`.
+///
+/// ```
+/// # use hopedgn::Events;
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// use hopedgn::{LinkPredictor, callbacks::TensorBoard};
+///
+/// # let folder = tempfile::tempdir()?;
+/// let board = TensorBoard::new(folder.path()); // then: tensorboard --logdir FOLDER
+/// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).callback(board).fit(&events)?;
+/// assert!(folder.path().join("events.out.tfevents.0.hopedgn").metadata()?.len() > 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct TensorBoard {
     path: PathBuf,

@@ -10,6 +10,22 @@ use crate::metrics::EpochRecord;
 /// Appends epochs to an event file.
 ///
 /// `TensorBoard` finds files by names such as `events.out.tfevents.1700000000.hopedgn`.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// use hopedgn::callbacks::tensorboard::EventWriter;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("events.out.tfevents.0.mine");
+/// let mut writer = EventWriter::create(&path, 0.0, &[])?;
+/// let empty = path.metadata()?.len();
+/// writer.epoch(1.0, &predictor.history()[0])?;
+/// assert!(path.metadata()?.len() > empty);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct EventWriter {
     path: PathBuf,

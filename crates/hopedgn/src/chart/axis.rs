@@ -1,6 +1,8 @@
 //! Axes: a range of values, linear or logarithmic, with labelled ticks.
 
 /// How values map to positions.
+///
+/// [`Axis::log_of`] makes a logarithmic axis, [`Axis::around`] a linear one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
     /// Equal differences are equally long.
@@ -10,6 +12,15 @@ pub enum Scale {
 }
 
 /// A range of values with its ticks.
+///
+/// ```
+/// use hopedgn::chart::Axis;
+///
+/// let epochs = Axis::counts(1, 10).titled("epoch");
+/// assert_eq!((epochs.title.as_str(), epochs.low()), ("epoch", 1.0));
+/// assert!(Axis::around(0.61, 0.93, [0.0, 1.0]).low() <= 0.61);
+/// assert_eq!(Axis::above_chance().low(), 50.0); // percent
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
     /// Written beside it; may be empty.

@@ -3,6 +3,8 @@
 use ctdg::svg::Svg;
 
 /// A bar.
+///
+/// See [`histogram`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bin {
     /// On its left.
@@ -14,6 +16,14 @@ pub struct Bin {
 }
 
 /// The bars below one another, as a part of a page that has [`STYLE`](super::STYLE).
+///
+/// ```
+/// use hopedgn::chart::{Bin, histogram};
+///
+/// let bin = |name: &str, count: u64| Bin { name: name.to_owned(), count, text: count.to_string() };
+/// let svg = histogram("events per node", &[bin("1", 40), bin("2–3", 12)]);
+/// assert!(svg.contains("2–3") && svg.contains("events per node"));
+/// ```
 #[must_use]
 pub fn histogram(title: &str, bins: &[Bin]) -> String {
     const ROW: f64 = 19.0;

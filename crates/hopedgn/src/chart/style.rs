@@ -26,6 +26,10 @@ svg.chart .hover { fill: transparent; } svg.chart .hover:hover { fill: var(--ban
 ";
 
 /// The same for a chart in a file of its own: light, or dark on a dark screen.
+///
+/// ```
+/// assert!(hopedgn::chart::standalone_style().contains(hopedgn::chart::STYLE));
+/// ```
 #[must_use]
 pub fn standalone_style() -> String {
     format!("\nsvg {{ {LIGHT} }}\n@media screen and (prefers-color-scheme: dark) {{ svg {{ {DARK} }} }}{STYLE}")

@@ -13,6 +13,17 @@ use crate::nn::{Linear, ParamBuilder};
 const HIDDEN: [usize; 2] = [80, 10];
 
 /// The layers; their weights are in [`Parameters`].
+///
+/// ```
+/// use hopedgn::{classify::Classifier, tensor::{Dropout, Tape, Tensor}};
+///
+/// let (classifier, parameters) = Classifier::new(4, 0)?;
+/// let mut tape = Tape::new(&parameters);
+/// let nodes = Tensor::matrix(3, 4, vec![0.5; 12])?.into(); // [3, 4]
+/// let logits = classifier.logits(&mut tape, &nodes, Dropout::NONE)?; // [3, 1]
+/// assert_eq!(tape.read(logits)?.len(), 3);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Classifier {
     hidden: [Linear; 2],

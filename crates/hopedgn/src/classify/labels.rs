@@ -8,6 +8,18 @@ use crate::task::Task;
 use crate::{Error, Result};
 
 /// The events of each part for node classification, and their labels.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// use hopedgn::classify::Labels;
+///
+/// let error = Labels::of(&task).unwrap_err().to_string(); // messages without labels
+/// assert!(error.contains("only label 0"), "{error}");
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Labels {
     /// Events in order of time.

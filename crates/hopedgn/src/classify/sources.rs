@@ -12,6 +12,8 @@ use crate::metrics::Parts;
 use crate::{Error, Result};
 
 /// A batch of the node classifier.
+///
+/// Part of [`Sources`].
 #[derive(Debug, Clone)]
 pub struct Batch {
     /// Embeddings of the source nodes, `[B, d]`.
@@ -21,6 +23,12 @@ pub struct Batch {
 }
 
 /// Embeddings of the source nodes of all events of each part, in batches in order of time.
+///
+/// ```
+/// use hopedgn::classify::Sources;
+///
+/// assert_eq!(Sources::n_bytes(1_000, 172), 688_000); // of `f32` embeddings
+/// ```
 #[derive(Debug)]
 pub struct Sources {
     /// The batches of each part.

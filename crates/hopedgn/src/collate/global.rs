@@ -21,6 +21,20 @@ use crate::fmt::narrow;
 use crate::{Error, Result};
 
 /// Which pairs a global model computes.
+///
+/// ```
+/// use hopedgn::collate::{FeatureTables, GlobalInput, GlobalLayout, PairStart, Replacing};
+/// use hopedgn::ctdg::{event::{EventStream, NodeId}, mite::PairQuery, store::Store};
+///
+/// let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0)])?;
+/// let store = Store::build(&stream)?;
+/// let layout = GlobalLayout { n_layers: 1, replacing: Replacing::All, start: PairStart::Types, width: 8 };
+/// layout.check(&store)?;
+/// let query = PairQuery { src: NodeId(0), dst: NodeId(2), time: 3.0 };
+/// let input = GlobalInput::of(layout, &FeatureTables::of(&stream)?, &store, &[query])?;
+/// assert_eq!(input.layers[0].groups.total(), 3); // each of the three nodes replaces one of the pair's
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GlobalLayout {
     /// Layers.
@@ -34,6 +48,8 @@ pub struct GlobalLayout {
 }
 
 /// What a global model reads of some pairs.
+///
+/// See [`GlobalLayout`].
 #[derive(Debug, Clone)]
 pub struct GlobalInput {
     /// The pairs of each layer, the first layer first.
@@ -57,6 +73,8 @@ pub struct GlobalInput {
 }
 
 /// Row numbers of one layer.
+///
+/// See [`GlobalLayout`].
 #[derive(Debug, Clone)]
 pub struct PairLayer {
     /// `[Sₗ]`: the pair itself one layer below.

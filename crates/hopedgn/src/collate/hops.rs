@@ -17,6 +17,13 @@ use crate::memory::MemoryRead;
 use crate::{Error, Result};
 
 /// What a model over neighbours reads besides the neighbours.
+///
+/// ```
+/// use hopedgn::collate::{HopLayout, Layout, Normaliser};
+///
+/// let layout = Layout::Hops(HopLayout { mite: Some(Normaliser::Log1p), ..HopLayout::default() });
+/// assert_ne!(layout, Layout::Hops(HopLayout::default()));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HopLayout {
     /// Whether the input has hitting rates of one-step walks, as CAWN reads them: [`HopInput::hitting_rates`].
@@ -32,6 +39,20 @@ pub struct HopLayout {
 }
 
 /// What a model reads of `B` pairs as hops.
+///
+/// ```
+/// use hopedgn::{collate::{Entries, Hop, HopInput}, tensor::{Ragged, Tensor}};
+///
+/// // One pair: the source has two neighbours, the destination one.
+/// let entries = |len| Entries { len, nodes: None, edges: None, rows: None };
+/// let ages = Tensor::matrix(3, 1, vec![9.0, 4.0, 2.0])?.into();
+/// let first = Hop { entries: entries(3), groups: Ragged::from_lengths([2, 1]), ages, empty: None };
+/// assert_eq!(first.slots(4), [2, 3, 3]); // the newest neighbour takes the last slot
+/// # let (nodes, edges, mite, hitting_rates, node_means, memory, second) = (None, None, None, None, None, None, None);
+/// let input = HopInput { roots: entries(2), first, second, nodes, edges, mite, hitting_rates, node_means, memory };
+/// assert_eq!(input.sequences().order[..], [0, 2, 3, 1, 4]); // each root, then its neighbours
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct HopInput {
     /// The `2B` nodes of the pairs.
@@ -57,6 +78,8 @@ pub struct HopInput {
 
 /// Nodes, and the events through which they are neighbours. Each list is there only where the model and the dataset have a
 /// use for it.
+///
+/// See [`HopInput`].
 #[derive(Debug, Clone)]
 pub struct Entries {
     /// How many.
@@ -70,6 +93,8 @@ pub struct Entries {
 }
 
 /// Neighbours of the entries of the previous hop.
+///
+/// See [`HopInput`].
 #[derive(Debug, Clone)]
 pub struct Hop {
     /// The neighbours, oldest first for each entry of the previous hop.
@@ -83,6 +108,8 @@ pub struct Hop {
 }
 
 /// Entries without neighbours.
+///
+/// Read by [`PaddingKeys`](crate::nn::PaddingKeys).
 #[derive(Debug, Clone)]
 pub struct EmptyGroups {
     /// Their numbers in the previous hop.
@@ -92,6 +119,8 @@ pub struct EmptyGroups {
 }
 
 /// Each root followed by its neighbours, as one sequence per root.
+///
+/// Made by [`HopInput::sequences`].
 #[derive(Debug, Clone)]
 pub struct Sequences {
     /// `2B` sequences over `2B + F` tokens.

@@ -16,6 +16,13 @@ use crate::Result;
 use crate::fmt::narrow;
 
 /// How tokens are laid out in patches.
+///
+/// ```
+/// use hopedgn::collate::{Normaliser, Padding, PatchLayout};
+///
+/// let layout = PatchLayout { patch: 2, mite: Some(Normaliser::Log1p), ..PatchLayout::default() };
+/// assert_eq!(layout.padding, Padding::None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PatchLayout {
     /// Tokens per patch, `P`; at least 1.
@@ -37,6 +44,19 @@ impl Default for PatchLayout {
 }
 
 /// What a model reads of `B` pairs as tokens in patches.
+///
+/// ```
+/// use hopedgn::{collate::PairInput, tensor::{Ragged, Tensor}};
+///
+/// // One pair: the source with two events, the destination without.
+/// let ages = Tensor::matrix(4, 1, vec![0.0, 3.0, 1.0, 0.0])?.into();
+/// let (pairs, sides) = (Ragged::from_lengths([4]), Ragged::from_lengths([3, 1]));
+/// # let (nodes, edges, mite, counts, places, is_padded) = (None, None, None, None, None, false);
+/// let rows = vec![0, 1, 1, 2].into(); // both events are with the same node
+/// let input = PairInput { pairs, sides, ages, nodes, edges, mite, counts, rows, places, is_padded };
+/// assert_eq!(input.sides.ranges().next(), Some(0..3));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct PairInput {
     /// The patches of each pair, source first: `B` sequences over `S` rows.

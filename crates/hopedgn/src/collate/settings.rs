@@ -6,6 +6,12 @@ use hopedgn_tensor::PadRagged;
 use serde::{Deserialize, Serialize};
 
 /// Which events of a node's history are sampled.
+///
+/// ```
+/// use hopedgn::{collate::SamplingName, ctdg::sample::Sampling};
+///
+/// assert_eq!(Sampling::from(SamplingName::default()), Sampling::Recent);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SamplingName {
@@ -29,6 +35,14 @@ impl From<SamplingName> for Sampling {
 }
 
 /// Whether batches are padded as DyGLib pads them.
+///
+/// ```
+/// use hopedgn::{Config, ModelName, config::ModelSettings, config::Padding};
+///
+/// let config = Config::resolve(ModelName::HopeDgn, &[], &["model.padding=dyglib".to_owned()])?;
+/// assert!(matches!(config.model.settings, ModelSettings::HopeDgn(of) if of.patches.padding == Padding::Dyglib));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Padding {
@@ -40,6 +54,8 @@ pub enum Padding {
 }
 
 /// Which nodes replace one of a pair's own in global HopeDGN.
+///
+/// See [`GlobalLayout`](super::GlobalLayout).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Replacing {
@@ -51,6 +67,8 @@ pub enum Replacing {
 }
 
 /// What global HopeDGN's first embedding of a pair is made of.
+///
+/// See [`GlobalLayout`](super::GlobalLayout).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairStart {
@@ -62,6 +80,8 @@ pub enum PairStart {
 }
 
 /// Which events MITE counts.
+///
+/// See [`MiteSettings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MiteHistory {
@@ -73,6 +93,15 @@ pub enum MiteHistory {
 }
 
 /// How an interval Δt is scaled before the first layer.
+///
+/// ```
+/// use hopedgn::collate::Normaliser;
+///
+/// let mut intervals = [0.0, 1.0];
+/// Normaliser::Reciprocal.apply(&mut intervals);
+/// assert_eq!(intervals[0], 1.0);
+/// assert!(intervals[1] < 1.0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Normaliser {
@@ -100,6 +129,16 @@ impl Normaliser {
 
 /// MITE, the multi-interacted time encoding: the intervals between the query and a node's events with the source, and with
 /// the destination.
+///
+/// ```
+/// use hopedgn::collate::{MiteHistory, MiteSettings};
+/// use hopedgn::ctdg::mite::{MiteScope, PairEncoderConfig};
+///
+/// let mite = MiteSettings { enabled: true, k: 4, history: MiteHistory::Full, ..MiteSettings::default() };
+/// let encoding = mite.apply(PairEncoderConfig::default());
+/// assert_eq!((encoding.k, encoding.scope), (4, MiteScope::Full));
+/// assert_eq!(mite.slots().width(), 2 * 2 * 4); // both sides, interval and valid bit, k slots
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct MiteSettings {
@@ -173,6 +212,15 @@ impl MiteSettings {
 }
 
 /// Which part of both nodes' past a model over neighbours reads.
+///
+/// ```
+/// use hopedgn::collate::{MiteSettings, NeighborSettings};
+/// use hopedgn::ctdg::mite::SecondHopTime;
+///
+/// let past = NeighborSettings { neighbors: 5, ..NeighborSettings::default() };
+/// assert_eq!(past.encoding(&MiteSettings::default()).length, 6); // the node itself and its neighbours
+/// assert!(past.hops(&MiteSettings::default(), 2, SecondHopTime::Query).second.is_some());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct NeighborSettings {

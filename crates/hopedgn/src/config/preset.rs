@@ -62,6 +62,10 @@ struct File {
 }
 
 /// The name of a dataset, or of its file without folders and extensions.
+///
+/// ```
+/// assert_eq!(hopedgn::config::data_stem("data/ml_enron.csv.gz"), "ml_enron");
+/// ```
 #[must_use]
 pub fn data_stem(data: &str) -> &str {
     let file = data.rsplit(['/', '\\']).next().unwrap_or(data);

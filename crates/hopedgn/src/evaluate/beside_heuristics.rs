@@ -16,6 +16,22 @@ use crate::task::Task;
 use crate::{Error, Result};
 
 /// Tests a model and the heuristics on a task.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// use hopedgn::{callbacks::NoCallback, evaluate::{Evaluator, Negatives}};
+///
+/// let evaluator = Evaluator { task: &task, model: &*model, weights: &weights, memory: None, batch: 50 };
+/// let by_scorer = evaluator.links(Negatives::Random, &mut NoCallback)?;
+/// assert!(by_scorer["hopedgn"].transductive.is_some() && by_scorer.len() > 1); // heuristics beside it
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Evaluator<'a> {
     /// The dataset with its split.

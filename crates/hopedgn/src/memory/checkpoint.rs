@@ -10,6 +10,19 @@ use super::{Memory, Shift};
 use crate::{Error, Result};
 
 /// A snapshot of a memory, independent of the device.
+///
+/// ```
+/// use hopedgn::{Device, ctdg::event::{EventId, EventStream}, memory::{Memory, MemoryForm, MessageOrder}};
+///
+/// let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 4.0)])?;
+/// let form = MemoryForm { width: 4, message: 8, message_order: MessageOrder::Newest, with_positions: false };
+/// let mut memory = Memory::new(&Device::cpu(), form, &stream, &[EventId(0)])?;
+/// let state = memory.snapshot()?;
+/// assert!(memory.restore(&state, &[]).is_ok());
+/// let other = MemoryForm { width: 5, ..form };
+/// assert!(Memory::new(&Device::cpu(), other, &stream, &[])?.restore(&state, &[]).is_err());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct MemoryState {
     values: Tensor,
@@ -82,6 +95,8 @@ impl Memory<'_> {
     }
 
     /// Continues from `state`, taken after the events `consumed`. Nodes that are new since then are zero.
+    ///
+    /// [`MemoryState`] has an example.
     pub fn restore(&mut self, state: &MemoryState, consumed: &[EventId]) -> Result<()> {
         let refuse = |what: &str| Err(Error::Progress { detail: format!("its {what} are those of another dataset") });
         let n_rows = state.values.rows();

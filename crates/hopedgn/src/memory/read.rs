@@ -13,6 +13,8 @@ use crate::Result;
 use crate::fmt::narrow;
 
 /// The memory of the nodes of a batch: `W` nodes with pending messages, then `Q` without; `U = W + Q`.
+///
+/// Part of a [`HopInput`](crate::collate::HopInput); read by a [`MemoryUpdater`](crate::nn::MemoryUpdater).
 #[derive(Debug, Clone)]
 pub struct MemoryRead {
     /// The states of all nodes, `[N + 1, d]`.
@@ -39,6 +41,8 @@ pub struct MemoryRead {
 }
 
 /// How the events of a batch update the memory.
+///
+/// Part of a [`MemoryRead`]; read by [`MemoryUpdater::update`](crate::nn::MemoryUpdater::update).
 #[derive(Debug, Clone)]
 pub struct MemoryUpdate {
     /// Nodes of the events whose pending messages are applied, as rows among the `W`.

@@ -45,6 +45,8 @@ use crate::nn::{
 use crate::{Error, Result};
 
 /// Settings of [`Cawn`].
+///
+/// See [`Cawn`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CawnSettings {
@@ -74,6 +76,16 @@ impl CawnSettings {
 }
 
 /// CAWN.
+///
+/// ```
+/// use hopedgn::collate::FeatureWidths;
+/// use hopedgn::model::{Cawn, CawnSettings, CommonSettings, Model};
+///
+/// let (model, _) = Cawn::new(&CawnSettings::default(), &CommonSettings::DEFAULT, FeatureWidths::default(), 0)?;
+/// assert_eq!(model.name().title(), "CAWN");
+/// assert!(hopedgn::explain::check(&model).is_err()); // it samples walks at random
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Cawn {
     settings: CawnSettings,

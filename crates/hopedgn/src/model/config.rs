@@ -124,6 +124,13 @@ impl<'de> Deserialize<'de> for ModelName {
 }
 
 /// Settings that every model has.
+///
+/// ```
+/// use hopedgn::config::{CommonSettings, ModelConfig, ModelName};
+///
+/// assert_eq!(ModelConfig::new(ModelName::Tgat).common, CommonSettings::DEFAULT);
+/// assert_eq!(CommonSettings { dropout: 0.0, ..CommonSettings::DEFAULT }.d_out, 172);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct CommonSettings {
@@ -155,6 +162,8 @@ impl Default for CommonSettings {
 }
 
 /// Settings of a custom model as they stand under `[model]`; [`CustomModel::Settings`](super::CustomModel) gives them types.
+///
+/// [`CustomModel`](super::CustomModel) has an example of a model that has them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CustomSettings {
     /// The name it is registered by.
@@ -170,6 +179,14 @@ impl Serialize for CustomSettings {
 }
 
 /// The settings that only some models have.
+///
+/// ```
+/// use hopedgn::config::{ModelConfig, ModelName, ModelSettings};
+///
+/// let config = ModelConfig::new(ModelName::Tgat);
+/// let ModelSettings::Tgat(settings) = &config.settings else { unreachable!() };
+/// assert_eq!(settings.past.neighbors, 20);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum ModelSettings {
@@ -352,6 +369,16 @@ impl ModelConfig {
     }
 
     /// The same model with those of `settings`, such as `k=16`, that it has: one list of sizes for several models.
+    ///
+    /// ```
+    /// use hopedgn::config::{ModelConfig, ModelName};
+    ///
+    /// for name in ModelName::ALL {
+    ///     let small = ModelConfig::new(name).with_known(&["d-out=8", "neighbors=4", "length=4"])?;
+    ///     assert_eq!(small.common.d_out, 8);
+    /// }
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn with_known(&self, settings: &[&str]) -> Result<Self> {
         let mut all = self.table()?;
         for setting in settings {

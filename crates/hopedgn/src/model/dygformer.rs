@@ -37,6 +37,8 @@ use crate::nn::{Channel, Linear, MiteEmbedding, PairHead, ParamBuilder};
 use crate::{Error, Result};
 
 /// Settings of [`DyGFormer`].
+///
+/// See [`DyGFormer`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct DyGFormerSettings {
@@ -70,6 +72,17 @@ impl DyGFormerSettings {
 }
 
 /// DyGFormer.
+///
+/// ```
+/// use hopedgn::collate::FeatureWidths;
+/// use hopedgn::model::{CommonSettings, DyGFormer, DyGFormerSettings, Model, PatchSettings};
+///
+/// let patches = PatchSettings { length: 64, patch: 2, ..PatchSettings::default() };
+/// let settings = DyGFormerSettings { patches, ..DyGFormerSettings::default() };
+/// let (model, _) = DyGFormer::new(&settings, &CommonSettings::DEFAULT, FeatureWidths::default(), 0)?;
+/// assert_eq!(model.encoding().length, 64);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct DyGFormer {
     settings: DyGFormerSettings,

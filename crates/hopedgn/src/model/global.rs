@@ -51,6 +51,8 @@ const GELU: Option<Activation> = Some(Activation::Gelu);
 pub(super) const COMMON: CommonSettings = CommonSettings { d_out: 32, d_time: 16, dropout: 0.0 };
 
 /// Settings of [`GlobalHopeDgn`].
+///
+/// See [`GlobalHopeDgn`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct GlobalHopeDgnSettings {
@@ -78,6 +80,17 @@ impl GlobalHopeDgnSettings {
 }
 
 /// HopeDGN over all pairs of nodes.
+///
+/// ```
+/// use hopedgn::collate::{FeatureWidths, Replacing};
+/// use hopedgn::model::{CommonSettings, GlobalHopeDgn, GlobalHopeDgnSettings};
+///
+/// let settings = GlobalHopeDgnSettings { replacing: Replacing::Met, ..GlobalHopeDgnSettings::default() };
+/// let common = CommonSettings { d_out: 8, ..CommonSettings::DEFAULT };
+/// let (model, _) = GlobalHopeDgn::new(&settings, &common, FeatureWidths::default(), 0)?;
+/// assert_eq!(model.global_layout().replacing, Replacing::Met);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct GlobalHopeDgn {
     settings: GlobalHopeDgnSettings,

@@ -45,6 +45,8 @@ const MEAN_OVER: u16 = 2000;
 pub(super) const COMMON: CommonSettings = CommonSettings { dropout: 0.5, ..CommonSettings::DEFAULT };
 
 /// Settings of [`GraphMixer`].
+///
+/// See [`GraphMixer`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct GraphMixerSettings {
@@ -76,6 +78,16 @@ impl GraphMixerSettings {
 }
 
 /// GraphMixer.
+///
+/// ```
+/// use hopedgn::collate::FeatureWidths;
+/// use hopedgn::model::{CommonSettings, GraphMixer, GraphMixerSettings, Model};
+///
+/// let common = CommonSettings { d_out: 8, ..CommonSettings::DEFAULT };
+/// let (model, _) = GraphMixer::new(&GraphMixerSettings::default(), &common, FeatureWidths::default(), 0)?;
+/// assert_eq!(model.width(), 8);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct GraphMixer {
     settings: GraphMixerSettings,

@@ -45,6 +45,15 @@ use crate::nn::{Channel, Linear, MiteEmbedding, ParamBuilder};
 use crate::{Error, Result};
 
 /// Which tokens are averaged into an embedding.
+///
+/// ```
+/// use hopedgn::config::{ModelConfig, ModelName};
+/// use hopedgn::{collate::FeatureWidths, model};
+///
+/// let per_node = ModelConfig::new(ModelName::HopeDgn).with("pooling", "node")?;
+/// assert!(model::build(&per_node, FeatureWidths::default(), 0)?.0.width() > 0); // it embeds single nodes
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pooling {
@@ -56,6 +65,12 @@ pub enum Pooling {
 }
 
 /// Settings of [`HopeDgn`].
+///
+/// ```
+/// let settings = hopedgn::config::HopeDgnSettings::default();
+/// assert!(settings.mite.enabled);
+/// assert_eq!(settings.encoder_width(), 4 * settings.patches.d_channel);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct HopeDgnSettings {
@@ -88,6 +103,16 @@ impl HopeDgnSettings {
 }
 
 /// HopeDGN over the latest events of both nodes.
+///
+/// ```
+/// use hopedgn::collate::FeatureWidths;
+/// use hopedgn::model::{CommonSettings, HopeDgn, HopeDgnSettings, Model};
+///
+/// let (model, parameters) = HopeDgn::new(&HopeDgnSettings::default(), &CommonSettings::DEFAULT, FeatureWidths::default(), 0)?;
+/// assert_eq!(model.encoding().length, 32); // tokens per node
+/// assert!(parameters.id("mite.hidden.weight").is_some());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct HopeDgn {
     settings: HopeDgnSettings,

@@ -33,6 +33,8 @@ use crate::memory::{MemoryForm, MessageOrder};
 use crate::nn::{Linear, MemoryCell, MemoryUpdater, MemoryWidths, PairHead, ParamBuilder};
 
 /// Settings of [`Jodie`].
+///
+/// See [`Jodie`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct JodieSettings {
@@ -41,6 +43,15 @@ pub struct JodieSettings {
 }
 
 /// JODIE.
+///
+/// ```
+/// use hopedgn::collate::FeatureWidths;
+/// use hopedgn::model::{CommonSettings, Jodie, JodieSettings, Model};
+///
+/// let (model, _) = Jodie::new(&JodieSettings::default(), &CommonSettings::DEFAULT, FeatureWidths::default(), 0)?;
+/// assert_eq!(model.memory().map(|form| form.width), Some(172));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Jodie {
     common: CommonSettings,

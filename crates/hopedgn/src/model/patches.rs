@@ -26,6 +26,8 @@ use crate::nn::{Channel, Linear, PADDED_FEATURES, ParamBuilder, PreNormBlock, Ti
 use crate::{Error, Result};
 
 /// Settings of the sequences and the transformer.
+///
+/// See [`DyGFormer`](super::DyGFormer) and [`HopeDgnSettings`](super::HopeDgnSettings).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct PatchSettings {

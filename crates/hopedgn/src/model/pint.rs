@@ -50,6 +50,8 @@ use crate::{Error, Result};
 const POSITIONS: usize = 8;
 
 /// Settings of [`Pint`].
+///
+/// See [`Pint`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct PintSettings {
@@ -91,6 +93,15 @@ impl PintSettings {
 }
 
 /// PINT.
+///
+/// ```
+/// use hopedgn::collate::FeatureWidths;
+/// use hopedgn::model::{CommonSettings, Model, Pint, PintSettings};
+///
+/// let (model, _) = Pint::new(&PintSettings::default(), &CommonSettings::DEFAULT, FeatureWidths::default(), 0)?;
+/// assert!(model.memory().is_some_and(|form| form.with_positions)); // it counts walks
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Pint {
     settings: PintSettings,

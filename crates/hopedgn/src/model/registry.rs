@@ -13,9 +13,36 @@ use crate::collate::FeatureWidths;
 use crate::{Error, Result};
 
 /// A model with its initial parameters.
+///
+/// Made by [`build`] and [`ModelRegistry::build`].
 pub type BuiltModel = (Box<dyn Model>, Parameters);
 
 /// A model of a user's, which [`ModelRegistry::register`] makes known by name.
+///
+/// ```
+/// use hopedgn::{Model, ModelName, ModelRegistry, Result, collate::FeatureWidths, collate::Input};
+/// use hopedgn::config::{CommonSettings, CustomModel, NoSettings};
+/// # use hopedgn::{ctdg::mite::PairEncoderConfig, tensor::{Dropout, Parameters, Tape, Var}};
+///
+/// #[derive(Debug)]
+/// struct Mine;
+/// # impl Model for Mine {
+/// #     fn name(&self) -> ModelName { ModelName::Custom(Self::NAME) }
+/// #     fn encoding(&self) -> PairEncoderConfig { PairEncoderConfig::default() }
+/// #     fn logits(&self, _: &mut Tape<'_>, _: &Input, _: Dropout) -> Result<Var> { unreachable!() }
+/// # }
+/// impl CustomModel for Mine { // and `impl Model for Mine`
+///     const NAME: &'static str = "mine";
+///     type Settings = NoSettings;
+///     fn new(_: &NoSettings, _: &CommonSettings, _: FeatureWidths, seed: u64) -> Result<(Self, Parameters)> {
+///         Ok((Self, Parameters::default()))
+///     }
+/// }
+/// let mut registry = ModelRegistry::default();
+/// assert_eq!(registry.register::<Mine>()?, ModelName::Custom("mine"));
+/// assert!(registry.named("mine").is_ok());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub trait CustomModel: Model + Sized + 'static {
     /// Its name in configurations, run folders and reports: lower-case letters, digits and hyphens.
     const NAME: &'static str;
@@ -40,6 +67,8 @@ pub trait CustomModel: Model + Sized + 'static {
 }
 
 /// For a [`CustomModel`] without settings of its own.
+///
+/// See [`CustomModel`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NoSettings {}
 
@@ -70,11 +99,18 @@ pub struct ModelRegistry {
 
 impl ModelRegistry {
     /// Makes `M` known by its name, which no other model may have.
+    ///
+    /// [`CustomModel`] has an example.
     pub fn register<M: CustomModel>(&mut self) -> Result<ModelName> {
         let refuse = |detail: String| Err(Error::Config { place: format!("model {:?}", M::NAME), detail });
         let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        if M::NAME.is_empty() || !M::NAME.chars().all(is_letter) {
+        if !M::NAME.starts_with(|c: char| c.is_ascii_lowercase()) || !M::NAME.chars().all(is_letter) {
             return refuse("expected a name of lower-case letters, digits and hyphens".to_owned());
+        }
+        if ctdg::heuristic::NAMES.contains(&M::NAME) {
+            return refuse(
+                "found the name of a heuristic that is tested beside models, expected another name".to_owned(),
+            );
         }
         if self.named(M::NAME).is_ok() {
             return refuse("found another model of this name, expected a name that is not taken".to_owned());
@@ -113,6 +149,14 @@ impl ModelRegistry {
     }
 
     /// The default settings of a model.
+    ///
+    /// ```
+    /// use hopedgn::{ModelName, ModelRegistry};
+    ///
+    /// let config = ModelRegistry::default().defaults(ModelName::GraphMixer)?;
+    /// assert_eq!(config.name(), ModelName::GraphMixer);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn defaults(&self, name: ModelName) -> Result<ModelConfig> {
         let mut config = ModelConfig::new(name);
         if let ModelSettings::Custom(custom) = &mut config.settings {
@@ -213,6 +257,17 @@ fn unreadable(name: &str, error: &impl std::fmt::Display) -> Error {
 }
 
 /// The built-in model that `config` describes; [`ModelRegistry::build`] also knows custom ones.
+///
+/// ```
+/// use hopedgn::config::{ModelConfig, ModelName};
+/// use hopedgn::{collate::FeatureWidths, model};
+///
+/// let widths = FeatureWidths { node: None, edge: Some(4) };
+/// let (model, parameters) = model::build(&ModelConfig::new(ModelName::Tcl), widths, 0)?;
+/// assert_eq!((model.name(), model.width()), (ModelName::Tcl, 172));
+/// assert!(parameters.n_values() > 0);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn build(config: &ModelConfig, widths: FeatureWidths, seed: u64) -> Result<BuiltModel> {
     ModelRegistry::default().build(config, widths, seed)
 }

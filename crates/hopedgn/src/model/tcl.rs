@@ -46,6 +46,8 @@ use crate::nn::{
 };
 
 /// Settings of [`Tcl`].
+///
+/// See [`Tcl`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct TclSettings {
@@ -79,6 +81,15 @@ impl TclSettings {
 }
 
 /// TCL.
+///
+/// ```
+/// use hopedgn::collate::FeatureWidths;
+/// use hopedgn::model::{CommonSettings, Model, Tcl, TclSettings};
+///
+/// let (model, _) = Tcl::new(&TclSettings::default(), &CommonSettings::DEFAULT, FeatureWidths::default(), 0)?;
+/// assert!(model.memory().is_none() && model.encoding().second.is_none());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tcl {
     settings: TclSettings,

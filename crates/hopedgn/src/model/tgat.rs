@@ -39,6 +39,8 @@ use crate::nn::{
 };
 
 /// Settings of [`Tgat`].
+///
+/// See [`Tgat`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct TgatSettings {
@@ -81,6 +83,16 @@ impl TgatSettings {
 }
 
 /// TGAT.
+///
+/// ```
+/// use hopedgn::collate::FeatureWidths;
+/// use hopedgn::model::{CommonSettings, Model, Tgat, TgatSettings};
+///
+/// let settings = TgatSettings { n_blocks: 2, ..TgatSettings::default() };
+/// let (model, _) = Tgat::new(&settings, &CommonSettings::DEFAULT, FeatureWidths::default(), 0)?;
+/// assert!(model.encoding().second.is_some()); // two blocks read two hops
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tgat {
     settings: TgatSettings,

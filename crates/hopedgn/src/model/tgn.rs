@@ -48,6 +48,8 @@ use crate::nn::{
 };
 
 /// Settings of [`Tgn`], as TGN and as DyRep.
+///
+/// See [`Tgn`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct TgnSettings {
@@ -85,6 +87,18 @@ impl TgnSettings {
 }
 
 /// TGN or DyRep.
+///
+/// ```
+/// use hopedgn::collate::FeatureWidths;
+/// use hopedgn::model::{CommonSettings, Model, ModelName, Tgn, TgnSettings};
+///
+/// let (settings, widths) = (TgnSettings::default(), FeatureWidths::default());
+/// let (tgn, _) = Tgn::new(&settings, &CommonSettings::DEFAULT, widths, 0)?;
+/// let (dyrep, _) = Tgn::dyrep(&settings, &CommonSettings::DEFAULT, widths, 0)?;
+/// assert_eq!((tgn.name(), dyrep.name()), (ModelName::Tgn, ModelName::DyRep));
+/// assert!(tgn.memory().is_some() && dyrep.memory().is_some());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Tgn {
     kind: Kind,

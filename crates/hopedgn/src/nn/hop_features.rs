@@ -7,6 +7,22 @@ use crate::collate::{Entries, Hop, HopInput};
 use crate::{Error, Result};
 
 /// The feature tables of a batch on the tape, from which entries gather their rows.
+///
+/// ```
+/// # use hopedgn::{collate::{Entries, Hop, HopInput}, nn::HopFeatures, tensor::{Parameters, Ragged, Tape, Tensor}};
+/// # let (edges, mite, hitting_rates, node_means, memory, second) = (None, None, None, None, None, None);
+/// # let entries = |nodes: Vec<u32>| Entries { len: nodes.len(), nodes: Some(nodes.into()), edges: None, rows: None };
+/// # let (groups, ages) = (Ragged::from_lengths([1, 0]), Tensor::matrix(1, 1, vec![9.0])?.into());
+/// # let first = Hop { entries: entries(vec![1]), groups, ages, empty: None };
+/// let (roots, nodes) = (entries(vec![1, 0]), Some(Tensor::matrix(3, 1, vec![0.5, 0.7, 0.0])?.into()));
+/// let input = HopInput { roots, first, second, nodes, edges, mite, hitting_rates, node_means, memory };
+/// # let parameters = Parameters::default();
+/// let mut tape = Tape::new(&parameters);
+/// let features = HopFeatures::new(&mut tape, &input, None)?;
+/// let of_roots = features.nodes(&mut tape, &input.roots)?.expect("there are node features");
+/// assert_eq!(tape.read(of_roots)?, [0.7, 0.5]);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct HopFeatures<'a> {
     input: &'a HopInput,

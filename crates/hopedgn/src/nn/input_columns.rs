@@ -9,6 +9,20 @@ use super::Linear;
 use crate::{Error, Result};
 
 /// Some columns of the input of a linear layer.
+///
+/// ```
+/// # use hopedgn::{nn::{InputColumns, ParamBuilder}, tensor::{Parameters, Tape, Tensor}};
+/// # let mut parameters = Parameters::default();
+/// let linear = ParamBuilder::new(&mut parameters, 0).linear("out", 3, 1)?;
+/// let mut tape = Tape::new(&parameters);
+/// let (x, y) = (Tensor::matrix(2, 1, vec![1.0, 2.0])?, Tensor::matrix(1, 2, vec![3.0, 4.0])?);
+/// let (x, y, bias) = (tape.input(x), tape.input(y), linear.bias(&mut tape));
+/// let rows = vec![0, 0].into(); // both rows share `y`
+/// let columns = [InputColumns::own(0, x), InputColumns::shared(1, y, &rows)];
+/// let out = linear.forward_columns(&mut tape, bias, &columns)?; // [2, 1]
+/// assert_eq!(tape.read(out)?.len(), 2);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct InputColumns<'a> {
     /// The first of them.

@@ -23,6 +23,8 @@ use crate::memory::{MemoryForm, MemoryRead, MessageOrder};
 use crate::{Error, Result};
 
 /// The recurrent cell.
+///
+/// See [`MemoryUpdater`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryCell {
     /// Gated recurrent unit.
@@ -32,6 +34,8 @@ pub enum MemoryCell {
 }
 
 /// Widths of a memory.
+///
+/// See [`MemoryUpdater`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryWidths {
     /// Of a state, `d`.
@@ -43,6 +47,19 @@ pub struct MemoryWidths {
 }
 
 /// Reads and updates the memory of nodes.
+///
+/// ```
+/// use hopedgn::{collate::FeatureWidths, memory::MessageOrder, tensor::Parameters};
+/// use hopedgn::nn::{MemoryCell, MemoryWidths, ParamBuilder};
+///
+/// let mut parameters = Parameters::default();
+/// let mut builder = ParamBuilder::new(&mut parameters, 0);
+/// let time = builder.time_encoding("time", 3)?;
+/// let widths = MemoryWidths { state: 4, time: 3, features: FeatureWidths { node: None, edge: Some(2) } };
+/// let memory = builder.memory_updater(widths, MemoryCell::Gru, time, MessageOrder::Newest)?;
+/// assert_eq!(memory.form().message, 4 + 4 + 3 + 2); // both states, time and edge features
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct MemoryUpdater {
     cell: MemoryCell,
@@ -53,6 +70,8 @@ pub struct MemoryUpdater {
 }
 
 /// States of the nodes of a batch, their pending messages applied.
+///
+/// Made by [`MemoryUpdater::read`].
 #[derive(Debug, Clone, Copy)]
 pub struct Memories<'i> {
     /// What was read.

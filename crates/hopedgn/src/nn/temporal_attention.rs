@@ -22,6 +22,8 @@ use crate::Result;
 use crate::collate::{EmptyGroups, Hop};
 
 /// Widths of a layer of temporal attention.
+///
+/// See [`TemporalAttention`].
 #[derive(Debug, Clone, Copy)]
 pub struct TemporalAttentionWidths {
     /// Of a query, `Q`; a multiple of the number of heads.
@@ -39,6 +41,22 @@ pub struct TemporalAttentionWidths {
 }
 
 /// A layer of temporal attention.
+///
+/// ```
+/// # use hopedgn::nn::{ParamBuilder, TemporalAttentionInput, TemporalAttentionWidths};
+/// # use hopedgn::tensor::{Dropout, Parameters, Ragged, Tape, Tensor};
+/// # let mut parameters = Parameters::default();
+/// let widths = TemporalAttentionWidths { query: 4, key: 3, key_fan_in: 3, raw: 0, raw_fan_in: 0, out: 5 };
+/// let layer = ParamBuilder::new(&mut parameters, 0).temporal_attention("layer", 2, widths)?; // two heads
+/// let mut tape = Tape::new(&parameters);
+/// let queries = tape.input(Tensor::matrix(2, 4, vec![1.0; 8])?);
+/// let keys = tape.input(Tensor::matrix(3, 3, vec![0.5; 9])?);
+/// let groups = &Ragged::from_lengths([3, 0]); // the second node has no neighbours
+/// let input = TemporalAttentionInput { queries, keys, groups, raw: None, padding: None };
+/// let nodes = layer.forward(&mut tape, input, Dropout::NONE)?; // [2, 5]
+/// assert_eq!(tape.read(nodes)?.len(), 2 * 5);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TemporalAttention {
     /// `[Q/H, Q]` of each head.
@@ -54,6 +72,8 @@ pub struct TemporalAttention {
 }
 
 /// What a layer of temporal attention reads.
+///
+/// See [`TemporalAttention`].
 #[derive(Debug, Clone, Copy)]
 pub struct TemporalAttentionInput<'a> {
     /// `[M, Q]`
@@ -69,6 +89,21 @@ pub struct TemporalAttentionInput<'a> {
 }
 
 /// Keys of nodes without neighbours, as DyGLib pads: zero features, an event at time 0.
+///
+/// ```
+/// # use hopedgn::collate::{EmptyGroups, Entries, Hop};
+/// # use hopedgn::{nn::{PaddingKeys, ParamBuilder}, tensor::{Parameters, Ragged, Tape, Tensor}};
+/// # let mut parameters = Parameters::default();
+/// let time = ParamBuilder::new(&mut parameters, 0).time_encoding("time", 2)?;
+/// let mut tape = Tape::new(&parameters);
+/// let entries = Entries { len: 1, nodes: None, edges: None, rows: None };
+/// let (groups, ages) = (Ragged::from_lengths([1, 0]), Tensor::matrix(1, 1, vec![3.0])?.into());
+/// let empty = EmptyGroups { groups: vec![1].into(), times: Tensor::matrix(1, 1, vec![9.0])?.into() };
+/// let hop = Hop { entries, groups, ages, empty: Some(empty) };
+/// let keys = time.of_hop(&mut tape, &hop)?;
+/// assert!(PaddingKeys::new(&mut tape, &hop, time, keys)?.is_some()); // for the second node
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PaddingKeys<'a> {
     nodes: &'a Indices,

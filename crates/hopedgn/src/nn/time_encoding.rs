@@ -9,6 +9,19 @@ use crate::Result;
 use crate::collate::Hop;
 
 /// `cos(ω·Δt + φ)` with trainable frequencies `ω` and phases `φ`, both `Dt` wide.
+///
+/// ```
+/// # use hopedgn::{nn::ParamBuilder, tensor::{Parameters, Tape, Tensor}};
+/// # let mut parameters = Parameters::default();
+/// let time = ParamBuilder::new(&mut parameters, 0).time_encoding("time", 2)?;
+/// let mut tape = Tape::new(&parameters);
+/// let dt = tape.input(Tensor::matrix(2, 1, vec![0.0, 1.0])?);
+/// let encoded = time.forward(&mut tape, dt)?; // [2, 2]
+/// let encoded = tape.read(encoded)?;
+/// assert_eq!(encoded[..2], [1.0, 1.0]); // cos 0
+/// assert!((encoded[2] - 1.0_f32.cos()).abs() < 1e-6); // the first frequency is 1
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct TimeEncoding {
     frequency: ParameterId,
@@ -47,6 +60,12 @@ impl TimeEncoding {
 }
 
 /// Initial frequencies `[width, 1]`: from 1 down to 10⁻⁹, equally spaced in their logarithm.
+///
+/// ```
+/// let frequencies = hopedgn::nn::frequencies(4)?;
+/// assert_eq!(frequencies.values(), [1.0, 1e-3, 1e-6, 1e-9]);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 pub fn frequencies(width: usize) -> Result<Tensor> {
     #[expect(clippy::cast_possible_truncation, reason = "computed in f64, kept in f32")]
     let frequency = |i: usize| 10_f64.powf(-9.0 * i as f64 / (width.max(2) - 1) as f64) as f32;

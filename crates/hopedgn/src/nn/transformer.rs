@@ -13,6 +13,19 @@ use super::{LayerNorm, Linear, ParamBuilder};
 use crate::Result;
 
 /// A pre-norm transformer block. [`Tape::encoder`] computes a stack of them.
+///
+/// ```
+/// # use hopedgn::{nn::ParamBuilder, tensor::{Dropout, EncoderConfig, Heads, Parameters, Ragged, Tape, Tensor}};
+/// # let mut parameters = Parameters::default();
+/// let block = ParamBuilder::new(&mut parameters, 0).pre_norm_block("block", 4)?;
+/// let mut tape = Tape::new(&parameters);
+/// let x = tape.input(Tensor::matrix(3, 4, vec![1.0; 12])?); // sequences of two tokens and of one
+/// let (blocks, sequences) = ([block.vars(&mut tape)], Ragged::from_lengths([2, 1]));
+/// let config = EncoderConfig { heads: Heads(2), dropout: Dropout::NONE };
+/// let means = tape.encoder(x, &blocks, config, &sequences, &sequences)?; // [2, 4]
+/// assert_eq!(tape.read(means)?.len(), 2 * 4);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PreNormBlock {
     norm1: Linear,
@@ -24,6 +37,19 @@ pub struct PreNormBlock {
 }
 
 /// A post-norm transformer block, for attention within groups and across them.
+///
+/// ```
+/// # use hopedgn::nn::{CrossAttentionInput, ParamBuilder};
+/// # use hopedgn::tensor::{Dropout, Parameters, Ragged, Tape, Tensor};
+/// # let mut parameters = Parameters::default();
+/// let block = ParamBuilder::new(&mut parameters, 0).post_norm_block("block", 4, 2)?; // two heads
+/// let mut tape = Tape::new(&parameters);
+/// let x = tape.input(Tensor::matrix(3, 4, (0..12u8).map(f32::from).collect())?);
+/// let groups = Ragged::from_lengths([2, 1]);
+/// let y = block.forward(&mut tape, CrossAttentionInput::within(x, &groups), Dropout::NONE)?; // [3, 4]
+/// assert_eq!(tape.read(y)?.len(), 3 * 4);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct PostNormBlock {
     query: Linear,
@@ -39,6 +65,8 @@ pub struct PostNormBlock {
 }
 
 /// What a [`PostNormBlock`] reads: the queries of group `i` attend to the keys of group `i`.
+///
+/// See [`PostNormBlock`].
 #[derive(Debug, Clone, Copy)]
 pub struct CrossAttentionInput<'a> {
     /// `[Sq, d]`

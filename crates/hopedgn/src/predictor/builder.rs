@@ -16,6 +16,15 @@ use crate::{Error, Events, Result, system};
 /// Options for training; made by [`LinkPredictor::builder`].
 ///
 /// Settings come from the model's defaults, then the preset, then [`set`](Self::set); the last one wins.
+///
+/// ```
+/// use hopedgn::{LinkPredictor, ModelName, Preset};
+///
+/// let builder = LinkPredictor::builder().model(ModelName::Tgat).preset(Preset::Quick).set("model.neighbors=5").seed(7);
+/// let config = builder.resolve("mail")?;
+/// assert_eq!((config.data.as_str(), config.model.name(), config.seed), ("mail", ModelName::Tgat, 7));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct LinkPredictorBuilder<'c> {
     model: ModelName,
@@ -54,6 +63,8 @@ impl<'c> LinkPredictorBuilder<'c> {
     }
 
     /// A model of your own: makes it known by its name and selects it.
+    ///
+    /// [`Model`](crate::Model) has an example.
     pub fn register<M: CustomModel>(mut self) -> Result<Self> {
         self.model = self.registry.register::<M>()?;
         Ok(self)
@@ -67,6 +78,14 @@ impl<'c> LinkPredictorBuilder<'c> {
     }
 
     /// Settings that go together. Several are applied in order.
+    ///
+    /// ```
+    /// use hopedgn::{LinkPredictor, Preset};
+    ///
+    /// let config = LinkPredictor::builder().preset(Preset::Enron).preset(Preset::Quick).resolve("enron")?;
+    /// assert!(config.train.epochs < 50);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn preset(mut self, preset: Preset) -> Self {
         self.presets.push(preset);
@@ -74,12 +93,30 @@ impl<'c> LinkPredictorBuilder<'c> {
     }
 
     /// Whether the model sees MITE, the times at which each neighbour interacted with both nodes. HopeDGN does by default.
+    ///
+    /// ```
+    /// use hopedgn::{LinkPredictor, ModelName};
+    ///
+    /// let config = LinkPredictor::builder().model(ModelName::Tgat).mite(true).resolve("mail")?;
+    /// assert!(config.model.has_mite());
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn mite(self, mite: bool) -> Self {
         self.set(format!("model.mite={mite}"))
     }
 
     /// One setting as `NAME=VALUE`, e.g. `model.k=16` or `train.lr=0.001`.
+    ///
+    /// ```
+    /// use hopedgn::LinkPredictor;
+    ///
+    /// let config = LinkPredictor::builder().set("train.lr=0.001").set("model.k=16").resolve("mail")?;
+    /// assert_eq!(config.train.lr, 0.001);
+    /// let error = LinkPredictor::builder().set("model.kk=16").resolve("mail").unwrap_err();
+    /// assert!(error.to_string().contains("`kk`"), "{error}");
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn set(mut self, setting: impl Into<String>) -> Self {
         self.settings.push(setting.into());
@@ -99,6 +136,14 @@ impl<'c> LinkPredictorBuilder<'c> {
     }
 
     /// All settings at once, resolved elsewhere; model, presets and single settings of this builder do not count then.
+    ///
+    /// ```
+    /// use hopedgn::{Config, LinkPredictor, ModelName};
+    ///
+    /// let config = Config::resolve(ModelName::Tcl, &[], &["train.epochs=3".to_owned()])?;
+    /// assert_eq!(LinkPredictor::builder().config(config.clone()).resolve("mail")?, config);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn config(mut self, config: Config) -> Self {
         self.config = Some(config);
@@ -120,6 +165,26 @@ impl<'c> LinkPredictorBuilder<'c> {
     }
 
     /// A callback of training; may be given many times. Pass `&mut callback` to look at it afterwards.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::LinkPredictor;
+    /// use hopedgn::callbacks::{Callback, EpochEnd};
+    ///
+    /// #[derive(Default)]
+    /// struct Losses(Vec<f64>);
+    /// impl Callback for Losses {
+    ///     fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> hopedgn::Result<()> {
+    ///         Ok(self.0.push(end.record.loss))
+    ///     }
+    /// }
+    /// let mut losses = Losses::default();
+    /// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(2).callback(&mut losses).fit(&events)?;
+    /// assert_eq!(losses.0.len(), 2);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     #[must_use]
     pub fn callback(mut self, callback: impl Callback + 'c) -> Self {
         self.callbacks.push(callback);
@@ -128,6 +193,19 @@ impl<'c> LinkPredictorBuilder<'c> {
 
     /// A new folder for checkpoints, metrics, `report.html` and `TensorBoard` files. Without it everything stays in memory
     /// until [`LinkPredictor::save`].
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::LinkPredictor;
+    ///
+    /// # let place = tempfile::tempdir()?;
+    /// let folder = place.path().join("run");
+    /// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).run_folder(&folder).fit(&events)?;
+    /// assert!(["config.toml", "metrics.jsonl", "summary.json"].iter().all(|name| folder.join(name).is_file()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn run_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.run_folder = Some(folder.into());
@@ -154,6 +232,19 @@ impl<'c> LinkPredictorBuilder<'c> {
     ///
     /// A callback that asks to stop ends this with [`Error::Interrupted`](crate::Error::Interrupted); with a run folder,
     /// [`resume`](Self::resume) continues from there.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::{LinkPredictor, ModelName};
+    ///
+    /// let builder = LinkPredictor::builder().model(ModelName::Tcl).set("model.d-out=8").set("model.neighbors=4");
+    /// let predictor = builder.epochs(2).fit(&events)?;
+    /// assert_eq!(predictor.history().len(), 2);
+    /// assert!(predictor.summary().is_some()); // test metrics of the best epoch
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn fit(mut self, events: &Events) -> Result<LinkPredictor> {
         let config = self.resolve(events.name())?;
         let task = Task::new(events, config.split)?;
@@ -173,6 +264,20 @@ impl<'c> LinkPredictorBuilder<'c> {
     ///
     /// `events` must begin with those the run was started on. Settings are the run's own, except for
     /// [`epochs`](Self::epochs) given to this builder.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::LinkPredictor;
+    ///
+    /// # let place = tempfile::tempdir()?;
+    /// let folder = place.path().join("run");
+    /// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").run_folder(&folder).epochs(1).fit(&events)?;
+    /// let longer = LinkPredictor::builder().epochs(2).resume(&folder, &events)?;
+    /// assert_eq!(longer.history().len(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn resume(self, folder: impl AsRef<Path>, events: &Events) -> Result<LinkPredictor> {
         let folder = RunFolder::open(folder.as_ref())?;
         let is_allowed = |setting: &String| setting.trim_start().starts_with("train.epochs");

@@ -17,6 +17,19 @@ impl LinkPredictor {
     /// works with it, and [`LinkPredictor::load`] reads it.
     ///
     /// Refused if the folder is not empty.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// # let place = tempfile::tempdir()?;
+    /// let folder = place.path().join("mine");
+    /// predictor.save(&folder)?;
+    /// assert!(folder.join("model.safetensors").is_file() && folder.join("report.html").is_file());
+    /// assert!(predictor.save(&folder).is_err()); // the folder is not empty
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
         let target = RunFolder::create(folder.as_ref(), &self.config, &self.manifest)?;
         let saved = self.write_to(&target);
@@ -52,23 +65,62 @@ impl LinkPredictor {
     /// The best weights of a run folder, on the CPU, with `events` as the history of predictions.
     ///
     /// `events` must begin with those the run was trained on; later ones extend the history.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// # let place = tempfile::tempdir()?;
+    /// # let folder = place.path().join("mine");
+    /// predictor.save(&folder)?;
+    /// let again = LinkPredictor::load(&folder, &events)?;
+    /// assert_eq!(again.predict("3", "4", 200.0)?, predictor.predict("3", "4", 200.0)?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn load(folder: impl AsRef<Path>, events: &Events) -> Result<Self> {
         Self::loader().load(folder, events)
     }
 
     /// Options for loading a run folder.
+    ///
+    /// [`LinkPredictorLoader`] has an example.
     #[must_use]
     pub fn loader() -> LinkPredictorLoader {
         LinkPredictorLoader::default()
     }
 
     /// Whether the events begin with those the model was trained on; appended events and new nodes may follow.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// assert!(predictor.check_events().is_ok());
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
     pub fn check_events(&self) -> Result<()> {
         self.manifest.data.check_by_name(&self.events)
     }
 }
 
 /// Options for loading a run folder; made by [`LinkPredictor::loader`].
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// # let place = tempfile::tempdir()?;
+/// # let folder = place.path().join("mine");
+/// # predictor.save(&folder)?;
+/// let others = Events::from_tuples([("ann", "bob", 1.0), ("bob", "ann", 2.0)])?;
+/// assert!(LinkPredictor::load(&folder, &others).is_err()); // the run was trained on other events
+/// let applied = LinkPredictor::loader().any_events().load(&folder, &others)?;
+/// assert!(applied.predict("ann", "bob", 3.0)? > 0.0 && applied.check_events().is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct LinkPredictorLoader {
     registry: ModelRegistry,

@@ -12,6 +12,19 @@ use crate::collate::FeatureWidths;
 use crate::{Error, Events, Result};
 
 /// Program, machine, dataset and split of a run.
+///
+/// ```
+/// # use hopedgn::{Events, LinkPredictor};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+/// # let place = tempfile::tempdir()?;
+/// # let path = place.path().join("mine");
+/// # predictor.save(&path)?;
+/// let manifest = hopedgn::run::RunFolder::open(&path)?.manifest()?;
+/// assert_eq!((manifest.data.name.as_str(), manifest.split.n_events), ("events", 100));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Version of the program.
@@ -33,6 +46,18 @@ pub struct Manifest {
 }
 
 /// Identity of a dataset.
+///
+/// ```
+/// use hopedgn::{Events, run::DataRecord};
+///
+/// let events = Events::from_tuples([("a", "b", 1.0), ("b", "a", 2.0)])?;
+/// let record = DataRecord::of(&events);
+/// let longer = Events::from_tuples([("a", "b", 1.0), ("b", "a", 2.0), ("a", "b", 3.0)])?;
+/// assert!(record.check(&longer).is_ok()); // later events may follow
+/// let other = Events::from_tuples([("a", "b", 1.0), ("b", "a", 2.5)])?;
+/// assert!(record.check(&other).is_err());
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataRecord {
     /// Its name, as the user gave it.

@@ -16,6 +16,25 @@ use crate::train::Trainer;
 use crate::{Error, Result, system};
 
 /// What a training session needs.
+///
+/// ```
+/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// # let task = Task::new(&events, SplitMode::Dyglib)?;
+/// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
+/// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+/// # let weights = Weights::new(&Device::cpu(), parameters)?;
+/// use hopedgn::{callbacks::NoCallback, run::Session};
+///
+/// # let mut config = Config { model: config, ..Config::default() };
+/// config.train.epochs = 1;
+/// let (device, initial) = (&Device::cpu(), weights.parameters()?.into_owned());
+/// let session = Session { config: &config, task: &task, model: &*model, initial, device, folder: None };
+/// let trained = session.train(&mut NoCallback)?;
+/// assert_eq!((trained.history.len(), trained.summary.best_epoch), (1, 1));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Session<'a> {
     /// All settings.
@@ -33,6 +52,8 @@ pub struct Session<'a> {
 }
 
 /// What training leaves.
+///
+/// Made by [`Session::train`].
 #[derive(Debug)]
 pub struct Trained {
     /// The weights of the best epoch.

@@ -6,7 +6,11 @@ mod example;
 
 use example::DeepSets;
 use hopedgn::callbacks::Callback;
-use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder, ModelName, ModelRegistry};
+use hopedgn::collate::{FeatureWidths, Input};
+use hopedgn::ctdg::mite::PairEncoderConfig;
+use hopedgn::model::{CommonSettings, CustomModel, NoSettings};
+use hopedgn::tensor::{Dropout, Parameters, Tape, Var};
+use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder, Model, ModelName, ModelRegistry, Preset};
 
 /// Thirty nodes, each of which writes to its two neighbours in turn.
 fn events() -> Events {
@@ -55,6 +59,46 @@ fn a_custom_model_trains_resumes_and_is_evaluated_explained_and_compared() {
     let report = loaded.evaluate(&events).unwrap();
     assert!(report.negatives["random"].contains_key("recency-popularity"), "heuristics beside it");
     assert!(report.ranking.unwrap().scorers.contains_key("deep-sets"));
+}
+
+/// A model whose name is that of a heuristic, which would hide its metrics.
+#[derive(Debug)]
+struct NamedLikeAHeuristic;
+
+impl Model for NamedLikeAHeuristic {
+    fn name(&self) -> ModelName {
+        ModelName::Custom(Self::NAME)
+    }
+
+    fn encoding(&self) -> PairEncoderConfig {
+        PairEncoderConfig::default()
+    }
+
+    fn logits(&self, _: &mut Tape<'_>, input: &Input, _: Dropout) -> hopedgn::Result<Var> {
+        input.patches().map(|_| unreachable!("its layout is the default one, of hops"))
+    }
+}
+
+impl CustomModel for NamedLikeAHeuristic {
+    const NAME: &'static str = "recency-popularity";
+    type Settings = NoSettings;
+
+    fn new(_: &NoSettings, _: &CommonSettings, _: FeatureWidths, _: u64) -> hopedgn::Result<(Self, Parameters)> {
+        Ok((Self, Parameters::default()))
+    }
+}
+
+#[test]
+fn a_model_named_like_a_heuristic_is_refused() {
+    let error = ModelRegistry::default().register::<NamedLikeAHeuristic>().unwrap_err().to_string();
+    assert!(error.contains("found the name of a heuristic"), "{error}");
+}
+
+#[test]
+fn presets_leave_the_sizes_of_custom_models_alone() {
+    let builder = LinkPredictor::builder().register::<DeepSets>().unwrap().preset(Preset::Quick);
+    let config = builder.resolve("events").unwrap();
+    assert_eq!((config.model.common.d_out, config.model.common.d_time, config.train.epochs), (64, 32, 4));
 }
 
 #[test]

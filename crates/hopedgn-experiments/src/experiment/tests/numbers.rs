@@ -228,7 +228,11 @@ fn a_run_trained_further_no_longer_fits_its_cell() {
     );
     home.run("uci-tgat-0", 0.9, &[1.0]);
     assert_eq!(home.state("uci-tgat-0").state, State::Done);
-    let find = || RunArchive::of_experiments(&[home.folder.path().to_owned()]).find(home.cell("uci-tgat-0")).unwrap();
+    let find = || {
+        RunArchive::of_experiments(&[home.folder.path().to_owned()], &ModelRegistry::default())
+            .find(home.cell("uci-tgat-0"))
+            .unwrap()
+    };
     assert!(find().is_some());
     let mut config = home.cell("uci-tgat-0").config.clone();
     config.train.epochs += 50;
@@ -374,7 +378,7 @@ fn runs_are_found_by_the_hash_of_their_settings() {
     home.run("uci-tgat-0", 0.9, &[1.0]);
     // Reading its state records the hash.
     assert_eq!(home.state("uci-tgat-0").state, State::Trained);
-    let others = RunArchive::of_experiments(&[home.folder.path().to_owned()]);
+    let others = RunArchive::of_experiments(&[home.folder.path().to_owned()], &ModelRegistry::default());
     let shared = others.find(home.cell("uci-tgat-0")).unwrap().unwrap();
     assert_eq!((shared.state, shared.folder), (State::Trained, home.folder.path().join("uci-tgat-0")));
     assert!(others.find(home.cell("uci-tcl-0")).unwrap().is_none());
