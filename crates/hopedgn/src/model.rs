@@ -1,4 +1,4 @@
-//! Models: HopeDGN, ten baselines, and the trait for models of one's own.
+//! Models: HopeDGN, nine baselines, and the trait for models of one's own.
 //!
 //! A [`Model`] names what it reads ([`Model::encoding`], [`Model::layout`]) and computes logits from it. Sampling, collation,
 //! training, evaluation and memory are the same for all models. A [`ModelRegistry`] builds a model from its [`ModelConfig`]; a
