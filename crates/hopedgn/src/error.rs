@@ -260,12 +260,6 @@ pub enum Error {
         /// Nodes found.
         found_nodes: usize,
     },
-    /// A node without any event.
-    #[error("found no node called {name:?} among the events, expected one of their ids")]
-    UnknownNode {
-        /// As asked for.
-        name: String,
-    },
 }
 
 /// As [`Display`](std::fmt::Display): a `main` that returns this error prints its message.

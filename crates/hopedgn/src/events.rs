@@ -2,11 +2,11 @@
 
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ctdg::dataset::{self, ReadOptions};
 use ctdg::error::Place;
-use ctdg::event::{EventStream, IdKind, StreamBuilder};
+use ctdg::event::{EventStream, IdKind, NameLookup, StreamBuilder};
 
 use crate::Result;
 
@@ -27,6 +27,8 @@ pub struct Events {
     name: Arc<str>,
     file: Option<Arc<Path>>,
     options: Arc<ReadOptions>,
+    /// Built at the first lookup, shared by clones.
+    lookup: Arc<OnceLock<NameLookup>>,
 }
 
 impl Events {
@@ -116,7 +118,13 @@ impl Events {
     /// ```
     #[must_use]
     pub fn from_stream(name: impl Into<Arc<str>>, stream: EventStream) -> Self {
-        Self { stream: Arc::new(stream), name: name.into(), file: None, options: Arc::default() }
+        Self {
+            stream: Arc::new(stream),
+            name: name.into(),
+            file: None,
+            options: Arc::default(),
+            lookup: Arc::default(),
+        }
     }
 
     /// The same events, said to come from `file` read with `options`. A run records both, so that it can be resumed.
@@ -162,6 +170,15 @@ impl Events {
     #[must_use]
     pub fn read_options(&self) -> &ReadOptions {
         &self.options
+    }
+
+    /// The table of node names, built once.
+    pub(crate) fn lookup(&self) -> Result<&NameLookup> {
+        if let Some(lookup) = self.lookup.get() {
+            return Ok(lookup);
+        }
+        let lookup = self.names().lookup()?;
+        Ok(self.lookup.get_or_init(|| lookup))
     }
 
     /// The time just after the last event: every event lies strictly before it.

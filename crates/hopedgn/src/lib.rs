@@ -69,7 +69,15 @@ pub use hopedgn_tensor::{CudaOptions, Device, Precision};
 pub use model::Model;
 pub use predictor::{EvaluateOptions, LinkPredictor, LinkPredictorBuilder, LinkPredictorLoader, Recommendation};
 
-/// The README's code, compiled with the doc tests.
+/// The programs of README and book, compiled with the doc tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod book {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/src/reference/library.md")]
+    struct Library;
+    #[doc = include_str!("../../../docs/src/tutorials/csv.md")]
+    struct Csv;
+    #[doc = include_str!("../../../docs/src/tutorials/event-log.md")]
+    struct EventLog;
+}

@@ -11,7 +11,7 @@ use crate::collate::{FeatureTables, PairBatch};
 use crate::memory::{Memory, MemoryState};
 use crate::model::Model;
 use crate::score::PairScorer;
-use crate::{Error, Result};
+use crate::{Error, Events, Result};
 
 /// Pairs scored in one batch.
 const BATCH: usize = 1024;
@@ -134,7 +134,7 @@ pub fn sigmoid(logit: f32) -> f32 {
 #[derive(Debug)]
 pub struct NamedPairs<'s> {
     stream: &'s EventStream,
-    lookup: NameLookup,
+    lookup: &'s NameLookup,
     /// New nodes by name: of sources, and of destinations where those have names of their own.
     new: [BTreeMap<String, NodeId>; 2],
     unknown: Vec<String>,
@@ -142,10 +142,10 @@ pub struct NamedPairs<'s> {
 }
 
 impl<'s> NamedPairs<'s> {
-    /// No pairs yet, among the nodes of `stream`.
-    pub fn new(stream: &'s EventStream) -> Result<Self> {
-        let lookup = stream.names().lookup()?;
-        Ok(Self { stream, lookup, new: Default::default(), unknown: Vec::new(), queries: Vec::new() })
+    /// No pairs yet, among the nodes of `events`.
+    pub fn new(events: &'s Events) -> Result<Self> {
+        let lookup = events.lookup()?;
+        Ok(Self { stream: events, lookup, new: Default::default(), unknown: Vec::new(), queries: Vec::new() })
     }
 
     /// Adds a pair.

@@ -372,12 +372,12 @@ impl LinkPredictor {
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn knows_source(&self, src: &str) -> Result<bool> {
-        Ok(self.events.names().lookup()?.source(src).is_some())
+        Ok(self.events.lookup()?.source(src).is_some())
     }
 
     /// Whether `dst` is the id of a node that may be a destination: of any node, or in bipartite data of a destination.
     pub fn knows_destination(&self, dst: &str) -> Result<bool> {
-        Ok(self.events.names().lookup()?.destination(dst).is_some())
+        Ok(self.events.lookup()?.destination(dst).is_some())
     }
 
     /// The events that predictions look back on.

@@ -46,19 +46,18 @@ impl RunArgs {
         let config = folder.config(registry)?;
         let manifest = folder.manifest()?;
         let events = load_events(&manifest, self.data.as_deref(), &self.from, output)?;
-        if other == OtherEvents::Refused {
-            manifest.data.check(&events)?;
+        match (other, &self.data) {
+            (OtherEvents::Refused, _) => manifest.data.check(&events)?,
+            (OtherEvents::Allowed, None) => manifest.data.check_by_name(&events)?,
+            (OtherEvents::Allowed, Some(data)) => {
+                if manifest.data.check_by_name(&events).is_err() {
+                    output.remark(format_args!("{data} does not begin with the events that the run was trained on"));
+                }
+            }
         }
         let device = self.device.open_for(&config.model, output)?;
-        let predictor =
-            LinkPredictor::loader().registry(registry.clone()).device(device).any_events().load(&self.run, &events)?;
-        match (predictor.check_events(), &self.data, other) {
-            (Err(_), Some(data), OtherEvents::Allowed) => {
-                output.remark(format_args!("{data} does not begin with the events that the run was trained on"));
-            }
-            (checked, ..) => checked?,
-        }
-        Ok(predictor)
+        let loader = LinkPredictor::loader().registry(registry.clone()).device(device);
+        Ok(loader.any_events().load(&self.run, &events)?)
     }
 }
 

@@ -115,7 +115,7 @@ impl MemoryUpdater {
         Self { form: MemoryForm { with_positions: true, ..self.form }, ..self }
     }
 
-    /// What is kept of each node, for [`Model::memory`](crate::model::Model::memory).
+    /// Widths of memory and message, for [`Model::memory`](crate::model::Model::memory).
     #[must_use]
     pub fn form(self) -> MemoryForm {
         self.form

@@ -130,13 +130,15 @@ impl DataRecord {
     }
 }
 
-/// Hash of the first `n_events` events: names, times and features, with the features of each node at its first event.
+/// Hash of the first `n_events` events: times, features, and nodes numbered by first appearance; a node's name and features are
+/// added there.
 fn fingerprint_by_name(stream: &EventStream, n_events: usize) -> String {
     let features =
         |table: Option<&Features>| table.filter(|table| table.values().iter().any(|&value| value != 0.0)).cloned();
     let (edges, nodes) = (features(stream.edge_features()), features(stream.node_features()));
     let mut hash = Sha256::new();
-    let mut seen = vec![false; stream.n_nodes()];
+    let mut numbers: Vec<Option<u32>> = vec![None; stream.n_nodes()];
+    let mut n_seen = 0;
     let add_row = |hash: &mut Sha256, table: &Option<Features>, row: usize| {
         for value in table.iter().filter(|table| row < table.n_rows()).flat_map(|table| table.row(row)) {
             hash.update(value.to_le_bytes());
@@ -145,10 +147,13 @@ fn fingerprint_by_name(stream: &EventStream, n_events: usize) -> String {
     for id in stream.ids().take(n_events) {
         let event = stream.event(id);
         for node in [event.src, event.dst] {
-            let name = stream.names().name(node);
-            hash.update((name.len() as u64).to_le_bytes());
-            hash.update(name.as_bytes());
-            if !std::mem::replace(&mut seen[node.index()], true) {
+            let number = *numbers[node.index()].get_or_insert(n_seen);
+            hash.update(number.to_le_bytes());
+            if number == n_seen {
+                n_seen += 1;
+                let name = stream.names().name(node);
+                hash.update((name.len() as u64).to_le_bytes());
+                hash.update(name.as_bytes());
                 add_row(&mut hash, &nodes, node.index());
             }
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use ctdg::event::EventStream;
+use hopedgn::Events;
 use hopedgn::predict::NamedPairs;
 
 use crate::plural::count;
@@ -43,7 +44,7 @@ impl Columns {
 
 impl<'s> Pairs<'s> {
     /// Reads `path` (`-`: stdin); a row without a time gets `default_time`.
-    pub(crate) fn read(path: &Path, stream: &'s EventStream, default_time: f64) -> anyhow::Result<Self> {
+    pub(crate) fn read(path: &Path, events: &'s Events, default_time: f64) -> anyhow::Result<Self> {
         let name = if path == Path::new("-") { "stdin".to_owned() } else { path.display().to_string() };
         let file: Box<dyn Read> = if path == Path::new("-") {
             Box::new(io::stdin())
@@ -52,14 +53,14 @@ impl<'s> Pairs<'s> {
         };
         let mut rows =
             csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(file);
-        let mut pairs = Self { named: NamedPairs::new(stream)?, ids: Vec::new() };
+        let mut pairs = Self { named: NamedPairs::new(events)?, ids: Vec::new() };
         let (mut columns, mut header) = (None, None);
         for row in rows.records() {
             let row = row.with_context(|| name.clone())?;
             if columns.is_none() {
                 let named = Columns::of_header(&row).filter(|_| !pairs.knows(&row));
                 columns = Some(named.unwrap_or(Columns::IN_ORDER));
-                if named.is_some() || is_other_header(&row, stream) {
+                if named.is_some() || is_other_header(&row, events) {
                     header = Some(row.iter().collect::<Vec<_>>().join(","));
                     continue;
                 }
@@ -109,11 +110,11 @@ mod tests {
 
     /// The times of the pairs.
     fn read(text: &str) -> anyhow::Result<Vec<f64>> {
-        let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0)])?;
+        let events = Events::from_stream("test", EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0)])?);
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("pairs.csv");
         std::fs::write(&file, text)?;
-        let pairs = Pairs::read(&file, &stream, 9.0)?;
+        let pairs = Pairs::read(&file, &events, 9.0)?;
         Ok(pairs.named.queries().iter().map(|query| query.time).collect())
     }
 
