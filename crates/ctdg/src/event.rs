@@ -16,6 +16,7 @@ pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};
 
 use crate::error::{Place, Problem, Result};
+use crate::time::TimeFormat;
 
 /// A node, numbered densely from 0. Its name in the input is in [`NodeNames`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize)]
@@ -175,6 +176,7 @@ pub struct EventStream {
     edge_features: Option<Features>,
     node_features: Option<Features>,
     names: NodeNames,
+    time_format: TimeFormat,
 }
 
 /// The columns of an [`EventStream`] before they are checked.
@@ -194,12 +196,14 @@ pub struct Columns {
     pub node_features: Option<Features>,
     /// Node names; as many as there are nodes.
     pub names: NodeNames,
+    /// How the input wrote its times.
+    pub time_format: TimeFormat,
 }
 
 impl EventStream {
     /// Validates `columns`. Linear in the number of events; copies nothing.
     pub fn new(columns: Columns) -> Result<Self> {
-        let Columns { src, dst, time, label, edge_features, node_features, names } = columns;
+        let Columns { src, dst, time, label, edge_features, node_features, names, time_format } = columns;
         let n = time.len();
         let too_many = |what| Problem::TooMany { what, max: u64::from(u32::MAX) };
         u32::try_from(n).map_err(|_| too_many("events"))?;
@@ -230,7 +234,7 @@ impl EventStream {
                 return Err(Problem::FeatureRows { found, expected, of }.into());
             }
         }
-        Ok(Self { src, dst, time, label, edge_features, node_features, names })
+        Ok(Self { src, dst, time, label, edge_features, node_features, names, time_format })
     }
 
     /// A stream without labels and features from `(source, destination, time)` triples sorted by time. Nodes are
@@ -254,14 +258,15 @@ impl EventStream {
             edge_features: None,
             node_features: None,
             names: NodeNames::counted(0, n_nodes),
+            time_format: TimeFormat::Number,
         })
     }
 
     /// The columns of the stream.
     #[must_use]
     pub fn into_columns(self) -> Columns {
-        let Self { src, dst, time, label, edge_features, node_features, names } = self;
-        Columns { src, dst, time, label, edge_features, node_features, names }
+        let Self { src, dst, time, label, edge_features, node_features, names, time_format } = self;
+        Columns { src, dst, time, label, edge_features, node_features, names, time_format }
     }
 
     /// Number of events.
@@ -298,6 +303,12 @@ impl EventStream {
     #[must_use]
     pub fn times(&self) -> &[f64] {
         &self.time
+    }
+
+    /// How the input wrote its times, and how they are shown.
+    #[must_use]
+    pub fn time_format(&self) -> TimeFormat {
+        self.time_format
     }
 
     /// Labels, in order.

@@ -28,6 +28,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`event`] | events, streams, node names, the strictly-before cut |
+//! | [`time`] | times as numbers and as dates |
 //! | [`dataset`] | reading and writing files, the bundled data set |
 //! | [`fetch`] | downloads of public data sets |
 //! | [`generate`] | synthetic streams |
@@ -60,6 +61,7 @@ pub mod split;
 pub mod store;
 pub mod summary;
 pub mod svg;
+pub mod time;
 pub mod walk_counts;
 pub mod wl;
 

@@ -1,5 +1,7 @@
 //! Formatting of numbers, times and sizes for people.
 
+use ctdg::time::TimeFormat;
+
 /// An integer with commas between thousands.
 ///
 /// ```
@@ -128,8 +130,7 @@ pub fn memory(bytes: u64) -> String {
 /// ```
 #[must_use]
 pub fn time(time: f64) -> String {
-    let plain = time == 0.0 || (1e-6..1e15).contains(&time.abs());
-    if plain { time.to_string() } else { format!("{time:e}") }
+    TimeFormat::Number.show(time)
 }
 
 /// A row index within one batch as `u32`.

@@ -16,6 +16,7 @@ use memmap2::Mmap;
 use crate::dataset::source::Source;
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{Column, Columns, EventStream, Features, Names, NodeNames, TextTable};
+use crate::time::TimeFormat;
 
 pub(crate) const MAGIC: &[u8; 8] = b"CTDG\r\n\x1a\n";
 const VERSION: u64 = 1;
@@ -173,6 +174,7 @@ pub(crate) fn read(path: &Path) -> Result<EventStream> {
         edge_features: features(&map, edges, counts.edge_width)?,
         node_features: features(&map, nodes, counts.node_width)?,
         names,
+        time_format: TimeFormat::Number,
     })
 }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Problem, Result, quoted};
 use crate::event::{Columns, EventStream, Features, NodeId, NodeNames, TextTable};
+use crate::time::TimeFormat;
 
 /// How node ids are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +78,7 @@ pub struct StreamBuilder {
     time: Vec<f64>,
     label: Vec<f32>,
     in_order: bool,
+    time_format: TimeFormat,
     feature_width: Option<usize>,
     features: Vec<f32>,
 }
@@ -96,9 +98,15 @@ impl StreamBuilder {
             time: Vec::new(),
             label: Vec::new(),
             in_order: true,
+            time_format: TimeFormat::Number,
             feature_width: None,
             features: Vec::new(),
         }
+    }
+
+    /// How the input writes its times; as numbers by default.
+    pub fn set_time_format(&mut self, time_format: TimeFormat) {
+        self.time_format = time_format;
     }
 
     /// Number of rows so far.
@@ -217,6 +225,7 @@ impl StreamBuilder {
             edge_features,
             node_features: None,
             names,
+            time_format: self.time_format,
         })
     }
 }

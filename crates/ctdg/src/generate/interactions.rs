@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::error::{Problem, Result};
 use crate::event::{Columns, EventStream, Features, NodeId, NodeNames};
 use crate::random::RandomStream;
+use crate::time::TimeFormat;
 
 /// The counts of a bipartite stream of users who interact with items.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,6 +167,7 @@ impl InteractionSpec {
             edge_features,
             node_features: None,
             names: NodeNames::bipartite(self.n_users, self.n_items),
+            time_format: TimeFormat::Number,
         })
     }
 

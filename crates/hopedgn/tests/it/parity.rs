@@ -7,6 +7,7 @@ use ctdg::event::{Columns, EventId, EventStream, Features, NodeId, NodeNames};
 use ctdg::mite::PairQuery;
 use ctdg::random::RandomStream;
 use ctdg::store::Store;
+use ctdg::time::TimeFormat;
 use hopedgn::classify::Classifier;
 use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
 use hopedgn::config::{Config, ModelConfig, ModelSettings};
@@ -92,6 +93,7 @@ impl Case {
             edge_features: features(&written["edge_features"]),
             node_features: features(&written["node_features"]),
             names: NodeNames::counted(0, 9),
+            time_format: TimeFormat::Number,
         });
         let (queries, targets) = written["queries"].as_array().map(|rows| asked(rows)).unwrap_or_default();
         let name = format!("{file} {}", written["name"].as_str().unwrap());

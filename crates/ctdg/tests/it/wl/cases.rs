@@ -1,6 +1,7 @@
 //! Known verdicts and edge cases.
 
 use ctdg::event::{Columns, EventStream, Features, NodeNames};
+use ctdg::time::TimeFormat;
 use ctdg::wl::{Cause, Direction, Dwl, Graph, GraphOptions, Initial, Labels, Times, examples};
 
 use super::{compare, graph, nodes, stream};
@@ -212,6 +213,7 @@ fn invalid_runs_are_refused_with_a_remedy() {
     assert!(tight.color(&small).unwrap_err().to_string().contains("allow more memory"));
     let lone = EventStream::new(Columns {
         names: NodeNames::counted(0, 70_000),
+        time_format: TimeFormat::Number,
         ..EventStream::from_events([(0, 1, 1.0)]).unwrap().into_columns()
     });
     let large = Graph::new(&lone.unwrap(), &GraphOptions::default()).unwrap();
