@@ -37,9 +37,11 @@ mod dyglib;
 mod layout;
 mod npy;
 mod parquet;
+mod report;
 mod sidecar;
 mod source;
 mod text;
+mod time_column;
 mod write;
 
 use std::num::NonZeroUsize;
@@ -47,9 +49,11 @@ use std::path::Path;
 use std::str::FromStr;
 
 pub use bundled::{COLLEGEMSG, collegemsg};
+pub use report::{ReadReport, UnusedColumn, UnusedReason};
 use serde::{Deserialize, Deserializer, Serialize};
 pub use sidecar::sidecar_path;
 use source::{OnProgress, Source};
+pub use time_column::TimeUnit;
 pub use write::{WriteFormat, write, write_file, write_with};
 
 use crate::error::{Error, Problem, Result};
@@ -130,6 +134,8 @@ pub enum FeatureColumns {
     None,
     /// Every column without another role.
     Rest,
+    /// Those of `Auto`, then every other column without a role whose values are all numbers, then the features of a sidecar.
+    Numeric,
     /// The given columns.
     Chosen(Vec<ColumnRef>),
 }
@@ -173,6 +179,12 @@ pub struct ReadOptions {
     pub bipartite: Option<bool>,
     /// Sort the events by time instead of refusing times that go backwards.
     pub sort: bool,
+    /// The times are Unix times in this unit: they are converted to seconds and shown as dates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_unit: Option<TimeUnit>,
+    /// Drop events that are equal to an earlier one in source, destination, time, label and features.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub dedup: bool,
 }
 
 /// A delimiter as a string of one character.
@@ -205,23 +217,39 @@ mod delimiter {
 /// # Ok::<(), ctdg::Error>(())
 /// ```
 pub fn read(path: &Path, options: &ReadOptions) -> Result<EventStream> {
-    read_any(path, options, None)
+    read_any(path, options, None).map(|(stream, _)| stream)
 }
 
 /// [`read`], calling `progress` with what has been read and the total, about once a megabyte: bytes of a text file, rows
 /// of a Parquet file. A `.ctdg` file is memory-mapped and reports nothing.
 pub fn read_with_progress(path: &Path, options: &ReadOptions, progress: &dyn Fn(u64, u64)) -> Result<EventStream> {
+    read_any(path, options, Some(progress)).map(|(stream, _)| stream)
+}
+
+/// [`read_with_progress`], and what was left out: columns without a role, duplicates.
+pub fn read_with_report(
+    path: &Path,
+    options: &ReadOptions,
+    progress: &dyn Fn(u64, u64),
+) -> Result<(EventStream, ReadReport)> {
     read_any(path, options, Some(progress))
 }
 
-fn read_any(path: &Path, options: &ReadOptions, progress: OnProgress<'_>) -> Result<EventStream> {
-    let stream = match detect(path, options.format)? {
+fn read_any(path: &Path, options: &ReadOptions, progress: OnProgress<'_>) -> Result<(EventStream, ReadReport)> {
+    let loaded = match detect(path, options.format)? {
         Format::Parquet => parquet::read(path, options, progress),
-        Format::Binary => binary::read(path),
-        Format::DyGLib => dyglib::read(path, options, progress),
+        Format::Binary => binary::read(path, options).map(|stream| (stream, ReadReport::default())),
+        Format::DyGLib => dyglib::read(path, options, progress).map(|stream| (stream, ReadReport::default())),
         format => text::read(path, format, options, progress),
     };
-    stream.map_err(|error| error.in_file(path))
+    let (stream, mut report) = loaded.map_err(|error| error.in_file(path))?;
+    if !options.dedup {
+        return Ok((stream, report));
+    }
+    let n_events = stream.len();
+    let stream = stream.without_duplicates()?;
+    report.n_duplicates = n_events - stream.len();
+    Ok((stream, report))
 }
 
 /// The format of `path`; text formats stay [`Format::Auto`] until the first line is read.

@@ -1,11 +1,14 @@
 //! The crate's error type: where in the input, what was found, what was expected, and what to do.
 
+mod printable;
 mod problem;
 mod remedy;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use printable::Printable;
+pub use printable::{printable, printable_lines};
 pub use problem::Problem;
 pub use remedy::Remedy;
 
@@ -14,7 +17,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong and where.
 ///
-/// Displays as `file, line L, column C (name): problem; remedy`, leaving out what is not known.
+/// Displays as `file, line L, column C (name): problem; remedy`, leaving out what is not known, on one line and without
+/// anything that a terminal would act on, whatever the file and its name hold ([`printable`]).
 pub struct Error {
     inner: Box<Inner>,
 }
@@ -80,7 +84,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         if let Some(file) = &self.file {
-            write!(f, "{}", file.display())?;
+            write!(f, "{}", Printable(file.display()))?;
             separator = ", ";
         }
         for (word, number) in [("line", self.line), ("row", self.row), ("column", self.column)] {
@@ -90,8 +94,8 @@ impl fmt::Display for Place {
             }
         }
         match &self.name {
-            Some(name) if self.column.is_some() => write!(f, " ({name})"),
-            Some(name) => write!(f, "{separator}{name}"),
+            Some(name) if self.column.is_some() => write!(f, " ({})", Printable(name)),
+            Some(name) => write!(f, "{separator}{}", Printable(name)),
             None => Ok(()),
         }
     }
@@ -158,7 +162,7 @@ impl fmt::Display for Finding<'_> {
         if *place != Place::default() {
             write!(f, "{place}: ")?;
         }
-        write!(f, "{problem}")
+        write!(f, "{}", Printable(problem))
     }
 }
 
@@ -166,7 +170,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.finding())?;
         match self.remedy() {
-            Some(remedy) => write!(f, "; {remedy}"),
+            Some(remedy) => write!(f, "; {}", Printable(remedy)),
             None => Ok(()),
         }
     }

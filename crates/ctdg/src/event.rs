@@ -5,6 +5,7 @@
 
 mod builder;
 mod column;
+mod duplicates;
 mod names;
 
 use bytemuck::{Pod, Zeroable};
@@ -216,6 +217,16 @@ impl EventStream {
         if let Some(node) = src.iter().chain(dst.iter()).find(|node| node.0 >= n_nodes) {
             return Err(damaged(format!("node {} of {n_nodes}", node.0)));
         }
+        if let Some(n_sources) = names.n_sources() {
+            let wrong = src.iter().find(|node| node.0 >= n_sources).map(|node| ("destination", node, "source"));
+            let wrong = wrong.or_else(|| Some(("source", dst.iter().find(|node| node.0 < n_sources)?, "destination")));
+            if let Some((kind, node, place)) = wrong {
+                return Err(damaged(format!(
+                    "{kind} {} as the {place} of an event between {n_sources} sources and the rest",
+                    node.0
+                )));
+            }
+        }
         let mut previous = f64::NEG_INFINITY;
         for (row, &found) in time.iter().enumerate() {
             if !found.is_finite() {
@@ -223,7 +234,7 @@ impl EventStream {
                 return Err(crate::Error::at(Place::default().row(row as u64), problem));
             }
             if found < previous {
-                let problem = Problem::TimeBackwards { found, previous };
+                let problem = time_backwards(found, previous, time_format);
                 return Err(crate::Error::at(Place::default().row(row as u64), problem));
             }
             previous = found;
@@ -364,6 +375,14 @@ impl EventStream {
     #[must_use]
     pub fn cut(&self, t: f64) -> Cut {
         strictly_before(&self.time, t)
+    }
+}
+
+/// A time before the `previous` one, in the form of the input.
+fn time_backwards(found: f64, previous: f64, format: TimeFormat) -> Problem {
+    match format {
+        TimeFormat::Number => Problem::TimeBackwards { found, previous },
+        TimeFormat::Date => Problem::DateBackwards { found: format.show(found), previous: format.show(previous) },
     }
 }
 

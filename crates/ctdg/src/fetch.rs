@@ -1,7 +1,7 @@
 //! Downloads public data sets: resumable, checksummed, converted to `.ctdg`.
 //!
-//! The steps: download into a partial file, verify its checksum where the publisher states one, unpack, convert, verify
-//! the counts, move into place. Whatever fails, the target folder never holds an incomplete data set, and an
+//! The steps: download into a partial file, verify its checksum, unpack, convert, verify the counts, move into place. A file
+//! that cannot be verified (plain http, or no published checksum) is refused unless [`Options::unverified`] accepts it. Whatever fails, the target folder never holds an incomplete data set, and an
 //! interrupted download resumes where it stopped, in the same call or in a later one. Mirrors are tried in order.
 //!
 //! ```no_run
@@ -54,6 +54,8 @@ pub struct Options {
     pub route: Route,
     /// What to do if the data set is already there.
     pub present: IfPresent,
+    /// What to do with a file that cannot be verified.
+    pub unverified: Unverified,
 }
 
 impl Default for Options {
@@ -65,8 +67,18 @@ impl Default for Options {
             idle_timeout: Duration::from_mins(1),
             route: Route::Environment,
             present: IfPresent::Keep,
+            unverified: Unverified::Refuse,
         }
     }
+}
+
+/// What to do with a mirror whose address is plain http, or for whose file no checksum is published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unverified {
+    /// Refuse it, before anything is downloaded.
+    Refuse,
+    /// Accept it; a checksum that is published is still verified.
+    Accept,
 }
 
 /// Whether to use a proxy.
@@ -177,7 +189,7 @@ pub fn fetch(
             Err(error) if is_local(&error) => return Err(error),
             Err(error) => {
                 if failures.len() + 1 < source.mirrors.len() {
-                    report(Progress::Warning(&format!("trying the next mirror: {}", error.problem())));
+                    report(Progress::Warning(&format!("trying the next mirror: {}", error.finding())));
                 }
                 failures.push(error);
             }
@@ -200,7 +212,11 @@ struct Fetching<'a> {
 
 impl Fetching<'_> {
     fn try_mirror(&self, mirror: &Mirror, report: Report<'_>) -> Result<Origin> {
+        self.refuse_plain_http(mirror)?;
         let checksum = checksum::published(&self.client, mirror, report);
+        if checksum.is_none() && self.options.unverified == Unverified::Refuse {
+            return Err(Problem::Unverified { url: mirror.url.clone(), why: "no checksum" }.into());
+        }
         let part = PartialFile::new(self.into, self.source, mirror);
         let download = Download { client: &self.client, mirror, part: &part, will_check: checksum.is_some() };
         download.run(self.options, report)?;
@@ -210,6 +226,16 @@ impl Fetching<'_> {
             part.discard()?;
         }
         settled.map(|()| Origin { url: mirror.url.clone(), checksum })
+    }
+
+    fn refuse_plain_http(&self, mirror: &Mirror) -> Result<()> {
+        let mut urls = std::iter::once(&mirror.url).chain(&mirror.checksum_url);
+        match urls.find(|url| !url.starts_with("https://")) {
+            Some(url) if self.options.unverified == Unverified::Refuse => {
+                Err(Problem::Unverified { url: url.clone(), why: "plain http" }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Everything after the download.

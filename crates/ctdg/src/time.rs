@@ -14,6 +14,8 @@
 //! # Ok::<(), ctdg::time::DateProblem>(())
 //! ```
 
+use std::ops::RangeInclusive;
+
 use chrono::{DateTime, NaiveDate, TimeDelta};
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +92,21 @@ pub fn parse_date(text: &str) -> Result<f64, DateProblem> {
     #[expect(clippy::cast_precision_loss, reason = "checked: the microseconds come back")]
     let seconds = written as f64 / 1e6;
     if micros(seconds) == Some(written) { Ok(seconds) } else { Err(DateProblem::TooFine) }
+}
+
+/// The time that many microseconds after 1970, if it is a date between the years 1 and 9999 that `f64` holds exactly.
+pub(crate) fn of_micros(micros: i128) -> Option<f64> {
+    const YEARS_1_TO_9999: RangeInclusive<i128> = -62_135_596_800_000_000..=253_402_300_799_999_999;
+    let written = i64::try_from(micros).ok().filter(|_| YEARS_1_TO_9999.contains(&micros))?;
+    #[expect(clippy::cast_precision_loss, reason = "checked: the microseconds come back")]
+    let seconds = written as f64 / 1e6;
+    (self::micros(seconds) == Some(written)).then_some(seconds)
+}
+
+/// The microseconds from which [`of_micros`] makes this time, bit for bit.
+pub(crate) fn exact_micros(seconds: f64) -> Option<i64> {
+    let micros = micros(seconds)?;
+    (of_micros(micros.into())?.to_bits() == (seconds + 0.0).to_bits()).then_some(micros)
 }
 
 /// The nearest whole number of microseconds, if a date can have it.

@@ -1,6 +1,6 @@
 //! The binary format `.ctdg`: columns in memory layout, loaded by memory map.
 //!
-//! A header of 128 bytes (magic, version, counts), then the columns one after the other, each starting at a multiple of
+//! A header of 128 bytes (magic, version, counts, form of times), then the columns one after the other, each starting at a multiple of
 //! 64 bytes, little-endian: time `f64`, src `u32`, dst `u32`, label `f32`, edge features `f32`, node features `f32`,
 //! node names (nothing if consecutive, `u64` each if integers, end offsets as `u64` and then the bytes if text). The counts
 //! determine the offset of each column and the length of the file.
@@ -13,13 +13,16 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use memmap2::Mmap;
 
+use crate::dataset::ReadOptions;
 use crate::dataset::source::Source;
+use crate::dataset::time_column::unit_of_dates;
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{Column, Columns, EventStream, Features, Names, NodeNames, TextTable};
 use crate::time::TimeFormat;
 
 pub(crate) const MAGIC: &[u8; 8] = b"CTDG\r\n\x1a\n";
-const VERSION: u64 = 1;
+/// The newest version. Version 2 adds the form of times; a file whose times are numbers is written as version 1.
+const VERSION: u64 = 2;
 const ALIGNMENT: usize = 64;
 const HEADER: usize = 128;
 
@@ -106,7 +109,11 @@ pub(crate) fn write(out: &mut dyn Write, stream: &EventStream) -> std::io::Resul
     let (sections, _) = counts.sections().expect("the stream is in memory");
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(MAGIC);
-    for (place, word) in [VERSION].into_iter().chain(counts.words()).enumerate() {
+    let [version, times] = match stream.time_format() {
+        TimeFormat::Number => [1, 0],
+        TimeFormat::Date => [2, 1],
+    };
+    for (place, word) in [version].into_iter().chain(counts.words()).chain([times]).enumerate() {
         header[8 * (place + 1)..][..8].copy_from_slice(&word.to_le_bytes());
     }
     out.write_all(&header)?;
@@ -136,8 +143,23 @@ pub(crate) fn write(out: &mut dyn Write, stream: &EventStream) -> std::io::Resul
     Ok(())
 }
 
-/// Maps `path`. The columns stay in the file; names are copied.
-pub(crate) fn read(path: &Path) -> Result<EventStream> {
+/// Maps `path`. The columns stay in the file, unless the unit of times is given; names are copied.
+pub(crate) fn read(path: &Path, options: &ReadOptions) -> Result<EventStream> {
+    let stream = map(path)?;
+    let Some(unit) = options.time_unit else { return Ok(stream) };
+    if stream.time_format() == TimeFormat::Date {
+        return Err(unit_of_dates(unit).into());
+    }
+    let mut columns = stream.into_columns();
+    let times = columns.time.iter().enumerate().map(|(row, &time)| {
+        unit.of_number(time).map_err(|problem| Error::at(Place::default().row(row as u64), problem))
+    });
+    columns.time = times.collect::<Result<Vec<_>>>()?.into();
+    columns.time_format = TimeFormat::Date;
+    EventStream::new(columns)
+}
+
+fn map(path: &Path) -> Result<EventStream> {
     let corrupt =
         |detail: &str| Error::at(Place::file(path), Problem::Corrupt { format: "ctdg", detail: detail.into() });
     if cfg!(target_endian = "big") {
@@ -152,9 +174,12 @@ pub(crate) fn read(path: &Path) -> Result<EventStream> {
         return Err(Error::at(Place::file(path), Problem::Truncated { format: "ctdg" }));
     }
     let word = |place: usize| u64::from_le_bytes(map[8 * place..][..8].try_into().expect("eight bytes"));
-    if word(1) != VERSION {
-        return Err(Error::at(Place::file(path), Problem::Version { found: word(1), expected: VERSION }));
-    }
+    let time_format = match (word(1), word(10)) {
+        (1, _) | (2, 0) => TimeFormat::Number,
+        (2, 1) => TimeFormat::Date,
+        (2, _) => return Err(corrupt("the form of its times")),
+        (found, _) => return Err(Error::at(Place::file(path), Problem::Version { found, expected: VERSION })),
+    };
     let counts = Counts::from_words(std::array::from_fn(|place| word(place + 2)));
     let (sections, length) = counts.sections().ok_or_else(|| corrupt("absurd counts"))?;
     if map.len() < length {
@@ -174,7 +199,7 @@ pub(crate) fn read(path: &Path) -> Result<EventStream> {
         edge_features: features(&map, edges, counts.edge_width)?,
         node_features: features(&map, nodes, counts.node_width)?,
         names,
-        time_format: TimeFormat::Number,
+        time_format,
     })
 }
 
@@ -209,5 +234,6 @@ fn read_names(counts: &Counts, integers: &[u8], bytes: &[u8]) -> Option<NodeName
         0 => None,
         n => Some(u32::try_from(n - 1).ok().filter(|&n| n <= len)?),
     };
-    Some(NodeNames { kind, n_sources })
+    let names = NodeNames { kind, n_sources };
+    names.are_sorted().then_some(names)
 }

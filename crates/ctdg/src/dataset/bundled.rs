@@ -13,5 +13,5 @@ pub const COLLEGEMSG: &str = "collegemsg";
 /// Irvine, April to October 2004, to the minute. Origin and terms: `data/NOTICE`.
 pub fn collegemsg() -> Result<EventStream> {
     let bytes = Bytes::from_static(include_bytes!("../../data/collegemsg.parquet"));
-    parquet::read_bytes(bytes, &ReadOptions::default(), None)
+    parquet::read_bytes(bytes, &ReadOptions::default(), None).map(|(stream, _)| stream)
 }

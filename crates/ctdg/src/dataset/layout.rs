@@ -1,5 +1,8 @@
 //! Assigns roles (source, destination, time, label, features) to columns.
 
+use rustc_hash::FxHashMap;
+
+use crate::dataset::time_column::{looks_like_date, looks_like_time};
 use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions};
 use crate::error::Problem;
 use crate::event::Role;
@@ -8,17 +11,21 @@ use crate::event::Role;
 const SOURCE: &[&str] = &["src", "source", "u", "user_id", "user", "from", "sender", "src_id", "source_id"];
 const DESTINATION: &[&str] =
     &["dst", "destination", "target", "dest", "i", "v", "item_id", "item", "to", "receiver", "dst_id", "target_id"];
-const TIME: &[&str] = &["time", "timestamp", "ts", "t", "unixts", "day"];
+const TIME: &[&str] = &["time", "timestamp", "ts", "t", "unixts", "day", "date", "datetime"];
 const LABEL: &[&str] = &["label", "state_label", "y"];
 
 /// Positions of the roles, from 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Layout {
     pub(crate) src: usize,
     pub(crate) dst: usize,
     pub(crate) time: usize,
     pub(crate) label: Option<usize>,
     pub(crate) features: FeatureSpan,
+    /// Further features: columns that are kept if every value is a number.
+    pub(crate) optional: Vec<usize>,
+    /// Columns in all, used or not.
+    pub(crate) n_columns: usize,
 }
 
 /// Positions of the features, from 0.
@@ -30,27 +37,37 @@ pub(crate) enum FeatureSpan {
     From(usize),
 }
 
+impl Default for FeatureSpan {
+    fn default() -> Self {
+        Self::At(Vec::new())
+    }
+}
+
 impl Layout {
-    /// Finds the roles among the column names `header`, or by position when there is none.
+    /// Finds the roles among the column names `header`, or by position when there is none. `dates` are the columns that hold
+    /// dates: a single one is the time if no column has a name or position for it.
+    ///
+    /// Linear in the number of columns.
     pub(crate) fn resolve(
         format: Format,
         options: &ReadOptions,
         header: Option<&[String]>,
         first_row: &[&[u8]],
+        dates: &[usize],
     ) -> Result<Self, Problem> {
         let n_columns = header.map_or(first_row.len(), |header| header.len().max(first_row.len()));
-        let find = Finder { header, n_columns };
+        let find = Finder::new(header, n_columns, dates);
         // Positions where the format defines them, or where there is no header.
         let fixed = match format {
             Format::Jodie => Some([0, 1, 2]),
             Format::Tgb => Some([1, 2, 0]),
             Format::Konect => Some([0, 1, 3]),
-            _ if header.is_none() => Some([0, 1, 2]),
+            _ if header.is_none() => Some(find.without_header(first_row)),
             _ => None,
         };
         let src = find.role("source", options.src.as_ref(), SOURCE, fixed.map(|at| at[0]))?;
         let dst = find.role("destination", options.dst.as_ref(), DESTINATION, fixed.map(|at| at[1]))?;
-        let time = find.role("time", options.time.as_ref(), TIME, fixed.map(|at| at[2]))?;
+        let time = find.time(options.time.as_ref(), fixed.map(|at| at[2]), [src, dst])?;
         let label = match (&options.label, format) {
             (Some(chosen), _) => Some(find.chosen("label", chosen)?),
             (None, Format::Jodie) => Some(3),
@@ -66,19 +83,43 @@ impl Layout {
         let free = |at: &usize| !roles.contains(&Some(*at));
         let features = match (&options.features, format) {
             (FeatureColumns::None, _) | (FeatureColumns::Auto, Format::Konect) => FeatureSpan::At(Vec::new()),
-            (FeatureColumns::Auto, Format::Jodie) => FeatureSpan::From(4),
-            (FeatureColumns::Auto, Format::Tgb) => {
+            (FeatureColumns::Numeric, Format::Konect) => FeatureSpan::At(Vec::new()),
+            (FeatureColumns::Auto | FeatureColumns::Numeric, Format::Jodie) => FeatureSpan::From(4),
+            (FeatureColumns::Auto | FeatureColumns::Numeric, Format::Tgb) => {
                 let numeric = |at: &usize| first_row.get(*at).is_some_and(|field| is_numeric_list(field));
                 FeatureSpan::At((0..n_columns).filter(free).filter(numeric).collect())
             }
-            (FeatureColumns::Auto, _) => find.features()?,
+            (FeatureColumns::Auto | FeatureColumns::Numeric, _) => find.features()?,
             (FeatureColumns::Rest, _) => FeatureSpan::At((0..n_columns).filter(free).collect()),
             (FeatureColumns::Chosen(columns), _) => {
                 let at = columns.iter().map(|column| find.chosen("feature", column));
                 FeatureSpan::At(at.collect::<Result<_, _>>()?)
             }
         };
-        Ok(Self { src, dst, time, label, features })
+        let mut layout = Self { src, dst, time, label, features, optional: Vec::new(), n_columns };
+        if options.features == FeatureColumns::Numeric {
+            layout.optional = layout.unused();
+        }
+        Ok(layout)
+    }
+
+    /// Columns without a role, in order.
+    pub(crate) fn unused(&self) -> Vec<usize> {
+        let mut is_used = vec![false; self.n_columns];
+        let features: &[usize] = match &self.features {
+            FeatureSpan::At(at) => at,
+            FeatureSpan::From(from) => {
+                is_used.iter_mut().skip(*from).for_each(|used| *used = true);
+                &[]
+            }
+        };
+        let roles = [self.src, self.dst, self.time].into_iter().chain(self.label);
+        for at in roles.chain(features.iter().copied()).chain(self.optional.iter().copied()) {
+            if let Some(used) = is_used.get_mut(at) {
+                *used = true;
+            }
+        }
+        (0..self.n_columns).filter(|&at| !is_used[at]).collect()
     }
 
     /// Fewest fields that a row must have.
@@ -104,9 +145,51 @@ impl Layout {
 struct Finder<'a> {
     header: Option<&'a [String]>,
     n_columns: usize,
+    /// Columns of dates.
+    dates: &'a [usize],
+    /// Where each name is, in lower case.
+    by_name: FxHashMap<String, Found>,
 }
 
-impl Finder<'_> {
+/// The columns of one name.
+#[derive(Clone, Copy)]
+enum Found {
+    Once(usize),
+    Twice,
+}
+
+impl<'a> Finder<'a> {
+    fn new(header: Option<&'a [String]>, n_columns: usize, dates: &'a [usize]) -> Self {
+        let mut by_name = FxHashMap::default();
+        for (at, name) in header.unwrap_or_default().iter().enumerate() {
+            by_name
+                .entry(name.to_ascii_lowercase())
+                .and_modify(|found| *found = Found::Twice)
+                .or_insert(Found::Once(at));
+        }
+        Self { header, n_columns, dates, by_name }
+    }
+
+    /// Source, destination and time of a file without names: the first three columns, unless another one alone holds dates.
+    fn without_header(&self, first_row: &[&[u8]]) -> [usize; 3] {
+        let third_is_time = first_row.get(2).is_some_and(|field| std::str::from_utf8(field).is_ok_and(looks_like_time));
+        match self.dates {
+            [0] if !third_is_time => [1, 2, 0],
+            [1] if !third_is_time => [0, 2, 1],
+            [date] if !third_is_time => [0, 1, *date],
+            _ => [0, 1, 2],
+        }
+    }
+
+    /// The time column: as chosen, at its position, by its name, or the only one with dates.
+    fn time(&self, chosen: Option<&ColumnRef>, fixed: Option<usize>, taken: [usize; 2]) -> Result<usize, Problem> {
+        let found = self.role("time", chosen, TIME, fixed);
+        match (&found, self.dates) {
+            (Err(Problem::MissingColumn { .. }), [date]) if chosen.is_none() && !taken.contains(date) => Ok(*date),
+            _ => found,
+        }
+    }
+
     fn role(
         &self,
         role: &'static str,
@@ -143,12 +226,10 @@ impl Finder<'_> {
 
     /// The column called `name`; an error if there are two.
     fn named(&self, name: &str) -> Result<Option<usize>, Problem> {
-        let header = self.header.unwrap_or_default();
-        let mut places = (0..header.len()).filter(|&at| header[at].eq_ignore_ascii_case(name));
-        let first = places.next();
-        match places.next() {
-            Some(_) => Err(Problem::DuplicateColumn { what: format!("the column {name:?}") }),
-            None => Ok(first),
+        match self.by_name.get(&name.to_ascii_lowercase()) {
+            Some(Found::Once(at)) => Ok(Some(*at)),
+            Some(Found::Twice) => Err(Problem::DuplicateColumn { what: format!("the column {name:?}") }),
+            None => Ok(None),
         }
     }
 
@@ -186,6 +267,11 @@ fn quoted_list(names: &[impl AsRef<str>]) -> String {
         list.push(format!("… ({} in all)", names.len()));
     }
     list.join(", ")
+}
+
+/// The fields of `row` that start with a date.
+pub(crate) fn date_columns(row: &[&[u8]]) -> Vec<usize> {
+    (0..row.len()).filter(|&at| looks_like_date(row[at])).collect()
 }
 
 /// Whether `row` contains a recognised column name.

@@ -1,6 +1,8 @@
 //! Delimited text (CSV, TSV, blanks), read in one pass.
 
-use std::cell::Cell;
+mod input;
+
+use std::cell::{Cell, RefCell};
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -8,14 +10,15 @@ use std::rc::Rc;
 use csv::ByteRecord;
 
 use crate::dataset::dyglib::all_zero;
-use crate::dataset::layout::{FeatureSpan, Layout, format_of_header, looks_like_header};
+use crate::dataset::layout::{FeatureSpan, Layout, date_columns, format_of_header, looks_like_header};
+use crate::dataset::report::{OptionalColumns, ReadReport, side_by_side};
 use crate::dataset::source::{Compression, OnProgress, Source};
-use crate::dataset::{ColumnRef, Format, ReadOptions, npy, sidecar};
+use crate::dataset::time_column::{TimeColumn, looks_like_clock, looks_like_date, looks_like_time};
+use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, npy, sidecar};
 use crate::error::{Error, Place, Problem, Result, quoted};
-use crate::event::{Columns, EventStream, RejectedRow, Role, StreamBuilder};
+use crate::event::{Columns, EventStream, Features, RejectedRow, Role, StreamBuilder};
+use input::{FoldBlanks, RowGuard, RowTooLong, Window, Windowed, first_line, guess_delimiter, sniff_delimiter};
 
-/// Longer rows are refused as damage, so that memory stays bounded.
-const MAX_ROW_BYTES: usize = 16 << 20;
 /// Bytes inspected for delimiter and comments.
 const HEAD_BYTES: u64 = 1 << 16;
 
@@ -24,16 +27,18 @@ pub(crate) fn read(
     format: Format,
     options: &ReadOptions,
     progress: OnProgress<'_>,
-) -> Result<EventStream> {
-    let stream = read_from(Source::open(path, progress)?, format, options, progress)?;
-    sidecar::with_node_features(path, stream)
+) -> Result<(EventStream, ReadReport)> {
+    let (stream, report) = read_from(Source::open(path, progress)?, format, options, progress)?;
+    Ok((sidecar::with_node_features(path, stream)?, report))
 }
 
 /// The rows of a table, with its detected format.
 pub(crate) struct Rows {
     pub(crate) builder: StreamBuilder,
     format: Format,
-    has_features: bool,
+    layout: Layout,
+    header: Option<Vec<String>>,
+    optional: OptionalColumns,
 }
 
 /// Reads all rows of `source`.
@@ -41,13 +46,14 @@ pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOption
     let mut table = Table::open(source, format, options)?;
     let bipartite = options.bipartite.unwrap_or(table.format == Format::Jodie);
     let mut builder = StreamBuilder::new(options.ids, bipartite, options.sort);
+    builder.set_time_format(table.times.format());
+    let mut optional = OptionalColumns::of(&table.layout);
     let mut row = std::mem::take(&mut table.first);
     while !row.is_empty() {
-        table.push(&row, &mut builder)?;
+        table.push(&row, &mut builder, &mut optional)?;
         table.next(&mut row)?;
     }
-    let has_features = table.layout.features != FeatureSpan::At(Vec::new());
-    Ok(Rows { builder, format: table.format, has_features })
+    Ok(Rows { builder, format: table.format, layout: table.layout, header: table.header, optional })
 }
 
 /// Reads `source` as delimited text; the edge features of a sidecar are used if the rows have none.
@@ -56,25 +62,44 @@ fn read_from(
     format: Format,
     options: &ReadOptions,
     progress: OnProgress<'_>,
-) -> Result<EventStream> {
+) -> Result<(EventStream, ReadReport)> {
     let path = source.path().to_path_buf();
-    let Rows { builder, format, has_features } = read_rows(source, format, options)?;
-    let beside = if has_features { None } else { sidecar::find(&path, sidecar::EDGE_FEATURES) };
-    let Some(beside) = beside else {
-        let stream = builder.finish(None).map_err(|error| error.in_file(&path))?;
-        let all_zero_features = stream.edge_features().is_some_and(|features| all_zero(features.values()));
-        return if format == Format::Jodie && all_zero_features { without_edge_features(stream) } else { Ok(stream) };
+    let Rows { mut builder, format, layout, header, optional } = read_rows(source, format, options)?;
+    let has_features = layout.features != FeatureSpan::At(Vec::new());
+    let beside = sidecar::find(&path, sidecar::EDGE_FEATURES);
+    let (beside, unused_sidecar) = match &options.features {
+        FeatureColumns::Numeric => (beside, None),
+        _ if has_features => (None, beside),
+        _ => (beside, None),
     };
-    let matrix = npy::read(&beside, progress)?;
-    if matrix.rows != builder.len() {
-        let (found, expected) = (matrix.rows as u64, builder.len() as u64);
-        return Err(Error::at(Place::file(beside), Problem::FeatureRows { found, expected, of: "events" }));
+    let mut features = None;
+    if options.features == FeatureColumns::Numeric {
+        features = optional.kept(builder.take_features(), builder.len())?;
     }
-    builder.finish(matrix.into_features()?)
+    if let Some(file) = beside {
+        features = side_by_side(features, read_features(&file, builder.len(), progress)?)?;
+    }
+    let mut stream = builder.finish(features).map_err(|error| error.in_file(&path))?;
+    let is_zero = stream.edge_features().is_some_and(|features| all_zero(features.values()));
+    if format == Format::Jodie && has_features && is_zero {
+        stream = EventStream::new(Columns { edge_features: None, ..stream.into_columns() })?;
+    }
+    let name = |at: usize| match header.as_ref().and_then(|header| header.get(at)).filter(|name| !name.is_empty()) {
+        Some(name) => name.clone(),
+        None => format!("column {}", at + 1),
+    };
+    let unused_columns = optional.unused(&layout, name);
+    Ok((stream, ReadReport { unused_columns, unused_sidecar, n_duplicates: 0 }))
 }
 
-fn without_edge_features(stream: EventStream) -> Result<EventStream> {
-    EventStream::new(Columns { edge_features: None, ..stream.into_columns() })
+/// The features of a sidecar, one row per event.
+fn read_features(file: &Path, n_events: usize, progress: OnProgress<'_>) -> Result<Option<Features>> {
+    let matrix = npy::read(file, progress)?;
+    if matrix.rows != n_events {
+        let (found, expected) = (matrix.rows as u64, n_events as u64);
+        return Err(Error::at(Place::file(file), Problem::FeatureRows { found, expected, of: "events" }));
+    }
+    matrix.into_features()
 }
 
 /// A text file whose layout is known, positioned after its first row of data.
@@ -85,11 +110,14 @@ struct Table<'a> {
     reader: csv::Reader<Box<dyn Read + 'a>>,
     header: Option<Vec<String>>,
     layout: Layout,
+    times: TimeColumn,
     /// Fields per row; rows may have more only if features extend to the end of the row.
     n_fields: usize,
     first: ByteRecord,
     /// Bytes read since the last row was complete.
     unfinished: Rc<Cell<usize>>,
+    /// For line numbers.
+    window: Rc<RefCell<Window>>,
 }
 
 impl<'a> Table<'a> {
@@ -104,38 +132,49 @@ impl<'a> Table<'a> {
         }
         let comment = head.first().copied().filter(|byte| [b'%', b'#'].contains(byte));
         let format = if format == Format::Auto && comment == Some(b'%') { Format::Konect } else { format };
-        let delimiter = options.delimiter.unwrap_or_else(|| sniff_delimiter(&head, comment));
-        let unfinished = Rc::new(Cell::new(0));
+        let line = first_line(&head, comment);
+        let delimiter = Delimiter {
+            byte: options.delimiter.or_else(|| sniff_delimiter(line)).unwrap_or(b','),
+            guess: guess_delimiter(line).filter(|_| options.delimiter.is_none()),
+            is_unknown: options.delimiter.is_none() && sniff_delimiter(line).is_none(),
+            line: quoted(line),
+        };
+        let (unfinished, window) = (Rc::new(Cell::new(0)), Rc::new(RefCell::default()));
         let guarded = RowGuard { inner: Cursor::new(head).chain(source), unfinished: Rc::clone(&unfinished) };
-        let text: Box<dyn Read + 'a> = match delimiter {
-            b' ' => Box::new(FoldBlanks { inner: guarded, before: b'\n' }),
-            _ => Box::new(guarded),
+        let text: Box<dyn Read + 'a> = match delimiter.byte {
+            b' ' => {
+                let inner = FoldBlanks { inner: guarded, before: b'\n' };
+                Box::new(Windowed { inner, window: Rc::clone(&window) })
+            }
+            _ => Box::new(Windowed { inner: guarded, window: Rc::clone(&window) }),
         };
         let mut builder = csv::ReaderBuilder::new();
-        let builder = builder.has_headers(false).flexible(true).delimiter(delimiter).comment(comment);
+        let builder = builder.has_headers(false).flexible(true).delimiter(delimiter.byte).comment(comment);
         let mut table = Self {
             reader: builder.buffer_capacity(1 << 16).from_reader(text),
             path,
             compression,
             format,
             header: None,
-            layout: Layout { src: 0, dst: 0, time: 0, label: None, features: FeatureSpan::At(Vec::new()) },
+            layout: Layout::default(),
+            times: TimeColumn::Number,
             n_fields: 0,
             first: ByteRecord::new(),
             unfinished,
+            window,
         };
-        table.find_layout(options)?;
+        table.find_layout(options, &delimiter)?;
         Ok(table)
     }
 
     /// Reads the header, if there is one, and the first row of data.
-    fn find_layout(&mut self, options: &ReadOptions) -> Result<()> {
+    fn find_layout(&mut self, options: &ReadOptions, delimiter: &Delimiter) -> Result<()> {
         let mut first = ByteRecord::new();
         self.next(&mut first)?;
         if first.is_empty() {
             return Err(Error::at(Place::file(&self.path), Problem::Empty));
         }
-        let place = Place::file(&self.path).line(line_of(&first));
+        let place = Place::file(&self.path).line(self.line_of(&first));
         let names = first.iter().map(|field| std::str::from_utf8(field.trim_ascii()).map(str::to_owned));
         let names: Vec<String> =
             names.collect::<Result<_, _>>().map_err(|_| Error::at(place.clone(), Problem::NotUtf8))?;
@@ -147,8 +186,9 @@ impl<'a> Table<'a> {
             self.next(&mut first)?;
         }
         let fields: Vec<&[u8]> = first.iter().map(<[u8]>::trim_ascii).collect();
-        let layout = Layout::resolve(self.format, options, self.header.as_deref(), &fields);
-        self.layout = layout.map_err(|problem| Error::at(place, problem))?;
+        let dates = date_columns(&fields);
+        let layout = Layout::resolve(self.format, options, self.header.as_deref(), &fields, &dates);
+        self.layout = layout.map_err(|problem| Error::at(place, delimiter.explain(problem)))?;
         if fields.is_empty() {
             return Err(Error::at(Place::file(&self.path), Problem::Empty));
         }
@@ -158,6 +198,16 @@ impl<'a> Table<'a> {
             (Some(header), _) => header.len(),
             (None, _) => fields.len(),
         };
+        let at = self.layout.time;
+        let time = fields.get(at).copied().unwrap_or_default();
+        self.times = TimeColumn::of(time, options.time_unit).map_err(|problem| self.problem(&first, at, problem))?;
+        if let Some(clock) = fields.get(at + 1).filter(|next| delimiter.byte == b' ' && looks_like_clock(next))
+            && looks_like_date(time)
+            && time.len() == 10
+        {
+            let problem = Problem::SplitDate { date: quoted(time), clock: quoted(clock) };
+            return Err(self.problem(&first, at, problem));
+        }
         self.first = first;
         Ok(())
     }
@@ -167,14 +217,15 @@ impl<'a> Table<'a> {
             Format::Jodie | Format::Tgb => true,
             Format::Konect => false,
             _ => {
-                let is_number = |field: &String| field.parse::<f64>().is_ok();
                 let time = match &options.time {
                     Some(ColumnRef::Position(position)) => position.saturating_sub(1),
                     Some(ColumnRef::Name(_)) => return true,
                     None => 2,
                 };
-                // Known column names, or no number in the time column of a file without header.
-                looks_like_header(row) || !row.get(time).is_some_and(is_number)
+                // Known column names, or neither a time where a file without header has it nor a date elsewhere.
+                let is_data = row.get(time).is_some_and(|field| looks_like_time(field))
+                    || row.iter().any(|field| looks_like_date(field.as_bytes()));
+                looks_like_header(row) || !is_data
             }
         })
     }
@@ -204,12 +255,12 @@ impl<'a> Table<'a> {
     }
 
     /// Adds one row to the stream.
-    fn push(&self, row: &ByteRecord, builder: &mut StreamBuilder) -> Result<()> {
+    fn push(&self, row: &ByteRecord, builder: &mut StreamBuilder, optional: &mut OptionalColumns) -> Result<()> {
         let layout = &self.layout;
         let has_extra_fields = row.iter().skip(self.n_fields).any(|field| !field.trim_ascii().is_empty());
         if row.len() < self.n_fields || (has_extra_fields && !matches!(layout.features, FeatureSpan::From(_))) {
             let problem = Problem::RowLength { found: row.len() as u64, expected: self.n_fields as u64 };
-            return Err(Error::at(Place::file(&self.path).line(line_of(row)), problem));
+            return Err(Error::at(self.place(row), problem));
         }
         let field = |at: usize| row.get(at).unwrap_or_default().trim_ascii();
         let number = |at: usize| -> Result<f64> {
@@ -217,7 +268,7 @@ impl<'a> Table<'a> {
             let value = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
             value.ok_or_else(|| self.problem(row, at, not_a_number(text)))
         };
-        let time = number(layout.time)?;
+        let time = self.times.read(field(layout.time)).map_err(|problem| self.problem(row, layout.time, problem))?;
         #[expect(clippy::cast_possible_truncation, reason = "labels are f32 whatever the file holds")]
         let label = layout.label.map_or(Ok(0.0), number)? as f32;
         let pushed = builder.push(field(layout.src), field(layout.dst), time, label);
@@ -225,9 +276,9 @@ impl<'a> Table<'a> {
             self.problem(row, layout.position(role), with_original_time(role, *problem, field(layout.time)))
         })?;
         match &layout.features {
-            FeatureSpan::At(at) if at.is_empty() => Ok(()),
-            FeatureSpan::At(at) => self.push_features(row, at.iter().copied(), builder),
-            FeatureSpan::From(from) => self.push_features(row, *from..row.len().max(*from), builder),
+            FeatureSpan::At(at) if at.is_empty() && optional.at.is_empty() => Ok(()),
+            FeatureSpan::At(at) => self.push_features(row, at.iter().copied(), builder, optional),
+            FeatureSpan::From(from) => self.push_features(row, *from..row.len().max(*from), builder, optional),
         }
     }
 
@@ -236,8 +287,9 @@ impl<'a> Table<'a> {
         row: &ByteRecord,
         at: impl Iterator<Item = usize>,
         builder: &mut StreamBuilder,
+        optional: &mut OptionalColumns,
     ) -> Result<()> {
-        let mut values = Vec::new();
+        let mut values = Vec::with_capacity(at.size_hint().0 + optional.at.len());
         for column in at {
             let text = row.get(column).unwrap_or_default().trim_ascii();
             let text = std::str::from_utf8(text).map_err(|_| self.problem(row, column, Problem::NotUtf8))?;
@@ -252,12 +304,26 @@ impl<'a> Table<'a> {
                 values.push(value);
             }
         }
-        let place = Place::file(&self.path).line(line_of(row));
-        builder.push_features(values.into_iter()).map_err(|problem| Error::at(place, problem))
+        for index in 0..optional.at.len() {
+            let text = row.get(optional.at[index]).unwrap_or_default().trim_ascii();
+            let value = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
+            let found = || format!("{} in line {}", quoted(text), self.line_of(row));
+            values.push(optional.value(index, value, found));
+        }
+        builder.push_features(values.into_iter()).map_err(|problem| Error::at(self.place(row), problem))
+    }
+
+    fn place(&self, row: &ByteRecord) -> Place {
+        Place::file(&self.path).line(self.line_of(row))
+    }
+
+    /// The line of the row that was read last.
+    fn line_of(&self, row: &ByteRecord) -> u64 {
+        self.window.borrow().line_of(row, self.reader.position())
     }
 
     fn problem(&self, row: &ByteRecord, at: usize, problem: Problem) -> Error {
-        let place = Place::file(&self.path).line(line_of(row));
+        let place = self.place(row);
         let place = match self.header.as_ref().and_then(|header| header.get(at)) {
             Some(name) => place.column(at as u64 + 1, name),
             None => Place { column: Some(at as u64 + 1), ..place },
@@ -281,71 +347,27 @@ fn with_original_time(role: Role, problem: Problem, time: &[u8]) -> Problem {
     }
 }
 
-fn line_of(row: &ByteRecord) -> u64 {
-    row.position().map_or(0, csv::Position::line)
+/// How the fields of a file are separated, and what is said if no columns are found.
+struct Delimiter {
+    byte: u8,
+    /// A character that seems to separate fields instead.
+    guess: Option<char>,
+    /// Whether nothing that separates fields was recognised.
+    is_unknown: bool,
+    /// The first line, quoted.
+    line: String,
 }
 
-/// The delimiter of the first line that is no comment. A line with both blanks and tabs is delimited by runs of blanks.
-fn sniff_delimiter(head: &[u8], comment: Option<u8>) -> u8 {
-    let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
-    let line = lines.find(|line| comment.is_none() || line.first().copied() != comment).unwrap_or_default();
-    if line.contains(&b'\t') && line.contains(&b' ') && !line.contains(&b',') {
-        return b' ';
-    }
-    [b'\t', b',', b';', b' '].into_iter().find(|delimiter| line.contains(delimiter)).unwrap_or(b',')
-}
-
-#[derive(Debug)]
-struct RowTooLong;
-
-impl std::fmt::Display for RowTooLong {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "a row of more than {} MiB", MAX_ROW_BYTES >> 20)
-    }
-}
-
-impl std::error::Error for RowTooLong {}
-
-/// Limits the length of a row, which an unclosed quote could make endless.
-struct RowGuard<R> {
-    inner: R,
-    unfinished: Rc<Cell<usize>>,
-}
-
-impl<R: Read> Read for RowGuard<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        let unfinished = self.unfinished.get() + n;
-        self.unfinished.set(unfinished);
-        if unfinished > MAX_ROW_BYTES {
-            return Err(io::Error::other(RowTooLong));
-        }
-        Ok(n)
-    }
-}
-
-/// Turns each run of blanks and tabs into one blank, and drops those at the start of a line.
-struct FoldBlanks<R> {
-    inner: R,
-    before: u8,
-}
-
-impl<R: Read> Read for FoldBlanks<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let n = self.inner.read(buffer)?;
-            let mut kept = 0;
-            for at in 0..n {
-                let byte = if buffer[at] == b'\t' { b' ' } else { buffer[at] };
-                if byte != b' ' || (self.before != b' ' && self.before != b'\n') {
-                    buffer[kept] = byte;
-                    kept += 1;
-                }
-                self.before = byte;
+impl Delimiter {
+    /// `problem`, or that the delimiter is not known if that is why a column is missing.
+    fn explain(&self, problem: Problem) -> Problem {
+        // A blank may be part of a name; these hardly are.
+        let is_why = self.is_unknown || (self.byte == b' ' && matches!(self.guess, Some('|' | '~' | '^')));
+        match problem {
+            Problem::MissingColumn { .. } if is_why => {
+                Problem::UnknownDelimiter { found: self.line.clone(), guess: self.guess }
             }
-            if kept > 0 || n == 0 {
-                return Ok(kept);
-            }
+            problem => problem,
         }
     }
 }

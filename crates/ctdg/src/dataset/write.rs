@@ -8,6 +8,7 @@ use crate::dataset::source::Compression;
 use crate::dataset::{binary, npy, parquet, sidecar};
 use crate::error::{Error, Place, Problem, Result};
 use crate::event::{EventId, EventStream, Features, NodeId};
+use crate::time::{TimeFormat, exact_micros};
 
 /// Output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,11 +131,14 @@ fn write_text(out: &mut dyn Write, stream: &EventStream, delimiter: u8, names: &
     let mut header: Vec<String> = ["src", "dst", "time", "label"].map(String::from).into();
     header.extend((0..width).map(|index| format!("feat_{index}")));
     table.write_record(&header)?;
+    // Dates that a text cannot hold exactly are written as numbers rather than rounded.
+    let are_dates =
+        stream.time_format() == TimeFormat::Date && stream.times().iter().all(|&t| exact_micros(t).is_some());
     for id in stream.ids() {
         let event = stream.event(id);
         table.write_field(stream.names().name(event.src))?;
         table.write_field(names.destination(stream, event.dst))?;
-        table.write_field(event.time.to_string())?;
+        table.write_field(if are_dates { iso(event.time) } else { event.time.to_string() })?;
         table.write_field(event.label.to_string())?;
         for value in features_of(stream, id) {
             table.write_field(value.to_string())?;
@@ -142,6 +146,11 @@ fn write_text(out: &mut dyn Write, stream: &EventStream, delimiter: u8, names: &
         table.write_record(None::<&[u8]>)?;
     }
     table.flush()
+}
+
+/// A date as text that no reader takes for local time.
+fn iso(time: f64) -> String {
+    TimeFormat::Date.show(time).replacen(' ', "T", 1) + "Z"
 }
 
 fn features_of(stream: &EventStream, id: EventId) -> &[f32] {

@@ -33,6 +33,14 @@ pub enum Problem {
         /// The repeated column.
         what: String,
     },
+    /// Text in which no separator of fields is recognised.
+    #[error("found one field {found}, expected fields separated by commas, tabs, semicolons or blanks")]
+    UnknownDelimiter {
+        /// The first line, quoted and shortened.
+        found: String,
+        /// A character that seems to separate fields.
+        guess: Option<char>,
+    },
     /// A row shorter or longer than the others.
     #[error("found {found} fields, expected {expected}")]
     RowLength {
@@ -55,6 +63,40 @@ pub enum Problem {
         /// The value as text.
         found: String,
     },
+    /// An integer time that a 64-bit float cannot hold.
+    #[error(
+        "found the time {found}, which would be rounded to {rounded}, expected one that a 64-bit float holds exactly"
+    )]
+    InexactTime {
+        /// The time as text.
+        found: String,
+        /// What it would become.
+        rounded: String,
+    },
+    /// A column of times that holds both numbers and dates.
+    #[error("found {found}, expected {expected} as in the first row")]
+    MixedTimes {
+        /// The value and its kind.
+        found: String,
+        /// `a number` or `a date`.
+        expected: &'static str,
+    },
+    /// A date and its clock time in two fields, because blanks separate fields.
+    #[error("found the date {date} and the clock time {clock} in two fields, expected one field for the time")]
+    SplitDate {
+        /// The date, quoted.
+        date: String,
+        /// The clock time, quoted.
+        clock: String,
+    },
+    /// A Unix time that is no date between the years 1 and 9999.
+    #[error("found the time {found}, expected {unit} since 1970 that give a date between the years 1 and 9999")]
+    NoUnixTime {
+        /// The time as text.
+        found: String,
+        /// `seconds`, `milliseconds`, …
+        unit: &'static str,
+    },
     /// A NaN or infinite feature or label.
     #[error("found {found}, expected a finite number")]
     NonFiniteValue {
@@ -68,6 +110,14 @@ pub enum Problem {
         found: f64,
         /// The time before it.
         previous: f64,
+    },
+    /// Dates that go backwards, and sorting was not asked for.
+    #[error("found the date {found} after {previous}, expected times that never go backwards")]
+    DateBackwards {
+        /// This event's time.
+        found: String,
+        /// The time before it.
+        previous: String,
     },
     /// A negative integer id.
     #[error("found the negative node id {found}, expected an integer of at least 0")]
@@ -251,6 +301,14 @@ pub enum Problem {
         /// What is expected there.
         expected: &'static str,
     },
+    /// An address whose file could be changed on its way, or could not be verified.
+    #[error("found {why} for {url}, expected an https address and a published checksum")]
+    Unverified {
+        /// The address.
+        url: String,
+        /// `plain http` or `no checksum`.
+        why: &'static str,
+    },
     /// No response from an address.
     #[error("could not reach {url}: {detail}")]
     Unreachable {
@@ -348,7 +406,13 @@ impl Problem {
         Some(match self {
             Self::MissingColumn { .. } => Remedy::NameColumns,
             Self::DuplicateColumn { .. } => Remedy::ChooseColumnsByPosition,
-            Self::TimeBackwards { .. } => Remedy::Sort,
+            Self::TimeBackwards { .. } | Self::DateBackwards { .. } => Remedy::Sort,
+            Self::InexactTime { .. } => Remedy::DeclareTimeUnit,
+            Self::NoUnixTime { .. } => Remedy::CorrectTimeUnit,
+            Self::MixedTimes { .. } => Remedy::OneKindOfTime,
+            Self::SplitDate { .. } => Remedy::JoinDate,
+            Self::UnknownDelimiter { guess, .. } => Remedy::NameDelimiter(*guess),
+            Self::Unverified { .. } => Remedy::WaiveVerification,
             Self::NegativeId { .. }
             | Self::IdOverflow { .. }
             | Self::NotANumber { expected: "an integer node id", .. } => Remedy::TextIds,

@@ -24,6 +24,16 @@ pub enum Remedy {
     ChooseColumnsByPosition,
     /// Sort the events by time.
     Sort,
+    /// Declare the unit of Unix times, or make the numbers smaller.
+    DeclareTimeUnit,
+    /// Declare another unit of the times, or none.
+    CorrectTimeUnit,
+    /// Write all times as numbers, or all as dates.
+    OneKindOfTime,
+    /// Quote a date with its clock time, or put a `T` between them.
+    JoinDate,
+    /// Say which character separates fields; the one that seems to, if any.
+    NameDelimiter(Option<char>),
     /// Read ids as text.
     TextIds,
     /// Correct a value, or choose other columns.
@@ -68,6 +78,8 @@ pub enum Remedy {
     DownloadByHand,
     /// Check connection and proxy, then try again.
     CheckConnection,
+    /// Accept a download that cannot be verified.
+    WaiveVerification,
     /// Try again; the download resumes.
     Resume,
     /// Try again from the start; the bad download has been removed.
@@ -88,6 +100,14 @@ impl fmt::Display for Remedy {
             }
             Self::ChooseColumnsByPosition => "rename one, or choose columns by position",
             Self::Sort => "sort the events by time, or read with sorting on",
+            Self::DeclareTimeUnit => {
+                "declare the unit if these are Unix times; otherwise subtract a first time, or divide"
+            }
+            Self::CorrectTimeUnit => "declare another unit of the times, or none",
+            Self::OneKindOfTime => "write all times as numbers, or all as dates",
+            Self::JoinDate => "put a T between date and clock time, or quote both together",
+            Self::NameDelimiter(None) => "say which character separates fields",
+            Self::NameDelimiter(Some(guess)) => return write!(f, "say which character separates fields, maybe {guess:?}"),
             Self::TextIds => "read the ids as text",
             Self::CorrectValue => "correct the value, or choose other columns",
             Self::CopyTruncated => "the file was cut off; fetch or copy it again",
@@ -112,6 +132,7 @@ impl fmt::Display for Remedy {
             Self::RetryLater => "the server is busy or down; try again later",
             Self::DownloadByHand => "the file may have moved; download it by hand and convert it",
             Self::CheckConnection => "check the connection and the proxy settings, then try again",
+            Self::WaiveVerification => "download it where it can be verified, or waive verification",
             Self::Resume => "try again; the download resumes where it stopped",
             Self::Redownload => "what was downloaded has been removed; try again",
             Self::InspectFile => "this is not the published file; download it by hand and look at it",

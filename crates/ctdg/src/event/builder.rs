@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Problem, Result, quoted};
-use crate::event::{Columns, EventStream, Features, NodeId, NodeNames, TextTable};
+use crate::event::{Columns, EventStream, Features, NodeId, NodeNames, TextTable, time_backwards};
 use crate::time::TimeFormat;
 
 /// How node ids are read.
@@ -164,7 +164,7 @@ impl StreamBuilder {
             && time < previous
         {
             if !self.sort {
-                return Err(Role::Time.rejects(Problem::TimeBackwards { found: time, previous }));
+                return Err(Role::Time.rejects(time_backwards(time, previous, self.time_format)));
             }
             self.in_order = false;
         }

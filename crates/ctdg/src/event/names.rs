@@ -130,6 +130,17 @@ impl NodeNames {
         }
     }
 
+    /// Whether the names of each side are in ascending order, each once: dense ids follow that order.
+    pub(crate) fn are_sorted(&self) -> bool {
+        let ascending = |from: usize, to: usize| match &self.kind {
+            Names::Consecutive { .. } => true,
+            Names::Integers(names) => names[from..to].is_sorted_by(|a, b| a < b),
+            Names::Text(names) => (from + 1..to).all(|at| names.get(at - 1) < names.get(at)),
+        };
+        let n_sources = self.n_sources.map_or(self.len(), |n| n as usize);
+        ascending(0, n_sources) && ascending(n_sources, self.len())
+    }
+
     /// A table for looking up nodes by name.
     pub fn lookup(&self) -> Result<NameLookup> {
         let n_sources = self.n_sources.map_or(self.len(), |n| n as usize);

@@ -67,8 +67,7 @@ impl fmt::Display for Checksum {
 
 /// The checksum that `mirror`'s file must have, if its publisher states one.
 ///
-/// An unavailable record is a warning, not an error: the file itself may be available, and its counts are verified in any
-/// case.
+/// An unavailable record is a warning here; without a checksum the caller refuses the file, unless told otherwise.
 pub(super) fn published(client: &Client, mirror: &Mirror, report: Report<'_>) -> Option<Checksum> {
     if mirror.checksum.is_some() {
         return mirror.checksum.clone();
@@ -79,10 +78,7 @@ pub(super) fn published(client: &Client, mirror: &Mirror, report: Report<'_>) ->
     match stated {
         Ok(Some(checksum)) => Some(checksum),
         Ok(None) => {
-            report(Progress::Warning(&format!(
-                "{url} states no checksum of {}; continuing without one",
-                mirror.file_name()
-            )));
+            report(Progress::Warning(&format!("{url} states no checksum of {}", mirror.file_name())));
             None
         }
         Err(error) => {

@@ -54,7 +54,7 @@ impl Download<'_> {
             if !is_transient(&error) || n_without_progress >= options.attempts || attempt >= MAX_ATTEMPTS {
                 return Err(error);
             }
-            report(Progress::Warning(&format!("trying again: {}", error.problem())));
+            report(Progress::Warning(&format!("trying again: {}", error.finding())));
             let pause = pause.unwrap_or(options.pause.saturating_mul(1 << n_without_progress.min(6)));
             thread::sleep(pause.min(MAX_PAUSE));
         }

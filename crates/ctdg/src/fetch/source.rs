@@ -213,7 +213,7 @@ mod tests {
         names.sort_unstable();
         assert_eq!(names, ["canparl", "enron", "lastfm", "mooc", "reddit", "uci", "wikipedia"]);
         assert_eq!(Source::named("CanParl").unwrap().counts, Counts { nodes: 734, events: 74_478 });
-        assert_eq!(Source::named("wikipedia").unwrap().mirrors[1].file_name(), "wikipedia.zip");
+        assert_eq!(Source::named("wikipedia").unwrap().mirrors[0].file_name(), "wikipedia.zip");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ctdg::fetch::{Counts, Fetched, Format, IfPresent, Options, Progress, Route, Source, Unpacked, fetch};
+use ctdg::fetch::{Counts, Fetched, Format, IfPresent, Options, Progress, Route, Source, Unpacked, Unverified, fetch};
 use ctdg::{Error, Problem, Result};
 use server::{Response, Server};
 use tempfile::TempDir;
@@ -71,9 +71,10 @@ impl Target {
     }
 }
 
-/// No pauses and no proxy.
+/// No pauses and no proxy; the local server speaks plain http.
 fn options() -> Options {
-    Options { attempts: 3, pause: Duration::ZERO, route: Route::Direct, ..Options::default() }
+    let unverified = Unverified::Accept;
+    Options { attempts: 3, pause: Duration::ZERO, route: Route::Direct, unverified, ..Options::default() }
 }
 
 /// Conversion that concatenates the files.
@@ -288,4 +289,25 @@ fn leftovers_of_a_killed_fetch_are_removed() {
     fs::write(target.path(".toy.tmp/raw/half.csv"), "half").unwrap();
     target.fetch(&plain(&server)).unwrap();
     target.assert_holds(b"here");
+}
+
+#[test]
+fn what_cannot_be_verified_is_refused_before_it_is_downloaded() {
+    let server = Server::start(|_| Response::whole(b"here"));
+    let strict = Options { unverified: Unverified::Refuse, ..options() };
+    let sha256 = format!("format = \"jodie\"\nsha256 = \"{}\"", "0".repeat(64));
+    let secure = "https://127.0.0.1:1/toy.csv".to_owned();
+    let record = format!("format = \"jodie\"\nchecksum-url = \"{}\"", server.url("/record"));
+    for (url, more, why) in [
+        (server.url("/toy.csv"), &*sha256, "found plain http for http://"),
+        (secure.clone(), "format = \"jodie\"", "found no checksum for https://"),
+        (secure, &record, "found plain http for http://"),
+    ] {
+        let mut target = Target::new();
+        let error = target.fetch_with(&source(&[(url, more)]), &strict, &join).unwrap_err();
+        assert!(matches!(error.problem(), Problem::Unverified { .. }), "{error}");
+        assert!(error.to_string().starts_with(why), "{error}");
+        assert!(target.files().is_empty(), "{:?}", target.files());
+    }
+    assert!(server.requests().is_empty());
 }

@@ -23,7 +23,7 @@ fn check(file: &str, expected: &str) {
 fn missing_columns_and_rows_are_refused() {
     check(
         "missing-column.csv",
-        r#"missing-column.csv, line 1: found no time column among "src", "dst", "when", expected one of "time", "timestamp", "ts", "t", "unixts", "day"; name the source, destination and time columns (by name or by position from 1), or read without a header"#,
+        r#"missing-column.csv, line 1: found no time column among "src", "dst", "when", expected one of "time", "timestamp", "ts", "t", "unixts", "day", "date", "datetime"; name the source, destination and time columns (by name or by position from 1), or read without a header"#,
     );
     check(
         "duplicate-column.csv",
@@ -48,7 +48,7 @@ fn missing_columns_and_rows_are_refused() {
 fn values_that_are_not_numbers_are_refused() {
     check(
         "not-a-number.csv",
-        r#"not-a-number.csv, line 3, column 3 (time): found "noon", expected a number; correct the value, or choose other columns"#,
+        r#"not-a-number.csv, line 3, column 3 (time): found "noon", expected a number or a date such as 2024-01-31T12:00:00Z; correct the value, or choose other columns"#,
     );
     check(
         "nan-time.csv",
@@ -68,7 +68,7 @@ fn values_that_are_not_numbers_are_refused() {
     );
     check(
         "text-time.parquet",
-        "text-time.parquet, row 0, column 3 (time): found values of type text, expected numbers; correct the value, or choose other columns",
+        "text-time.parquet, row 0, column 3 (time): found values of type text, expected numbers or dates such as 2024-01-31T12:00:00Z; correct the value, or choose other columns",
     );
     check(
         "nan-time.ctdg",
@@ -176,7 +176,7 @@ fn truncated_and_damaged_files_are_refused() {
     );
     check(
         "version.ctdg",
-        "version.ctdg: found version 9 of the format, expected 1; convert the original file again with this version",
+        "version.ctdg: found version 9 of the format, expected 2; convert the original file again with this version",
     );
     check(
         "absurd.ctdg",

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, FloatType, Int32Type, Int64Type};
 use parquet::errors::Result;
 use parquet::file::metadata::KeyValue;
@@ -11,8 +11,9 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnPath, Type};
 
-use super::BIPARTITE;
+use super::{BIPARTITE, DATES};
 use crate::event::{EventStream, Features, NodeId};
+use crate::time::{TimeFormat, exact_micros};
 
 /// Rows per row group: enough to compress well, few enough for bounded memory.
 const GROUP_ROWS: usize = 1 << 20;
@@ -31,11 +32,16 @@ pub(crate) fn write(out: &mut (dyn Write + Send), stream: &EventStream) -> Resul
         .set_column_dictionary_enabled(ColumnPath::from("label"), true)
         .set_column_encoding(
             ColumnPath::from("time"),
-            if types.integer_times { Encoding::DELTA_BINARY_PACKED } else { Encoding::BYTE_STREAM_SPLIT },
+            if types.times == TimeType::Double { Encoding::BYTE_STREAM_SPLIT } else { Encoding::DELTA_BINARY_PACKED },
         );
-    if stream.names().n_sources().is_some() {
-        let note = KeyValue::new(BIPARTITE.to_owned(), "true".to_owned());
-        properties = properties.set_key_value_metadata(Some(vec![note]));
+    let is_marked = [
+        (BIPARTITE, stream.names().n_sources().is_some()),
+        (DATES, stream.time_format() == TimeFormat::Date && types.times != TimeType::Timestamp),
+    ];
+    let marks = is_marked.into_iter().filter(|(_, is_marked)| *is_marked);
+    let marks: Vec<_> = marks.map(|(key, _)| KeyValue::new(key.to_owned(), "true".to_owned())).collect();
+    if !marks.is_empty() {
+        properties = properties.set_key_value_metadata(Some(marks));
     }
     let schema = Arc::new(types.schema()?);
     let mut file = SerializedFileWriter::new(out, schema, Arc::new(properties.build()))?;
@@ -46,12 +52,17 @@ pub(crate) fn write(out: &mut (dyn Write + Send), stream: &EventStream) -> Resul
             types.write_nodes(&mut group, stream, nodes)?;
         }
         let times = &stream.times()[rows.clone()];
-        if types.integer_times {
-            #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
-            let times: Vec<i64> = times.iter().map(|&time| time as i64).collect();
-            write_column::<Int64Type>(&mut group, &times)?;
-        } else {
-            write_column::<DoubleType>(&mut group, times)?;
+        match types.times {
+            TimeType::Integer => {
+                #[expect(clippy::cast_possible_truncation, reason = "whole and below 2^53")]
+                let times: Vec<i64> = times.iter().map(|&time| time as i64).collect();
+                write_column::<Int64Type>(&mut group, &times)?;
+            }
+            TimeType::Timestamp => {
+                let times: Vec<i64> = times.iter().map(|&time| exact_micros(time).expect("as `of`")).collect();
+                write_column::<Int64Type>(&mut group, &times)?;
+            }
+            TimeType::Double => write_column::<DoubleType>(&mut group, times)?,
         }
         write_column::<FloatType>(&mut group, &stream.labels()[rows.clone()])?;
         if let Some(features) = stream.edge_features() {
@@ -69,8 +80,16 @@ pub(crate) fn write(out: &mut (dyn Write + Send), stream: &EventStream) -> Resul
 /// Column types that fit the stream.
 struct ColumnTypes {
     ids: IdType,
-    integer_times: bool,
+    times: TimeType,
     width: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TimeType {
+    Integer,
+    /// Dates, all of them whole microseconds.
+    Timestamp,
+    Double,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,8 +112,15 @@ impl ColumnTypes {
         } else {
             IdType::Int64
         };
-        let integer_times = stream.times().iter().all(|time| time.fract() == 0.0 && time.abs() < EXACT_INTEGER);
-        Self { ids, integer_times, width: stream.edge_features().map_or(0, Features::width) }
+        let all = |holds: fn(f64) -> bool| stream.times().iter().all(|&time| holds(time));
+        let times = if stream.time_format() == TimeFormat::Date && all(|time| exact_micros(time).is_some()) {
+            TimeType::Timestamp
+        } else if all(|time| time.fract() == 0.0 && time.abs() < EXACT_INTEGER) {
+            TimeType::Integer
+        } else {
+            TimeType::Double
+        };
+        Self { ids, times, width: stream.edge_features().map_or(0, Features::width) }
     }
 
     fn schema(&self) -> Result<Type> {
@@ -107,11 +133,15 @@ impl ColumnTypes {
             IdType::Int64 => (Physical::INT64, None),
             IdType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         };
-        let time = if self.integer_times { Physical::INT64 } else { Physical::DOUBLE };
+        let (time, timestamp) = match self.times {
+            TimeType::Integer => (Physical::INT64, None),
+            TimeType::Timestamp => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::MICROS))),
+            TimeType::Double => (Physical::DOUBLE, None),
+        };
         let mut fields = vec![
             column("src", id, logical.clone())?,
             column("dst", id, logical)?,
-            column("time", time, None)?,
+            column("time", time, timestamp)?,
             column("label", Physical::FLOAT, None)?,
         ];
         for index in 0..self.width {
