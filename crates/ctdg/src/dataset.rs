@@ -35,6 +35,7 @@ mod binary;
 mod bundled;
 mod dyglib;
 mod layout;
+mod litter;
 mod npy;
 mod parquet;
 mod sidecar;
@@ -46,7 +47,9 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::str::FromStr;
 
+pub use atomic::PendingFile;
 pub use bundled::{COLLEGEMSG, collegemsg};
+pub use litter::{sweep, temporary_prefix};
 use serde::{Deserialize, Deserializer, Serialize};
 pub use sidecar::sidecar_path;
 use source::{OnProgress, Source};
