@@ -35,6 +35,7 @@ mod binary;
 mod bundled;
 mod dyglib;
 mod layout;
+mod litter;
 mod npy;
 mod parquet;
 mod report;
@@ -48,13 +49,15 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::str::FromStr;
 
+pub use atomic::PendingFile;
 pub use bundled::{COLLEGEMSG, collegemsg};
+pub use litter::{sweep, temporary_prefix};
 pub use report::{ReadReport, UnusedColumn, UnusedReason};
 use serde::{Deserialize, Deserializer, Serialize};
 pub use sidecar::sidecar_path;
 use source::{OnProgress, Source};
 pub use time_column::TimeUnit;
-pub use write::{WriteFormat, write, write_file, write_with};
+pub use write::{WriteFormat, files_to_write, write, write_file, write_with};
 
 use crate::error::{Error, Problem, Result};
 use crate::event::{EventStream, IdKind};

@@ -218,13 +218,11 @@ impl EventStream {
             return Err(damaged(format!("node {} of {n_nodes}", node.0)));
         }
         if let Some(n_sources) = names.n_sources() {
-            let wrong = src.iter().find(|node| node.0 >= n_sources).map(|node| ("destination", node, "source"));
-            let wrong = wrong.or_else(|| Some(("source", dst.iter().find(|node| node.0 < n_sources)?, "destination")));
-            if let Some((kind, node, place)) = wrong {
-                return Err(damaged(format!(
-                    "{kind} {} as the {place} of an event between {n_sources} sources and the rest",
-                    node.0
-                )));
+            if let Some(node) = src.iter().find(|node| node.0 >= n_sources) {
+                return Err(damaged(format!("node {} as a source, though it is a destination", node.0)));
+            }
+            if let Some(node) = dst.iter().find(|node| node.0 < n_sources) {
+                return Err(damaged(format!("node {} as a destination, though it is a source", node.0)));
             }
         }
         let mut previous = f64::NEG_INFINITY;

@@ -38,6 +38,8 @@ pub struct Summary {
     pub repeat_share: f64,
     /// Events equal to an earlier one in source, destination and time.
     pub duplicates: usize,
+    /// Events equal to an earlier one in label and edge features too.
+    pub exact_duplicates: usize,
     /// Events of a node with itself.
     pub self_loops: usize,
     /// Events with a label other than 0.
@@ -134,6 +136,7 @@ impl Summary {
             distinct_pairs: pairs.len(),
             repeat_share: if n == 0 { 0.0 } else { 1.0 - pairs.len() as f64 / n as f64 },
             duplicates,
+            exact_duplicates: if duplicates == 0 { 0 } else { count(&stream.is_duplicate()) },
             self_loops,
             labelled: stream.labels().iter().filter(|&&label| label != 0.0).count(),
             edge_features: width(stream.edge_features()),
@@ -172,7 +175,7 @@ mod tests {
         assert_eq!((summary.nodes, summary.sources, summary.destinations), (5, 3, 3));
         assert!(!summary.bipartite, "2 is on both sides");
         assert_eq!((summary.distinct_times, summary.ties, summary.duplicates), (3, 2, 1));
-        assert_eq!((summary.distinct_pairs, summary.self_loops), (3, 1));
+        assert_eq!((summary.distinct_pairs, summary.self_loops, summary.exact_duplicates), (3, 1, 1));
         assert!((summary.repeat_share - 0.4).abs() < 1e-12);
         // Degrees: 0 and 3 have 3, 1 and 4 have 1, 2 has 2.
         assert_eq!(summary.degree.histogram, [0, 2, 3]);

@@ -75,12 +75,13 @@ pub enum DateProblem {
 pub fn parse_date(text: &str) -> Result<f64, DateProblem> {
     let mut rest = Rest(text.trim().as_bytes());
     let date = rest.date().ok_or(DateProblem::NotADate)?;
-    let clock = rest.clock().ok_or(DateProblem::NotADate)?;
-    let offset = if clock.is_some() { rest.offset().ok_or(DateProblem::NotADate)? } else { 0 };
+    let clock = if rest.0.is_empty() { Some(Clock::default()) } else { rest.clock() };
+    let Clock { hour, minute, second, fraction } = clock.ok_or(DateProblem::NotADate)?;
+    let offset = rest.offset().ok_or(DateProblem::NotADate)?;
     if !rest.0.is_empty() {
         return Err(DateProblem::NotADate);
     }
-    let ([year, month, day], Clock { hour, minute, second, fraction }) = (date, clock.unwrap_or_default());
+    let [year, month, day] = date;
     let micros_of_second = six_digits(fraction).ok_or(DateProblem::TooFine)?;
     let date = NaiveDate::from_ymd_opt(year.cast_signed(), month, day).ok_or(DateProblem::NoSuchDate)?;
     let time = date.and_hms_micro_opt(hour, minute, second, micros_of_second).ok_or(DateProblem::NoSuchDate)?;
@@ -151,11 +152,8 @@ impl<'t> Rest<'t> {
         Some([year, month, day])
     }
 
-    /// `T` or a blank and `HH:MM[:SS[.f]]`; `Some(None)` if the text ends.
-    fn clock(&mut self) -> Option<Option<Clock<'t>>> {
-        if self.0.is_empty() {
-            return Some(None);
-        }
+    /// `T` or a blank and `HH:MM[:SS[.f]]`.
+    fn clock(&mut self) -> Option<Clock<'t>> {
         if !(self.take(b'T') || self.take(b't') || self.take(b' ')) {
             return None;
         }
@@ -169,7 +167,7 @@ impl<'t> Rest<'t> {
                 (n > 0).then_some(())?;
             }
         }
-        Some(Some(clock))
+        Some(clock)
     }
 
     /// Minutes east of UTC: `Z`, `±HH:MM`, `±HHMM`, `±HH`, or 0 for nothing.

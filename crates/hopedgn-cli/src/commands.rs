@@ -9,6 +9,7 @@ pub(crate) mod evaluate;
 pub(crate) mod experiment;
 pub(crate) mod lab;
 mod model;
+mod new_file;
 mod progress;
 mod run_args;
 pub(crate) mod score;

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use ctdg::error::printable_lines;
 use serde::Serialize;
 
 use crate::args::Global;
@@ -29,14 +30,27 @@ impl Output {
         Self { json: global.json, quiet: global.quiet }
     }
 
-    /// Prints the command's result: `json` as one document with `--json`, otherwise `text`.
+    /// Prints the command's result: `json` as one document with `--json`, otherwise `text`, without anything from a file that a
+    /// terminal would act on.
     pub(crate) fn answer(&self, text: impl Display, json: &impl Serialize) -> anyhow::Result<()> {
+        self.print(json, || printable_lines(&text.to_string()).into_owned())
+    }
+
+    /// [`Output::answer`] for text that is data, such as CSV: on its way to another program it stays as it is.
+    pub(crate) fn answer_data(&self, text: impl Display, json: &impl Serialize) -> anyhow::Result<()> {
+        if io::stdout().is_terminal() {
+            return self.answer(text, json);
+        }
+        self.print(json, || text.to_string())
+    }
+
+    fn print(&self, json: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         let mut stdout = io::stdout().lock();
         if self.json {
             serde_json::to_writer_pretty(&mut stdout, json)?;
             writeln!(stdout)?;
         } else {
-            write!(stdout, "{text}")?;
+            stdout.write_all(text().as_bytes())?;
         }
         stdout.flush()?;
         Ok(())
@@ -46,13 +60,13 @@ impl Output {
     pub(crate) fn remark(&self, text: impl Display) {
         if !self.quiet {
             // A closed stderr cannot be reported anywhere.
-            let _ = writeln!(io::stderr(), "{text}");
+            let _ = writeln!(io::stderr(), "{}", printable_lines(&text.to_string()));
         }
     }
 
     /// Prints the error that ends the program, with what to do about it on this command line. Printed even with `--quiet`.
     pub(crate) fn error(error: &anyhow::Error) {
-        let _ = writeln!(io::stderr(), "error: {}", remedy::message(error));
+        let _ = writeln!(io::stderr(), "error: {}", printable_lines(&remedy::message(error)));
     }
 
     /// Whether to draw progress bars.

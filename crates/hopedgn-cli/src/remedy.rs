@@ -47,6 +47,16 @@ fn data_advice(remedy: Remedy) -> Option<Cow<'static, str>> {
             "rename one, or choose columns by position with --src, --dst and --time".into()
         }
         Remedy::Sort => "sort the file, or let --sort do it".into(),
+        Remedy::DeclareTimeUnit => {
+            "if these are Unix times, state their unit with --time-unit s, ms, us or ns; otherwise subtract the first time, or divide"
+                .into()
+        }
+        Remedy::CorrectTimeUnit => "state another unit with --time-unit, or leave it out".into(),
+        Remedy::NameDelimiter(None) => "state the character between fields with --delimiter".into(),
+        Remedy::NameDelimiter(Some(guess)) => {
+            format!("state the character between fields with --delimiter, here perhaps --delimiter '{guess}'").into()
+        }
+        Remedy::WaiveVerification => "accept what cannot be verified with --insecure".into(),
         Remedy::TextIds => "read the ids as text with --ids text".into(),
         Remedy::CorrectValue => {
             "correct the value, or choose other columns with --src, --dst, --time, --label and --features".into()

@@ -21,7 +21,7 @@ pub use crate::model::{
     GraphMixerSettings, HopeDgnSettings, JodieSettings, ModelConfig, ModelName, ModelRegistry, ModelSettings,
     NoSettings, PatchSettings, PintSettings, Pooling, TclSettings, TgatSettings, TgnSettings,
 };
-pub use preset::{Preset, data_stem};
+pub use preset::{Preset, data_stem, folder_stem};
 
 /// Everything that decides a run.
 ///

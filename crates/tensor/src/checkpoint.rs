@@ -2,12 +2,16 @@
 //!
 //! Parameters are stored under their own names, so that any reader of safetensors finds them. The state of [`Adam`] is
 //! stored under `adam/mean/NAME`, `adam/square/NAME` and `adam/n-steps`; extra tensors under `beside/NAME`; strings in the
-//! file's `__metadata__`, so that training progress and weights are written together or not at all.
+//! file's `__metadata__`, so that training progress and weights are written together or not at all. The metadata also hold the
+//! format of the file and a checksum of everything in it, which [`load`] verifies.
+
+mod seal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
+use seal::Stored;
 
 use crate::{Adam, Error, Parameters, Result, Tensor};
 
@@ -75,14 +79,13 @@ pub fn save_with_extras(
     for (name, dtype, shape, bytes) in &tensors {
         views.push((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?));
     }
-    Ok(with_metadata(safetensors::serialize(views, None)?, metadata))
+    let stored = tensors.iter().map(|(name, dtype, shape, bytes)| Stored { name, dtype: *dtype, shape, bytes });
+    let metadata = seal::sealed(stored.collect(), metadata);
+    Ok(with_metadata(safetensors::serialize(views, None)?, &metadata))
 }
 
 /// Adds `metadata` to the header with sorted keys: the library takes a hash map, whose order varies.
 fn with_metadata(file: Vec<u8>, metadata: &BTreeMap<String, String>) -> Vec<u8> {
-    if metadata.is_empty() {
-        return file;
-    }
     let (header, data) = header_and_data(&file);
     let entries: serde_json::Value = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let begin = format!("{{\"__metadata__\":{entries}");
@@ -103,16 +106,19 @@ fn header_and_data(file: &[u8]) -> (&[u8], &[u8]) {
 
 /// Reads the bytes of [`save`] into `parameters` and, if given, into the optimizer, and returns the metadata.
 ///
-/// The file must hold exactly the tensors of `parameters`, with their shapes. Optimizer state and extra tensors may be left
-/// unread. On an error nothing is changed.
+/// The file must hold exactly the tensors of `parameters`, with their shapes and finite values, and must not have changed since
+/// it was saved. Optimizer state and extra tensors may be left unread. On an error nothing is changed.
 pub fn load(bytes: &[u8], parameters: &mut Parameters, adam: Option<&mut Adam>) -> Result<BTreeMap<String, String>> {
-    let (_, header) = SafeTensors::read_metadata(bytes)?;
-    let metadata = header.metadata().clone().unwrap_or_default();
     let mut file = File { tensors: SafeTensors::deserialize(bytes)?, seen: BTreeSet::new() };
+    let metadata = seal::open(&file.tensors, raw_metadata(bytes)?)?;
     let mut loaded = Vec::new();
     let mut state = Vec::new();
     for (id, name, tensor) in parameters.iter() {
-        loaded.push((id, file.tensor(name, tensor)?));
+        let weights = file.tensor(name, tensor)?;
+        if let Some(&value) = weights.values().iter().find(|value| !value.is_finite()) {
+            return Err(Error::NonFinite { name: name.to_owned(), value });
+        }
+        loaded.push((id, weights));
         if adam.is_some() {
             state.push((file.tensor(&mean_name(name), tensor)?, file.tensor(&square_name(name), tensor)?));
         }
@@ -127,10 +133,34 @@ pub fn load(bytes: &[u8], parameters: &mut Parameters, adam: Option<&mut Adam>) 
         adam.n_steps = n_steps;
         (adam.means, adam.squares) = state.into_iter().unzip();
     }
-    Ok(metadata.into_iter().collect())
+    Ok(metadata)
 }
 
-/// The extra tensors of a file, by name.
+/// The metadata given to [`save`], without reading the tensors into a model. A damaged file is refused as by [`load`].
+///
+/// ```
+/// use std::collections::BTreeMap;
+///
+/// use hopedgn_tensor::{Parameters, load_metadata, save};
+///
+/// let metadata = BTreeMap::from([("epoch".to_owned(), "7".to_owned())]);
+/// let mut bytes = save(&Parameters::default(), None, &metadata)?;
+/// assert_eq!(load_metadata(&bytes)?, metadata);
+/// let at = bytes.windows(7).position(|word| word == b"\"epoch\"").unwrap();
+/// bytes[at + 9] = b'8';
+/// assert!(load_metadata(&bytes).unwrap_err().to_string().contains("checksum"));
+/// # Ok::<(), hopedgn_tensor::Error>(())
+/// ```
+pub fn load_metadata(bytes: &[u8]) -> Result<BTreeMap<String, String>> {
+    seal::open(&SafeTensors::deserialize(bytes)?, raw_metadata(bytes)?)
+}
+
+fn raw_metadata(bytes: &[u8]) -> Result<BTreeMap<String, String>> {
+    let (_, header) = SafeTensors::read_metadata(bytes)?;
+    Ok(header.metadata().clone().unwrap_or_default().into_iter().collect())
+}
+
+/// The extra tensors of a file, by name. The file is not verified again: [`load`] does that.
 pub fn load_extras(bytes: &[u8]) -> Result<BTreeMap<String, Tensor>> {
     let tensors = SafeTensors::deserialize(bytes)?;
     let mut extras = BTreeMap::new();
@@ -295,6 +325,68 @@ mod tests {
         let mut adam = Adam::new(AdamConfig::default(), &parameters);
         let error = load(&bytes, &mut parameters, Some(&mut adam)).unwrap_err();
         assert!(error.to_string().contains("no tensor `adam/mean/head.weight`"), "{error}");
+    }
+
+    #[test]
+    fn every_flipped_byte_is_refused_or_changes_nothing() {
+        let (parameters, adam) = trained();
+        let metadata = BTreeMap::from([("epoch".to_owned(), "7".to_owned())]);
+        let bytes = save(&parameters, Some(&adam), &metadata).unwrap();
+        let mut n_refused = 0;
+        for at in 0..bytes.len() {
+            for mask in [1, 0x20, 0x80] {
+                let mut damaged = bytes.clone();
+                damaged[at] ^= mask;
+                let mut other = model(5);
+                let mut other_adam = Adam::new(AdamConfig::default(), &other);
+                match load(&damaged, &mut other, Some(&mut other_adam)) {
+                    Ok(found) => assert_eq!(
+                        (found, other, other_adam),
+                        (metadata.clone(), parameters.clone(), adam.clone()),
+                        "{at}"
+                    ),
+                    Err(_) => n_refused += 1,
+                }
+            }
+        }
+        assert!(n_refused > 2 * bytes.len(), "{n_refused} of {}", 3 * bytes.len());
+    }
+
+    #[test]
+    fn a_newer_format_and_weights_that_are_no_numbers_are_refused() {
+        let mut parameters = model(1);
+        let bytes = save(&parameters, None, &BTreeMap::new()).unwrap();
+        let text = b"\"format\":\"2\"";
+        let at = bytes.windows(text.len()).position(|word| word == text).unwrap();
+        let mut newer = bytes.clone();
+        newer[at + 10] = b'3';
+        let error = load(&newer, &mut parameters, None).unwrap_err().to_string();
+        assert!(error.contains("found format 3, expected at most 2"), "{error}");
+
+        let id = parameters.id("head.bias").unwrap();
+        parameters.get_mut(id).values_mut()[1] = f32::NAN;
+        let error = load(&save(&parameters, None, &BTreeMap::new()).unwrap(), &mut model(1), None).unwrap_err();
+        assert!(error.to_string().starts_with("found NaN among the values of `head.bias`"), "{error}");
+    }
+
+    /// Files of format 1 have no checksum.
+    #[test]
+    fn a_file_without_a_seal_is_loaded() {
+        let parameters = model(1);
+        let values: Vec<(String, Vec<usize>, Vec<u8>)> = parameters
+            .iter()
+            .map(|(_, name, tensor)| {
+                let bytes = tensor.values().iter().flat_map(|value| value.to_le_bytes()).collect();
+                (name.to_owned(), tensor.shape().dims(), bytes)
+            })
+            .collect();
+        let views = values
+            .iter()
+            .map(|(name, shape, bytes)| (name.as_str(), TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap()));
+        let bytes = safetensors::serialize(views, None).unwrap();
+        let mut other = model(5);
+        assert!(load(&bytes, &mut other, None).unwrap().is_empty());
+        assert_eq!(other, parameters);
     }
 
     #[test]

@@ -107,6 +107,30 @@ pub enum Error {
         /// The element type needed.
         needed: &'static str,
     },
+    /// A checkpoint whose content changed since it was saved.
+    #[error("found the checksum {found}, expected {expected}; its values are not those that were saved")]
+    Checksum {
+        /// SHA-256 of the content.
+        found: String,
+        /// SHA-256 when it was saved.
+        expected: String,
+    },
+    /// A checkpoint of a newer version.
+    #[error("found format {found}, expected at most {known}; a newer version wrote the file: update the program")]
+    NewerFormat {
+        /// The format of the file.
+        found: u64,
+        /// The newest format that this version reads.
+        known: u64,
+    },
+    /// A weight that is no number.
+    #[error("found {value} among the values of `{name}`, expected finite numbers; the weights are damaged")]
+    NonFinite {
+        /// The tensor's name.
+        name: String,
+        /// NaN or an infinity.
+        value: f32,
+    },
     /// There is no usable GPU.
     #[error("no GPU can be used: {reason}")]
     NoGpu {

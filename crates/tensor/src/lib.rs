@@ -58,7 +58,7 @@ mod transformer_tests;
 mod vector;
 
 pub use adam::{Adam, AdamConfig};
-pub use checkpoint::{load, load_extras, save, save_with_extras};
+pub use checkpoint::{load, load_extras, load_metadata, save, save_with_extras};
 pub use device::{CudaOptions, Device, Precision};
 pub use error::{Error, Result};
 pub use indices::Indices;

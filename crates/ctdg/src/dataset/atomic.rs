@@ -6,19 +6,36 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
+use crate::dataset::litter::{sweep, temporary_prefix};
 use crate::dataset::source::Compression;
 use crate::error::{Error, Result};
 
 /// A temporary file next to its destination. [`PendingFile::commit`] renames it; dropping it removes it.
-pub(crate) struct PendingFile {
+///
+/// Writing several before the first is renamed keeps a failure from leaving some new and some old.
+///
+/// ```
+/// use ctdg::dataset::PendingFile;
+///
+/// # let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("pairs.csv");
+/// let pending = PendingFile::write(&path, |out| out.write_all(b"1,2\n"))?;
+/// assert!(!path.exists());
+/// pending.commit()?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "1,2\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct PendingFile {
     path: PathBuf,
     /// `None` for a device or a pipe, which is written directly.
     file: Option<NamedTempFile>,
 }
 
 impl PendingFile {
-    /// Writes the temporary file of `path` through `fill`, compressed as the extension says.
-    pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<Self> {
+    /// Writes the temporary file of `path` through `fill`, compressed as the extension says. What dead processes left in its folder
+    /// is removed.
+    pub fn write(path: &Path, fill: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<Self> {
         Self::try_write(path, fill).map_err(|source| Error::io(path, "write", source))
     }
 
@@ -32,8 +49,9 @@ impl PendingFile {
             return Ok(Self { path: target, file: None });
         }
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        set_default_permissions(builder.prefix(".hopedgn-"));
+        sweep(folder);
+        let (prefix, mut builder) = (temporary_prefix(), tempfile::Builder::new());
+        set_default_permissions(builder.prefix(&prefix));
         let mut file = builder.tempfile_in(folder)?;
         fill_compressed(file.as_file_mut(), compression, fill)?;
         if let Some(before) = before.filter(fs::Metadata::is_file) {
@@ -44,7 +62,7 @@ impl PendingFile {
     }
 
     /// Renames the file to its destination, replacing what was there.
-    pub(crate) fn commit(self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
         let Some(file) = self.file else { return Ok(()) };
         file.persist(&self.path).map_err(|error| Error::io(&self.path, "write", error.error))?;
         Ok(())

@@ -61,14 +61,29 @@ pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts:
         WriteFormat::Parquet => parquet::write(out, stream).map_err(std::io::Error::other),
         WriteFormat::Binary => binary::write(out, stream),
     })?];
-    if let Some(features) = stream.node_features().filter(|_| format != WriteFormat::Binary) {
-        let path = sidecar::sidecar_path(path, sidecar::NODE_FEATURES);
+    if let Some((path, features)) = node_sidecar(stream, path, format) {
         pending.push(PendingFile::write(&path, |out| npy::write(out, features))?);
     }
     for (path, text) in texts {
         pending.push(PendingFile::write(path, |out| out.write_all(text.as_bytes()))?);
     }
     pending.into_iter().try_for_each(PendingFile::commit)
+}
+
+/// The files that [`write()`] would make or replace: `path`, and the sidecar of node features where there is one. A sidecar that
+/// holds the same features already is left alone, and not among them.
+#[must_use]
+pub fn files_to_write(stream: &EventStream, path: &Path, format: WriteFormat) -> Vec<PathBuf> {
+    let sidecar = node_sidecar(stream, path, format).map(|(sidecar, _)| sidecar);
+    std::iter::once(path.to_path_buf()).chain(sidecar).collect()
+}
+
+/// The sidecar to write, unless it is there with the same features, perhaps as the sidecar of the input.
+fn node_sidecar<'s>(stream: &'s EventStream, path: &Path, format: WriteFormat) -> Option<(PathBuf, &'s Features)> {
+    let features = stream.node_features().filter(|_| format != WriteFormat::Binary)?;
+    let there = sidecar::find(path, sidecar::NODE_FEATURES).and_then(|file| npy::read(&file, None).ok());
+    let is_there = there.is_some_and(|matrix| matrix.width == features.width() && matrix.values == features.values());
+    (!is_there).then(|| (sidecar::sidecar_path(path, sidecar::NODE_FEATURES), features))
 }
 
 /// Refuses a stale sidecar, which would be read as features of the new file.

@@ -185,6 +185,23 @@ fn truncated_and_damaged_files_are_refused() {
 }
 
 #[test]
+fn inconsistent_binary_files_are_refused() {
+    check(
+        "wrong-side.ctdg",
+        "wrong-side.ctdg: found damaged event data (node 1 as a source, though it is a destination), expected a sound file; fetch or copy the file again",
+    );
+    for (file, detail) in [
+        ("unsorted-names.ctdg", "node names"),
+        ("repeated-name.ctdg", "node names"),
+        ("time-format.ctdg", "the form of its times"),
+    ] {
+        let expected =
+            format!("{file}: found damaged ctdg data ({detail}), expected a sound file; fetch or copy the file again");
+        check(file, &expected);
+    }
+}
+
+#[test]
 fn bytes_that_are_not_utf8_are_refused() {
     check(
         "non-utf8.csv",

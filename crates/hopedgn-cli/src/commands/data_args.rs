@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use ctdg::Problem;
-use ctdg::dataset::{self, ColumnRef, FeatureColumns, Format, ReadOptions};
+use ctdg::dataset::{self, ColumnRef, FeatureColumns, Format, ReadOptions, ReadReport, TimeUnit};
 use ctdg::event::{EventStream, IdKind};
 use ctdg::fetch;
 use hopedgn::Events;
 
 use crate::output::Output;
+use crate::plural::count;
 use crate::progress;
 
 /// The folder of fetched datasets, and how a file is read.
@@ -70,7 +71,7 @@ struct FileArgs {
     /// Label column
     #[arg(long, value_name = "COLUMN")]
     label: Option<ColumnRef>,
-    /// Feature columns: `none`, `rest`, or columns separated by commas [default: those called feat…]
+    /// Feature columns: `none`, `rest`, `numeric`, or columns separated by commas [default: those called feat…]
     #[arg(long, value_name = "COLUMNS", value_parser = parse_features)]
     features: Option<FeatureColumns>,
     /// The first row is data, not column names
@@ -91,6 +92,24 @@ struct FileArgs {
     /// Sort events by time instead of refusing a file whose times go backwards
     #[arg(long)]
     sort: bool,
+    /// The times are Unix times in this unit: read them as dates, to the microsecond
+    #[arg(long, value_enum, value_name = "UNIT")]
+    time_unit: Option<UnitArg>,
+    /// Drop events that repeat an earlier one in everything: ids, time, label, features
+    #[arg(long)]
+    dedup: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum UnitArg {
+    /// Seconds since 1970
+    S,
+    /// Milliseconds
+    Ms,
+    /// Microseconds
+    Us,
+    /// Nanoseconds, rounded to microseconds
+    Ns,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -123,8 +142,9 @@ enum IdsArg {
 fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
+        b"\"" | b"\n" | b"\r" => Err("expected a character that neither quotes fields nor ends lines".into()),
         [byte] if byte.is_ascii() => Ok(*byte),
-        _ => Err("expected one character, or `tab`".into()),
+        _ => Err("expected one ASCII character, or `tab`".into()),
     }
 }
 
@@ -132,6 +152,7 @@ fn parse_features(text: &str) -> Result<FeatureColumns, ctdg::Error> {
     Ok(match text {
         "none" => FeatureColumns::None,
         "rest" => FeatureColumns::Rest,
+        "numeric" => FeatureColumns::Numeric,
         list => FeatureColumns::Chosen(list.split(',').map(str::parse).collect::<Result<_, _>>()?),
     })
 }
@@ -139,7 +160,7 @@ fn parse_features(text: &str) -> Result<FeatureColumns, ctdg::Error> {
 impl ReadArgs {
     /// The flags as data, which a run folder can keep.
     pub(crate) fn options(&self) -> ReadOptions {
-        let FileArgs { format, ids, .. } = self.file;
+        let FileArgs { format, ids, time_unit, .. } = self.file;
         let file = self.file.clone();
         ReadOptions {
             format: match format {
@@ -166,6 +187,13 @@ impl ReadArgs {
             },
             bipartite: file.bipartite,
             sort: file.sort,
+            time_unit: time_unit.map(|unit| match unit {
+                UnitArg::S => TimeUnit::S,
+                UnitArg::Ms => TimeUnit::Ms,
+                UnitArg::Us => TimeUnit::Us,
+                UnitArg::Ns => TimeUnit::Ns,
+            }),
+            dedup: file.dedup,
         }
     }
 
@@ -182,15 +210,26 @@ impl ReadArgs {
     /// Loads the dataset or file called `data`. A name wins over a file of the same name; `./NAME` is the file. `options` apply
     /// to a file that the user named, not to bundled and fetched datasets.
     pub(crate) fn load_with(&self, data: &str, options: &ReadOptions, output: &Output) -> anyhow::Result<Events> {
+        self.load_reported(data, options, output).map(|(events, _)| events)
+    }
+
+    /// [`ReadArgs::load_with`], and what of the file is not in the events.
+    pub(crate) fn load_reported(
+        &self,
+        data: &str,
+        options: &ReadOptions,
+        output: &Output,
+    ) -> anyhow::Result<(Events, ReadReport)> {
         if data == dataset::COLLEGEMSG {
-            return Ok(Events::collegemsg()?);
+            return Ok((Events::collegemsg()?, ReadReport::default()));
         }
         if fetch::Source::named(data).is_ok() {
             let file = self.folder.file(data)?;
             if !file.exists() {
                 return Err(ctdg::Error::from(Problem::NotFetched { name: data.to_owned() }).into());
             }
-            return Ok(Events::from_stream(data, dataset::read(&file, &ReadOptions::default())?));
+            let stream = dataset::read(&file, &ReadOptions::default())?;
+            return Ok((Events::from_stream(data, stream), ReadReport::default()));
         }
         let file = Path::new(data);
         if !file.exists() {
@@ -198,7 +237,20 @@ impl ReadArgs {
             let (name, known) = (data.to_owned(), known.join(", "));
             return Err(ctdg::Error::from(Problem::UnknownData { name, known }).into());
         }
-        Ok(Events::from_stream(data, read(file, options, output)?).with_source(file, options))
+        let (stream, report) = read(file, options, output)?;
+        if options.dedup {
+            output.remark(format_args!("{} dropped", count(report.n_duplicates, "repeated event")));
+        }
+        Ok((Events::from_stream(data, stream).with_source(file, options), report))
+    }
+
+    /// The file of `data`, if it is one.
+    pub(crate) fn file_of(&self, data: &str) -> anyhow::Result<Option<PathBuf>> {
+        Ok(match data {
+            dataset::COLLEGEMSG => None,
+            name if fetch::Source::named(name).is_ok() => Some(self.folder.file(name)?),
+            file => Some(file.into()),
+        })
     }
 }
 
@@ -209,15 +261,15 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Reads a file with a progress bar.
-fn read(path: &Path, options: &ReadOptions, output: &Output) -> anyhow::Result<EventStream> {
+fn read(path: &Path, options: &ReadOptions, output: &Output) -> anyhow::Result<(EventStream, ReadReport)> {
     let bar = progress::bytes(output, "reading", 0);
     let report = |done, total| {
         bar.set_length(total);
         bar.set_position(done);
     };
-    let stream = dataset::read_with_progress(path, options, &report);
+    let loaded = dataset::read_with_report(path, options, &report);
     bar.finish_and_clear();
-    Ok(stream?)
+    Ok(loaded?)
 }
 
 #[cfg(test)]
@@ -260,6 +312,8 @@ mod tests {
             "--ids=text",
             "--bipartite",
             "--sort",
+            "--time-unit=ms",
+            "--dedup",
         ];
         for flag in flags {
             let options = options(&[flag]);

@@ -7,6 +7,7 @@ use clap::Args;
 use ctdg::dataset;
 use hopedgn_experiments::expressivity::{self, Cell, Discrepancy, ExpressivityConfig, Findings, Matrix, Origin};
 
+use crate::commands::new_file::Force;
 use crate::output::{Outcome, Output};
 use crate::progress;
 
@@ -42,6 +43,8 @@ pub(crate) struct Lab {
     /// Write tables, cases and training curves as one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
 }
 
 /// Resolution of the progress bar.
@@ -50,6 +53,7 @@ const PARTS: u32 = 1000;
 pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
     for path in [&args.svg, &args.html].into_iter().flatten() {
         check_writable(path)?;
+        args.force.check(path)?;
     }
     let config = ExpressivityConfig {
         n_cases: args.cases,

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Score, registry: &ModelRegistry, output: &Output) -> an
     }
     bar.finish_and_clear();
     let scores = Scores { scores: rows };
-    output.answer(text(&scores, &pairs), &scores)?;
+    output.answer_data(text(&scores, &pairs), &scores)?;
     Ok(Outcome::Done)
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use ctdg::error::printable;
+
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
 }
@@ -12,7 +14,7 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, name: &str, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+        self.rows.push(std::iter::once(printable(name).into_owned()).chain(cells).collect());
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use hopedgn::callbacks::{Callback, TrainStart};
-use hopedgn::config::{Config, Preset, TrainConfig, data_stem};
+use hopedgn::config::{Config, Preset, TrainConfig, folder_stem};
 use hopedgn::fmt::{duration, grouped};
 use hopedgn::metrics::{LinkMetrics, Summary};
 use hopedgn::run::RunFolder;
@@ -205,7 +205,7 @@ impl Train {
 
 /// Creates the first of `runs/DATA-MODEL-SEED`, `runs/DATA-MODEL-SEED-2`, … that does not exist.
 fn free_folder(config: &Config) -> anyhow::Result<PathBuf> {
-    let base = format!("{}-{}-{}", data_stem(&config.data), config.model.name().as_str(), config.seed);
+    let base = format!("{}-{}-{}", folder_stem(&config.data), config.model.name().as_str(), config.seed);
     let runs = Path::new("runs");
     std::fs::create_dir_all(runs).context("could not create the folder runs; name another one with --out")?;
     let numbered = (2..).map(|number| runs.join(format!("{base}-{number}")));

@@ -10,10 +10,12 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use ctdg::dataset;
 use ctdg::event::NodeId;
+use ctdg::time::TimeFormat;
 use ctdg::wl::{self, Dwl, Graph, svg};
 use hopedgn::Events;
 
 use crate::commands::data_args::ReadArgs;
+use crate::commands::new_file::Force;
 use crate::output::{Outcome, Output};
 use crate::progress;
 use report::Report;
@@ -47,7 +49,7 @@ pub(crate) struct Wl {
     tuple: Option<String>,
     /// Use only events strictly before this time
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
-    until: Option<f64>,
+    until: Option<String>,
     /// Node labels in round 0
     #[arg(long, value_enum, default_value_t = LabelsArg::Constant)]
     labels: LabelsArg,
@@ -96,6 +98,8 @@ struct TestArgs {
     /// Draw both graphs with their final colours as an SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -139,21 +143,27 @@ pub(crate) fn run(args: Wl, output: &Output) -> anyhow::Result<Outcome> {
     }
     let (a, b) = args.a.zip(args.b).context("found no graphs, expected two: hopedgn wl A B")?;
     let test = args.test.dwl()?;
-    if let Some(until) = args.until {
-        anyhow::ensure!(
-            until.is_finite(),
-            "found --until {until}, expected a finite time; leave it out to use all events"
-        );
-    }
+    args.test.svg.as_ref().map_or(Ok(()), |path| args.test.force.check(path))?;
     let titles = [a, b];
     let streams = [args.read.load(&titles[0], output)?, args.read.load(&titles[1], output)?];
+    let until = args.until.map(|until| parse_until(&until, streams[0].time_format())).transpose()?;
     let tuples = args.tuple.as_deref().map(|text| parse_tuples(text, &titles, &streams)).transpose()?;
     let labels = match args.labels {
         LabelsArg::Constant => wl::Labels::Constant,
         LabelsArg::Features => wl::Labels::Features,
         LabelsArg::Sides => wl::Labels::Sides,
     };
-    compare(&Question { titles, streams, tuples, until: args.until, labels }, &test, &args.test, output)
+    compare(&Question { titles, streams, tuples, until, labels }, &test, &args.test, output)
+}
+
+fn parse_until(text: &str, format: TimeFormat) -> anyhow::Result<f64> {
+    let expected = match format {
+        TimeFormat::Number => "a finite time",
+        TimeFormat::Date => "a date such as 2024-01-31T12:00:00Z, or seconds since 1970",
+    };
+    format
+        .parse(text)
+        .with_context(|| format!("found --until {text}, expected {expected}; leave it out to use all events"))
 }
 
 /// Runs the test, draws with `--svg`, and prints.
@@ -172,7 +182,10 @@ fn compare(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) ->
         if graph.n_events() == 0
             && let Some(until) = question.until
         {
-            output.remark(format!("note: {title} has no event before {until}: all its nodes are isolated"));
+            output.remark(format!(
+                "note: {title} has no event before {}: all its nodes are isolated",
+                question.streams[0].time_format().show(until)
+            ));
         }
     }
     let tuples = question.tuples.as_ref().map(|[s, t]| (s.as_slice(), t.as_slice()));

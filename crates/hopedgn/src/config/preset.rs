@@ -72,6 +72,28 @@ pub fn data_stem(data: &str) -> &str {
     file.split('.').next().unwrap_or(file)
 }
 
+/// [`data_stem`] as part of a folder's name, whatever the data is called: letters, digits, `-`, `_`, not too long, never empty.
+///
+/// ```
+/// assert_eq!(hopedgn::config::folder_stem("mail/2024 (final).csv"), "2024_final");
+/// assert_eq!(hopedgn::config::folder_stem("../.."), "data");
+/// ```
+#[must_use]
+pub fn folder_stem(data: &str) -> String {
+    const MAX_CHARS: usize = 48;
+    let file = data.rsplit(['/', '\\']).next().unwrap_or(data).trim_start_matches('.');
+    let mut stem = String::new();
+    for c in data_stem(file).chars() {
+        match c {
+            c if c.is_alphanumeric() || c == '-' || c == '_' => stem.push(c),
+            _ if stem.ends_with('_') => {}
+            _ => stem.push('_'),
+        }
+    }
+    let stem: String = stem.trim_matches(['-', '_']).chars().take(MAX_CHARS).collect();
+    if stem.is_empty() { "data".to_owned() } else { stem }
+}
+
 /// The bundled file.
 ///
 /// # Panics
@@ -174,6 +196,33 @@ mod tests {
         let names: Vec<&str> = entries().iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, Preset::all().iter().map(|preset| preset.name()).collect::<Vec<_>>());
         assert!(Preset::all().iter().all(|preset| !preset.about().is_empty()));
+    }
+
+    #[test]
+    fn odd_names_of_data_make_tame_names_of_folders() {
+        let long = "x".repeat(300);
+        for (data, expected) in [
+            ("collegemsg", "collegemsg"),
+            ("data/ml_enron.csv.gz", "ml_enron"),
+            ("../../etc/passwd", "passwd"),
+            ("..", "data"),
+            ("", "data"),
+            ("a/", "data"),
+            (".csv", "csv"),
+            (".hidden.csv", "hidden"),
+            ("--out.csv", "out"),
+            ("-rf", "rf"),
+            ("two words.csv", "two_words"),
+            ("  .csv", "data"),
+            ("a\nb\u{1b}[31m\0.csv", "a_b_31m"),
+            ("..\\..\\evil.csv", "evil"),
+            ("q?*<>|:\".csv", "q"),
+            ("\u{202e}gpj.csv", "gpj"),
+            ("größe_東京.csv", "größe_東京"),
+            (long.as_str(), &long[..48]),
+        ] {
+            assert_eq!(folder_stem(data), expected, "{data:?}");
+        }
     }
 
     #[test]

@@ -57,3 +57,13 @@ columns = pad(struct.pack("<d", 1.0)) + pad(struct.pack("<I", 0)) + pad(struct.p
 open("node-out-of-range.ctdg", "wb").write(header(1, 1, 2, 0, 0, 0, 0, 0, 0) + columns)
 columns = pad(struct.pack("<d", float("nan"))) + pad(bytes(4)) * 2 + pad(bytes(4))
 open("nan-time.ctdg", "wb").write(header(1, 1, 2, 0, 0, 0, 0, 0, 0) + columns)
+
+# Bipartite, one source (0) and one destination (1), but the event leads the other way.
+columns = pad(struct.pack("<d", 1.0)) + pad(struct.pack("<I", 1)) + pad(struct.pack("<I", 0)) + pad(struct.pack("<f", 0))
+open("wrong-side.ctdg", "wb").write(header(1, 1, 2, 0, 0, 2, 0, 0, 0) + columns)
+# Names out of order, and a name twice.
+columns = pad(struct.pack("<d", 1.0)) + pad(struct.pack("<I", 0)) + pad(struct.pack("<I", 1)) + pad(struct.pack("<f", 0))
+open("unsorted-names.ctdg", "wb").write(header(1, 1, 2, 0, 0, 0, 1, 0, 0) + columns + pad(struct.pack("<2Q", 7, 5)))
+open("repeated-name.ctdg", "wb").write(header(1, 1, 2, 0, 0, 0, 2, 0, 2) + columns + pad(struct.pack("<2Q", 1, 2)) + b"aa")
+# Version 2 says in which form times are; 7 is none.
+open("time-format.ctdg", "wb").write(header(2, 1, 2, 0, 0, 0, 0, 0, 0)[:80] + struct.pack("<Q", 7) + bytes(40) + columns)

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use ctdg::fetch::{self, Fetched, IfPresent, Options, Progress, Source};
+use ctdg::error::printable;
+use ctdg::fetch::{self, Fetched, IfPresent, Options, Progress, Source, Unverified};
 use indicatif::ProgressBar;
 use serde_json::json;
 
@@ -14,7 +15,8 @@ use crate::progress;
 
 /// Download datasets of the paper and convert them
 ///
-/// An interrupted download continues where it stopped when you run the same command again.
+/// An interrupted download continues where it stopped when you run the same command again. Files come by https and are
+/// compared with the checksum that their publisher states; what cannot be verified is refused.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn data fetch wikipedia uci && hopedgn data info wikipedia")]
 pub(crate) struct FetchArgs {
@@ -27,6 +29,9 @@ pub(crate) struct FetchArgs {
     /// Take the download addresses from this file instead of the built-in list
     #[arg(long, value_name = "FILE.toml")]
     sources: Option<PathBuf>,
+    /// Also accept plain http and files without a published checksum
+    #[arg(long)]
+    insecure: bool,
     #[command(flatten)]
     folder: DataFolder,
 }
@@ -37,7 +42,8 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
         args.names.iter().map(|name| Source::named_in(list.as_deref(), name)).collect::<Result<_, _>>()?;
     let folder = args.folder.path()?;
     let present = if args.replace { IfPresent::Replace } else { IfPresent::Keep };
-    let options = Options { present, ..Options::default() };
+    let unverified = if args.insecure { Unverified::Accept } else { Unverified::Refuse };
+    let options = Options { present, unverified, ..Options::default() };
     let mut text = String::new();
     let mut facts = Vec::new();
     for source in sources {
@@ -69,7 +75,9 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
 
 fn show(bar: &ProgressBar, output: &Output, name: &str, progress: &Progress<'_>) {
     match progress {
-        Progress::Connecting { url, attempt: 1 } => bar.set_message(format!("{name}: connecting to {url}")),
+        Progress::Connecting { url, attempt: 1 } => {
+            bar.set_message(format!("{name}: connecting to {}", printable(url)))
+        }
         Progress::Connecting { attempt, .. } => bar.set_message(format!("{name}: attempt {attempt}")),
         Progress::Downloading { done, total } => {
             bar.set_message(format!("{name}: downloading"));
@@ -81,7 +89,7 @@ fn show(bar: &ProgressBar, output: &Output, name: &str, progress: &Progress<'_>)
             bar.set_length(*total);
             bar.set_position(*done);
         }
-        Progress::Unpacking { member } => bar.set_message(format!("{name}: unpacking {member}")),
+        Progress::Unpacking { member } => bar.set_message(format!("{name}: unpacking {}", printable(member))),
         Progress::Converting => bar.set_message(format!("{name}: converting")),
         Progress::Warning(remark) => bar.suspend(|| output.remark(format_args!("{name}: {remark}"))),
     }

@@ -9,6 +9,7 @@ use ctdg::event::EventStream;
 use ctdg::generate::{InteractionSpec, TasteSpec, Triadic, TriadicSpec};
 use serde_json::{Value, json};
 
+use crate::commands::new_file::Force;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 
@@ -71,6 +72,17 @@ struct Target {
     /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    force: Force,
+}
+
+impl Target {
+    /// The format of the file, which must be a new one.
+    fn format(&self) -> anyhow::Result<WriteFormat> {
+        let format = WriteFormat::of_path(&self.out)?;
+        self.force.check(&self.out)?;
+        Ok(format)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -91,7 +103,7 @@ pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
             triadic(&spec, target, output)
         }
         Kind::Tastes { target, groups, people, things } => {
-            let format = WriteFormat::of_path(&target.out)?;
+            let format = target.format()?;
             let stream = TasteSpec { n_groups: *groups, n_users: *people, n_items: *things }.generate(target.seed)?;
             write(&stream, target, format, output)
         }
@@ -102,7 +114,7 @@ pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
 }
 
 fn interactions(spec: &InteractionSpec, args: &Interactions, output: &Output) -> anyhow::Result<Outcome> {
-    let format = WriteFormat::of_path(&args.target.out)?;
+    let format = args.target.format()?;
     anyhow::ensure!(args.scale <= 100.0, "found --scale {}, expected at most 100", args.scale);
     let spec = if args.scale == 1.0 { spec.clone() } else { spec.scaled(args.scale)? };
     write(&spec.generate(args.target.seed)?, &args.target, format, output)
@@ -115,7 +127,9 @@ fn write(stream: &EventStream, target: &Target, format: WriteFormat, output: &Ou
 }
 
 fn triadic(spec: &TriadicSpec, target: &Target, output: &Output) -> anyhow::Result<Outcome> {
-    let format = WriteFormat::of_path(&target.out)?;
+    let format = target.format()?;
+    let queries_path = dataset::sidecar_path(&target.out, "_queries.csv");
+    target.force.check(&queries_path)?;
     let triadic = spec.generate(target.seed)?;
     let Triadic { stream, queries, .. } = &triadic;
     let mut table = "src,dst,time,label,optimal\n".to_owned();
@@ -124,7 +138,6 @@ fn triadic(spec: &TriadicSpec, target: &Target, output: &Output) -> anyhow::Resu
         let (src, dst, label) = (name(query.src), name(query.dst), u8::from(query.label));
         writeln!(table, "{src},{dst},{},{label},{}", query.time, query.optimal)?;
     }
-    let queries_path = dataset::sidecar_path(&target.out, "_queries.csv");
     dataset::write_with(stream, &target.out, format, &[(queries_path.clone(), table)])?;
     let optimal = triadic.optimal();
     let mut facts = facts(target, stream);

@@ -7,13 +7,14 @@ use clap::Args;
 use ctdg::event::EventStream;
 use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use ctdg::summary::{Distribution, Summary};
+use ctdg::time::TimeFormat;
 use serde::Serialize;
 
 use crate::commands::data::split::SplitSizes;
 use crate::commands::data_args::ReadArgs;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
-use hopedgn::fmt::{grouped, time};
+use hopedgn::fmt::grouped;
 
 /// Show statistics of a dataset: counts, times, repeats, degrees, split sizes
 #[derive(Debug, Args)]
@@ -33,6 +34,11 @@ struct Report {
     data: String,
     #[serde(flatten)]
     summary: Summary,
+    /// Whether times are numbers or dates.
+    time_format: TimeFormat,
+    /// First and last time as dates, where the input has dates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    date_range: Option<[String; 2]>,
     split: SplitSizes,
     load_seconds: f64,
 }
@@ -43,8 +49,11 @@ pub(crate) fn run(args: &Info, output: &Output) -> anyhow::Result<Outcome> {
     let load_seconds = start.elapsed().as_secs_f64();
     let stream: &EventStream = &events;
     let split = SplitRule::of(stream, SplitMode::Dyglib, MASK_SEED)?.apply(stream)?;
+    let (summary, time_format) = (Summary::of(stream), stream.time_format());
     let report = Report {
-        summary: Summary::of(stream),
+        date_range: (time_format == TimeFormat::Date).then(|| summary.time_range.map(|time| time_format.show(time))),
+        time_format,
+        summary,
         split: SplitSizes::of(stream, &split),
         data: events.name().to_owned(),
         load_seconds,
@@ -56,6 +65,7 @@ pub(crate) fn run(args: &Info, output: &Output) -> anyhow::Result<Outcome> {
 impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Summary { time_range: [first, last], .. } = self.summary;
+        let [first, last] = [first, last].map(|time| self.time_format.show(time));
         let s = &self.summary;
         let bipartite = if s.bipartite { "bipartite" } else { "not bipartite" };
         let percent = |part: usize| 100.0 * part as f64 / s.events.max(1) as f64;
@@ -68,7 +78,7 @@ impl Display for Report {
             count(s.destinations, "destination"),
         )?;
         writeln!(f, "  events      {}", grouped(s.events))?;
-        writeln!(f, "  time        {} to {}, {} distinct", time(first), time(last), grouped(s.distinct_times))?;
+        writeln!(f, "  time        {first} to {last}, {} distinct", grouped(s.distinct_times))?;
         writeln!(
             f,
             "  repeats     {:.1} % of events repeat a pair ({}); {} also repeat its time",
@@ -76,6 +86,13 @@ impl Display for Report {
             count(s.distinct_pairs, "distinct pair"),
             grouped(s.duplicates),
         )?;
+        if s.exact_duplicates > 0 {
+            let repeated = count(s.exact_duplicates, "event");
+            writeln!(
+                f,
+                "  duplicates  {repeated} equal to an earlier one, label and features included; --dedup drops them"
+            )?;
+        }
         writeln!(
             f,
             "  ties        {} ({:.1} %) with the time of the event before",

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule, n_nodes_of};
+use ctdg::time::TimeFormat;
 use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
+use crate::commands::new_file::{Force, refuse_input};
 use crate::output::{Outcome, Output};
 use crate::plural::count;
-use hopedgn::fmt::{grouped, time};
+use hopedgn::fmt::grouped;
 
 /// Split a dataset by time into train, validation and test, with some nodes masked from training
 ///
@@ -33,6 +35,8 @@ pub(crate) struct SplitArgs {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
@@ -50,6 +54,13 @@ pub(crate) struct SplitSizes {
     mode: SplitMode,
     val_time: f64,
     test_time: f64,
+    /// The same as dates, where the input has dates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    val_date: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    test_date: Option<String>,
+    #[serde(skip)]
+    time_format: TimeFormat,
     masked: Masked,
     train: usize,
     val: usize,
@@ -87,6 +98,12 @@ struct NodeCounts {
 }
 
 pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> {
+    if let Some(path) = &args.out {
+        if let Some(input) = args.read.file_of(&args.data)? {
+            refuse_input(path, &input)?;
+        }
+        args.force.check(path)?;
+    }
     let events = args.read.load(&args.data, output)?;
     let mode = match args.mode {
         ModeArg::Dyglib => SplitMode::Dyglib,
@@ -107,7 +124,12 @@ impl SplitSizes {
     pub(crate) fn of(stream: &EventStream, split: &Split) -> Self {
         let nodes = |events: &[EventId]| n_nodes_of(stream, events);
         let by_node = split.for_nodes();
+        let time_format = stream.time_format();
+        let date = |time: f64| (time_format == TimeFormat::Date).then(|| time_format.show(time));
         Self {
+            val_date: date(split.rule.val_time),
+            test_date: date(split.rule.test_time),
+            time_format,
             mode: split.rule.mode,
             val_time: split.rule.val_time,
             test_time: split.rule.test_time,
@@ -147,7 +169,7 @@ impl Display for SplitSizes {
             SplitMode::Dyglib => "dyglib",
             SplitMode::Portable => "portable",
         };
-        let [val, test] = [self.val_time, self.test_time].map(time);
+        let [val, test] = [self.val_time, self.test_time].map(|time| self.time_format.show(time));
         writeln!(f, "  split ({mode}): validation after {val}, test after {test}")?;
         for (name, events, nodes) in [
             ("train", self.train, self.nodes.train),

@@ -12,6 +12,7 @@ use hopedgn::Events;
 use serde::Serialize;
 
 use super::{Question, TestArgs, compare};
+use crate::commands::new_file::Force;
 use crate::output::{Outcome, Output};
 use crate::progress;
 
@@ -50,8 +51,9 @@ pub(super) fn run(args: &Examples, output: &Output) -> anyhow::Result<Outcome> {
         anyhow::ensure!(!chosen.is_empty(), "found no example called {name}, expected one of {known}");
     }
     if let Some(folder) = &args.write {
-        return write(folder, &chosen, output);
+        return write(folder, &chosen, args.test.force, output);
     }
+    args.test.svg.as_ref().map_or(Ok(()), |path| args.test.force.check(path))?;
     if args.name.is_none() {
         anyhow::ensure!(
             !args.test.is_changed(),
@@ -102,11 +104,13 @@ struct Written {
     command: String,
 }
 
-fn write(folder: &Path, chosen: &[Example], output: &Output) -> anyhow::Result<Outcome> {
+fn write(folder: &Path, chosen: &[Example], force: Force, output: &Output) -> anyhow::Result<Outcome> {
     std::fs::create_dir_all(folder).with_context(|| format!("could not create {}", folder.display()))?;
+    let files_of = |example: &Example| ["a", "b"].map(|side| folder.join(format!("{}-{side}.csv", example.name)));
+    chosen.iter().flat_map(files_of).try_for_each(|file| force.check(&file))?;
     let mut all = Vec::new();
     for example in chosen {
-        let files = ["a", "b"].map(|side| folder.join(format!("{}-{side}.csv", example.name)));
+        let files = files_of(example);
         for (file, stream) in files.iter().zip([&example.a, &example.b]) {
             dataset::write(stream, file, WriteFormat::Text(b','))?;
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ctdg::time::TimeFormat;
 use ctdg::wl::{self, Comparison, Dwl, Estimate, Graph, Witness};
 use serde::Serialize;
 
@@ -46,6 +47,8 @@ pub(super) struct Report {
     nodes: [usize; 2],
     events: [usize; 2],
     until: Option<f64>,
+    #[serde(skip)]
+    time_format: TimeFormat,
     directed: bool,
     exact: bool,
     isomorphic: Option<bool>,
@@ -84,6 +87,7 @@ impl Report {
             nodes: [graphs[0].n_nodes(), graphs[1].n_nodes()],
             events: [graphs[0].n_events(), graphs[1].n_events()],
             until: question.until,
+            time_format: question.streams[0].time_format(),
             directed: args.directed,
             exact: test.interning == wl::Interning::Exact,
             isomorphic,
@@ -112,7 +116,7 @@ fn name(test: &Dwl, args: &TestArgs) -> String {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let until = self.until.map(|until| format!(" until {until}")).unwrap_or_default();
+        let until = self.until.map(|until| format!(" until {}", self.time_format.show(until))).unwrap_or_default();
         let directed = if self.directed { ", directed" } else { "" };
         writeln!(f, "{}{until}{directed}", self.test)?;
         for (letter, side) in [("A", 0), ("B", 1)] {
