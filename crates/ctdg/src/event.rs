@@ -7,6 +7,9 @@ mod builder;
 mod column;
 mod duplicates;
 mod names;
+mod prefix;
+
+use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 use serde::{Deserialize, Serialize};
@@ -15,6 +18,7 @@ pub use builder::{IdKind, RejectedRow, Role, StreamBuilder};
 pub use column::Column;
 pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};
+pub use prefix::Prefix;
 
 use crate::error::{Place, Problem, Result};
 use crate::time::TimeFormat;
@@ -176,7 +180,7 @@ pub struct EventStream {
     label: Column<f32>,
     edge_features: Option<Features>,
     node_features: Option<Features>,
-    names: NodeNames,
+    names: Arc<NodeNames>,
     time_format: TimeFormat,
 }
 
@@ -243,7 +247,7 @@ impl EventStream {
                 return Err(Problem::FeatureRows { found, expected, of }.into());
             }
         }
-        Ok(Self { src, dst, time, label, edge_features, node_features, names, time_format })
+        Ok(Self { src, dst, time, label, edge_features, node_features, names: Arc::new(names), time_format })
     }
 
     /// A stream without labels and features from `(source, destination, time)` triples sorted by time. Nodes are
@@ -275,6 +279,7 @@ impl EventStream {
     #[must_use]
     pub fn into_columns(self) -> Columns {
         let Self { src, dst, time, label, edge_features, node_features, names, time_format } = self;
+        let names = Arc::unwrap_or_clone(names);
         Columns { src, dst, time, label, edge_features, node_features, names, time_format }
     }
 
@@ -342,6 +347,11 @@ impl EventStream {
     #[must_use]
     pub fn names(&self) -> &NodeNames {
         &self.names
+    }
+
+    /// The names, shared with the stream.
+    pub(crate) fn shared_names(&self) -> Arc<NodeNames> {
+        Arc::clone(&self.names)
     }
 
     /// Event `id`.

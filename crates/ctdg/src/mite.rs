@@ -122,8 +122,9 @@ pub struct PairEncoderConfig {
     pub precision: TimePrecision,
     /// Which events become tokens, in both hops. An event drawn twice is two tokens.
     ///
-    /// Draws depend on seed, pair, node, time and hop only, so a pair has the same tokens in every batch until the encoder
-    /// is [reseeded](PairEncoder::reseed).
+    /// Draws depend on the seed, the names of the pair and of the node, the time and the hop only. A pair therefore has the
+    /// same tokens in every batch, and in every stream with the same past of its nodes, however nodes are numbered there, until
+    /// the encoder is [reseeded](PairEncoder::reseed).
     pub sampling: Sampling,
     /// The second hop, if there is one.
     pub second: Option<SecondHop>,
@@ -235,12 +236,12 @@ impl Shared<'_> {
         }
     }
 
-    /// Random stream for sampling the history of `node` before `time` for `pair`; symmetric in the pair.
-    fn random(&self, pair: &PairQuery, node: NodeId, time: f64, hop: Hop) -> RandomStream {
-        let [one, other] = [pair.src.0.min(pair.dst.0), pair.src.0.max(pair.dst.0)].map(u64::from);
-        let of_pair = self.random.fork(one).fork(other);
+    /// Random stream for sampling the history of the node with key `node` before `time` for the pair with keys `pair`;
+    /// symmetric in the pair.
+    fn random(&self, pair: [u64; 2], node: u64, time: f64, hop: Hop) -> RandomStream {
+        let of_pair = self.random.fork(pair[0].min(pair[1])).fork(pair[0].max(pair[1]));
         // Adding 0 maps -0 to 0.
-        of_pair.fork(u64::from(node.0)).fork((time + 0.0).to_bits()).fork(hop as u64)
+        of_pair.fork(node).fork((time + 0.0).to_bits()).fork(hop as u64)
     }
 }
 

@@ -92,6 +92,8 @@ impl Pass {
     pub fn observed(self, stream: &EventStream, split: &Split) -> Cut {
         let observed = match self {
             Self::Val | Self::NewNodeVal => &split.train,
+            // A test may begin before validation.
+            Self::Test | Self::NewNodeTest if split.val.is_empty() => &split.train,
             Self::Test | Self::NewNodeTest => &split.val,
         };
         observed.last().map_or(Cut::START, |last| up_to(stream.times(), stream.times()[last.index()]))

@@ -45,8 +45,7 @@ impl RandomStream {
     /// The stream called `name` of `seed`.
     #[must_use]
     pub fn named(seed: u64, name: &str) -> Self {
-        let start = mix(seed.wrapping_add(GAMMA));
-        Self::from_key(name.bytes().fold(start, |key, byte| mix((key ^ u64::from(byte)).wrapping_add(GAMMA))))
+        Self::from_key(Self::name_key(seed, name.as_bytes()))
     }
 
     /// The `index`-th fork. It does not depend on what has been drawn from `self` and does not change it.
@@ -54,6 +53,12 @@ impl RandomStream {
     pub fn fork(&self, index: u64) -> Self {
         let step = index.wrapping_add(1).wrapping_mul(GAMMA);
         Self::from_key(mix(mix(self.key ^ FORK).wrapping_add(step)))
+    }
+
+    /// The key of the stream called `name` of `seed`: 64 bits that stand for the name.
+    pub(crate) fn name_key(seed: u64, name: &[u8]) -> u64 {
+        let start = mix(seed.wrapping_add(GAMMA));
+        name.iter().fold(start, |key, byte| mix((key ^ u64::from(*byte)).wrapping_add(GAMMA)))
     }
 
     fn from_key(key: u64) -> Self {

@@ -165,6 +165,59 @@ pub struct Split {
 }
 
 impl Split {
+    /// A test of the same training on other events: those of `tested`, events of `stream`, which begins with the events of this
+    /// split. `nodes` are the numbers in `stream` of the nodes of this split.
+    ///
+    /// Training and validation events before the test stay what they are, and all later ones before it count as validation
+    /// events: known, but not trained on. New nodes do not occur in training, wherever the test begins.
+    ///
+    /// ```
+    /// use ctdg::event::EventStream;
+    /// use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
+    ///
+    /// let stream = EventStream::from_events((0..120u32).map(|i| (i % 7, 7 + i * i % 13, f64::from(i))))?;
+    /// let known = stream.prefix(100)?;
+    /// let split = SplitRule::of(&known.stream, SplitMode::Dyglib, MASK_SEED)?.apply(&known.stream)?;
+    /// let later = split.tested_on(&stream, &known.nodes, 100..120);
+    /// assert_eq!((later.test.len(), later.train), (20, split.train.clone()));
+    /// assert_eq!(later.val.len(), split.val.len() + split.test.len());
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When `stream` has fewer events or nodes than that.
+    #[must_use]
+    pub fn tested_on(&self, stream: &EventStream, nodes: &[NodeId], tested: std::ops::Range<usize>) -> Self {
+        let cut = |n: usize| Cut(u32::try_from(n.min(stream.len())).expect("streams hold at most u32::MAX events"));
+        let (test_start, end) = (cut(tested.start), cut(tested.end));
+        let val_start = self.val_start.min(test_start);
+        let (src, dst) = (stream.src(), stream.dst());
+        let mut is_new = vec![false; stream.n_nodes()];
+        for node in src[..end.n_events()].iter().chain(&dst[..end.n_events()]) {
+            is_new[node.index()] = true;
+        }
+        for id in &self.train {
+            is_new[src[id.index()].index()] = false;
+            is_new[dst[id.index()].index()] = false;
+        }
+        let (val, test) = (events_between(val_start.0, test_start.0), events_between(test_start.0, end.0));
+        let touches_new = |id: &EventId| is_new[src[id.index()].index()] || is_new[dst[id.index()].index()];
+        let with_new = |part: &[EventId]| part.iter().copied().filter(touches_new).collect();
+        let mut masked: Vec<NodeId> = self.rule.masked.iter().map(|node| nodes[node.index()]).collect();
+        masked.sort_unstable();
+        Self {
+            rule: SplitRule { masked, n_events: end.n_events(), ..self.rule.clone() },
+            train: self.train.iter().copied().filter(|&id| test_start.sees(id)).collect(),
+            new_node_val: with_new(&val),
+            new_node_test: with_new(&test),
+            new_nodes: (0..).map(NodeId).zip(&is_new).filter(|(_, new)| **new).map(|(node, _)| node).collect(),
+            val,
+            test,
+            val_start,
+            test_start,
+        }
+    }
+
     /// All events the split was made from, including those of masked nodes in the training period.
     ///
     /// # Panics

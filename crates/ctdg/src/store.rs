@@ -6,12 +6,16 @@
 //!
 //! # Memory
 //! 32 bytes per event and 4 per node for the adjacency with its times ([`Store::adjacency_bytes`]); 4 bytes per event and
-//! about 30 per distinct pair for the pair index ([`Store::pair_index_bytes`]). Building takes linear time.
+//! about 30 per distinct pair for the pair index ([`Store::pair_index_bytes`]). Building takes linear time. Random sampling
+//! adds 8 bytes per node for keys of their names.
 
 mod pairs;
 
+use std::sync::{Arc, OnceLock};
+
 use crate::error::{Problem, Result};
-use crate::event::{Column, Cut, EventId, EventStream, NodeId, strictly_before};
+use crate::event::{Column, Cut, EventId, EventStream, NodeId, NodeNames, strictly_before};
+use crate::random::RandomStream;
 use pairs::PairIndex;
 
 /// Time-sorted adjacency and pair index over a stream or a subset of its events.
@@ -38,6 +42,10 @@ pub struct Store {
     pairs: PairIndex,
     /// Times of the whole stream, shared with it.
     stream_times: Column<f64>,
+    /// Names of its nodes, shared with it.
+    names: Arc<NodeNames>,
+    /// Made at the first random sample.
+    name_keys: OnceLock<Vec<u64>>,
 }
 
 /// Consecutive interactions of one node, oldest first: neighbor, event and time in parallel slices.
@@ -97,7 +105,8 @@ impl Store {
         let events = ids.clone().map(|id| (src[id.index()], dst[id.index()], id));
         let (adjacency, pairs) = rayon::join(|| Adjacency::build(stream, ids), || PairIndex::build(events));
         let Adjacency { offsets, neighbors, events, times } = adjacency;
-        Ok(Self { offsets, neighbors, events, times, pairs, stream_times: stream.time_column() })
+        let (stream_times, names) = (stream.time_column(), stream.shared_names());
+        Ok(Self { offsets, neighbors, events, times, pairs, stream_times, names, name_keys: OnceLock::new() })
     }
 
     /// The boundary of what a query at time `t` may see: events strictly before `t`.
@@ -127,6 +136,20 @@ impl Store {
             events: &self.events[part.clone()],
             times: &self.times[part],
         }
+    }
+
+    /// 64 bits for each node that depend on its name alone, and on its side in bipartite data. Numbers of nodes change when
+    /// a stream gains others; names do not.
+    pub(crate) fn name_keys(&self) -> &[u64] {
+        self.name_keys.get_or_init(|| {
+            let n_sources = self.names.n_sources().map_or(usize::MAX, |n| n as usize);
+            let mut keys = Vec::with_capacity(self.names.len());
+            self.names.each_written(|name| {
+                let side = u64::from(keys.len() >= n_sources);
+                keys.push(RandomStream::name_key(side, name));
+            });
+            keys
+        })
     }
 
     /// Start of the list of `node` in the store's columns.

@@ -90,6 +90,7 @@ fn model_message(error: &Error) -> String {
     let advice: Cow<'static, str> = match error {
         // These name no way out of their own.
         Error::Config { .. } => return format!("{error}; `hopedgn train --show-config` lists every setting"),
+        Error::NoTestEvents { .. } => return format!("{error}; name a file with such events with --data"),
         Error::NotExplained { .. } => return format!("{error}; score without --explain"),
         Error::DataMismatch { .. } => "name that file with --data, and read it with the same flags".into(),
         Error::RunFolderTaken { .. } => "continue a run with --resume, or name another folder with --out".into(),

@@ -243,6 +243,14 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// Nothing to test.
+    #[error("found no event {what}, expected at least one; the last event is at {last}")]
+    NoTestEvents {
+        /// Which events were asked for.
+        what: String,
+        /// Time of the last event.
+        last: String,
+    },
     /// Events other than those a run was trained on.
     #[error(
         "found {found_events} other events of {found_nodes} nodes, expected the {events} events of {nodes} nodes that the run was \

@@ -1,6 +1,7 @@
 //! Evaluation passes of the protocol: AP and AUC per batch and over the split, and ranking.
 
 mod beside_heuristics;
+mod range;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::task::Task;
 use crate::{Error, Result};
 
 pub use beside_heuristics::Evaluator;
+pub use range::{TestRange, TestedEvents};
 
 /// Kinds of negative pairs.
 ///
@@ -88,6 +90,9 @@ pub struct Evaluation {
     pub negatives: BTreeMap<String, BTreeMap<String, PerSetting>>,
     /// Ranking metrics, if measured.
     pub ranking: Option<RankingTest>,
+    /// The events that were tested; missing in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tested: Option<TestedEvents>,
 }
 
 /// Ranking of true destinations among candidates.

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use ctdg::dataset::{self, ReadOptions};
 use ctdg::error::Place;
-use ctdg::event::{EventStream, IdKind, NameLookup, StreamBuilder};
+use ctdg::event::{EventStream, IdKind, NameLookup, Prefix, StreamBuilder};
 
 use crate::Result;
 
@@ -125,6 +125,30 @@ impl Events {
             options: Arc::default(),
             lookup: Arc::default(),
         }
+    }
+
+    /// The first `n` events alone, as if nothing had been appended: their nodes are numbered as in a file that ends there.
+    ///
+    /// ```
+    /// use hopedgn::Events;
+    ///
+    /// let events = Events::from_tuples([("bob", "eve", 1.0), ("eve", "bob", 2.0), ("ann", "bob", 3.0)])?;
+    /// let known = events.prefix(2)?;
+    /// assert_eq!((known.len(), known.n_nodes(), known.name()), (2, 2, events.name()));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    pub fn prefix(&self, n: usize) -> Result<Self> {
+        Ok(self.with_stream(self.stream.prefix(n)?.stream))
+    }
+
+    /// The same, with the numbers of its nodes in the whole stream.
+    pub(crate) fn prefix_stream(&self, n: usize) -> Result<Prefix> {
+        Ok(self.stream.prefix(n)?)
+    }
+
+    /// Other events under the same name and source.
+    pub(crate) fn with_stream(&self, stream: EventStream) -> Self {
+        Self { stream: Arc::new(stream), lookup: Arc::default(), ..self.clone() }
     }
 
     /// The same events, said to come from `file` read with `options`. A run records both, so that it can be resumed.

@@ -3,6 +3,7 @@
 mod builder;
 mod classify;
 mod folder;
+mod grown;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -17,14 +18,13 @@ use serde_json::json;
 use crate::callbacks::{Callback, NoCallback};
 use crate::collate::FeatureTables;
 use crate::config::Config;
-use crate::evaluate::{Evaluation, Evaluator, Negatives, RankingTest};
+use crate::evaluate::{Evaluation, Negatives, RankingTest, TestRange};
 use crate::explain::{self, Explanation};
 use crate::memory::MemoryState;
 use crate::metrics::{EpochRecord, Summary};
 use crate::model::Model;
 use crate::predict::{History, NamedPairs, logits, sigmoid};
 use crate::run::Manifest;
-use crate::task::Task;
 use crate::{Error, Events, Result};
 
 pub use builder::LinkPredictorBuilder;
@@ -102,22 +102,24 @@ pub struct Recommendation {
 /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
 /// use hopedgn::{EvaluateOptions, callbacks::NoCallback, evaluate::Negatives};
 ///
-/// let options = EvaluateOptions { negatives: vec![Negatives::Random], ranking: None };
+/// let options = EvaluateOptions { negatives: vec![Negatives::Random], ranking: None, ..EvaluateOptions::default() };
 /// let evaluation = predictor.evaluate_with(&events, &options, &mut NoCallback)?;
 /// assert!(evaluation.negatives.contains_key("random") && evaluation.ranking.is_none());
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct EvaluateOptions {
     /// Kinds of negatives for AP and AUC.
     pub negatives: Vec<Negatives>,
     /// Other destinations that each true one is ranked among, for MRR and Hits.
     pub ranking: Option<CandidateCount>,
+    /// Which events are tested.
+    pub range: TestRange,
 }
 
 impl Default for EvaluateOptions {
     fn default() -> Self {
-        Self { negatives: Negatives::ALL.to_vec(), ranking: Some(CandidateCount::Some(100)) }
+        Self { negatives: Negatives::ALL.to_vec(), ranking: Some(CandidateCount::Some(100)), range: TestRange::Split }
     }
 }
 
@@ -311,7 +313,8 @@ impl LinkPredictor {
     /// Test metrics under every protocol: random, historical and inductive negatives, all nodes and new ones, and ranking
     /// among 100 destinations, with untrained heuristics beside the model.
     ///
-    /// `events` are those the model was trained on; later ones at their end are not tested.
+    /// `events` are those the model was trained on; later ones at their end are not tested, unless [`EvaluateOptions::range`] asks
+    /// for them.
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
@@ -337,8 +340,10 @@ impl LinkPredictor {
         options: &EvaluateOptions,
         callback: &mut dyn Callback,
     ) -> Result<Evaluation> {
-        let task = self.task(events)?;
-        let evaluator = self.evaluator(&task);
+        let test = self.test(events, options.range)?;
+        let task = test.task()?;
+        let memory = self.memory_before(&test, &task, callback)?;
+        let evaluator = self.evaluator(&task, memory.as_ref());
         let mut negatives = std::collections::BTreeMap::new();
         for &kind in &options.negatives {
             negatives.insert(kind.as_str().to_owned(), evaluator.links(kind, callback)?);
@@ -357,6 +362,7 @@ impl LinkPredictor {
             device: self.device().name().to_owned(),
             negatives,
             ranking: ranking.transpose()?,
+            tested: Some(test.tested.clone()),
         })
     }
 
@@ -428,21 +434,6 @@ impl LinkPredictor {
         }
         let store = Store::build(&self.events)?;
         Ok(self.store.get_or_init(|| store))
-    }
-
-    fn task<'e>(&self, events: &'e Events) -> Result<Task<'e>> {
-        self.manifest.data.check(events)?;
-        Task::with_rule(events, &self.manifest.split)
-    }
-
-    fn evaluator<'a>(&'a self, task: &'a Task<'a>) -> Evaluator<'a> {
-        Evaluator {
-            task,
-            model: &*self.model,
-            weights: &self.weights,
-            memory: self.memory.as_ref(),
-            batch: self.config.train.batch,
-        }
     }
 
     fn named_pairs<S: AsRef<str>, D: AsRef<str>>(&self, pairs: &[(S, D, f64)]) -> Result<NamedPairs<'_>> {

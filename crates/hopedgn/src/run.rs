@@ -16,8 +16,10 @@
 //! it lists the completed epochs, and files that were written after it are written again with the same content.
 
 mod classify;
+mod known_part;
 mod manifest;
 mod session;
+mod warm_start;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -34,9 +36,11 @@ use crate::metrics::{Classification, EpochRecord, Summary};
 use crate::model::{Model, ModelRegistry};
 use crate::{Error, Result};
 
+pub use known_part::{Difference, KnownPart};
 pub use manifest::{DataRecord, Manifest};
 use session::weights_file;
 pub use session::{Session, Trained};
+pub use warm_start::WarmStart;
 
 const CONFIG: &str = "config.toml";
 const MANIFEST: &str = "manifest.json";

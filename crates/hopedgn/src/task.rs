@@ -61,6 +61,11 @@ impl<'s> Task<'s> {
                 return Err(Error::EmptyPart { what });
             }
         }
+        Self::with_split(stream, split)
+    }
+
+    /// The stream with a split that is there.
+    pub(crate) fn with_split(stream: &'s EventStream, split: Split) -> Result<Self> {
         let train_store = Store::of_events(stream, &split.train)?;
         let full_store = Store::build(stream)?;
         Ok(Self { stream, split, train_store, full_store, tables: FeatureTables::of(stream)? })

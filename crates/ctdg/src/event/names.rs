@@ -141,6 +141,18 @@ impl NodeNames {
         ascending(0, n_sources) && ascending(n_sources, self.len())
     }
 
+    /// Calls `visit` with the written name of each node, in order.
+    pub(crate) fn each_written(&self, mut visit: impl FnMut(&[u8])) {
+        let mut digits = [0; 20];
+        match &self.kind {
+            Names::Consecutive { first, len } => {
+                (0..*len).for_each(|index| visit(decimal(first + u64::from(index), &mut digits)));
+            }
+            Names::Integers(names) => names.iter().for_each(|&name| visit(decimal(name, &mut digits))),
+            Names::Text(names) => (0..names.ends.len()).for_each(|index| visit(names.get(index))),
+        }
+    }
+
     /// A table for looking up nodes by name.
     pub fn lookup(&self) -> Result<NameLookup> {
         let n_sources = self.n_sources.map_or(self.len(), |n| n as usize);
@@ -151,6 +163,19 @@ impl NodeNames {
             side.insert(self.name(node), node);
         }
         Ok(NameLookup { sources, destinations: self.n_sources.map(|_| destinations) })
+    }
+}
+
+/// `number` as text.
+fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut start = digits.len();
+    loop {
+        start -= 1;
+        digits[start] = b'0' + u8::try_from(number % 10).expect("a digit");
+        number /= 10;
+        if number == 0 {
+            return &digits[start..];
+        }
     }
 }
 

@@ -36,14 +36,15 @@ impl PairTokensBuilder<'_> {
         let roots = [query.src, query.dst];
         let max_events = shared.config.length.saturating_sub(1);
         let histories = roots.map(|root| store.history(root, cut));
+        let keys = [0, 1].map(|side| shared.sampler.key(roots[side], &histories[side]));
         self.table.clear();
         for side in 0..2 {
-            let random = || shared.random(query, roots[side], query.time, Hop::First);
+            let random = || shared.random(keys, keys[side], query.time, Hop::First);
             let history = shared.sampler.sample((roots[side], histories[side]), max_events, random, sample);
             self.push_side(roots[side], &history, side);
         }
         if let Some(second) = shared.config.second {
-            self.push_second(second, cut, sample);
+            self.push_second(second, cut, keys, sample);
         }
         self.out.pair_rows.push(offset_u32(self.out.n_rows()));
         match shared.config.scope {
@@ -73,8 +74,8 @@ impl PairTokensBuilder<'_> {
         }));
     }
 
-    /// Second hop of both sides. Comes last, because it needs to know which nodes are tokens.
-    fn push_second(&mut self, second: SecondHop, cut: Cut, sample: &mut SampleBuffers) {
+    /// Second hop of both sides. Comes last, because it needs to know which nodes are tokens. `keys` are those of the pair.
+    fn push_second(&mut self, second: SecondHop, cut: Cut, keys: [u64; 2], sample: &mut SampleBuffers) {
         let (shared, query) = (self.shared, self.query);
         let (store, precision) = (shared.sampler.store(), shared.config.precision);
         self.unrelated.clear();
@@ -91,8 +92,9 @@ impl PairTokensBuilder<'_> {
                     SecondHopTime::Query => (cut, query.time, query.time),
                     SecondHopTime::Event => (store.cut(event_time), event_time, precision.stored(event_time)),
                 };
-                let random = || shared.random(query, node, time, Hop::Second);
-                let history = shared.sampler.sample((node, store.history(node, before)), second.length, random, sample);
+                let history = store.history(node, before);
+                let random = || shared.random(keys, shared.sampler.key(node, &history), time, Hop::Second);
+                let history = shared.sampler.sample((node, history), second.length, random, sample);
                 self.out.second_nodes.extend_from_slice(history.neighbors);
                 self.out.second_events.extend_from_slice(history.events);
                 self.out.second_ages.extend(history.times.iter().map(|&earlier| interval(from, earlier, precision)));

@@ -12,6 +12,8 @@ pub(crate) struct HistorySampler<'s> {
     sampling: Sampling,
     /// For [`Sampling::TimeIntervalAware`]: cumulative weights along each adjacency list.
     cumulative: Vec<f64>,
+    /// For random sampling: what draws from a node's history are keyed on.
+    name_keys: &'s [u64],
 }
 
 /// Buffers for a sample; reused to avoid allocation.
@@ -29,11 +31,19 @@ impl<'s> HistorySampler<'s> {
             Sampling::TimeIntervalAware { a } => cumulative_weights(store, a),
             Sampling::Recent | Sampling::Uniform => Vec::new(),
         };
-        Self { store, sampling, cumulative }
+        let name_keys = if sampling == Sampling::Recent { &[] } else { store.name_keys() };
+        Self { store, sampling, cumulative, name_keys }
     }
 
     pub(crate) fn store(&self) -> &'s Store {
         self.store
+    }
+
+    /// What draws from `history`, a history of `node`, are keyed on: the node's name. Nodes without a history are all alike:
+    /// whether such a node is unknown, or first occurs after the query, must make no difference. 0 if nothing is drawn.
+    #[inline]
+    pub(crate) fn key(&self, node: NodeId, history: &History<'_>) -> u64 {
+        if history.is_empty() { 0 } else { self.name_keys.get(node.index()).copied().unwrap_or(0) }
     }
 
     /// Size of a sample of at most `k` from `n` events.

@@ -225,26 +225,32 @@ fn assert_uniform(counts: [f64; 9], what: &str) {
 
 #[test]
 fn samples_of_pairs_and_seeds_are_independent() {
-    let stream = EventStream::from_events((1..10).map(|node| (0, node, f64::from(node)))).unwrap();
+    let n = 4_000;
+    // Partners have an event of their own, with node 10: draws tell nodes with a history apart.
+    let partners = (0..n).map(|i| (11 + i, 10, 0.5));
+    let events = partners.chain((1..10).map(|node| (0, node, f64::from(node))));
+    let stream = EventStream::from_events(events).unwrap();
     let store = Store::build(&stream).unwrap();
     let encoding = PairEncoderConfig { length: 2, sampling: Sampling::Uniform, ..PairEncoderConfig::default() };
     let with = |other: u32| PairQuery { src: NodeId(0), dst: NodeId(other), time: 10.0 };
-    let n = 4_000;
-    let pairs: Vec<_> = (0..n).map(|i| with(10 + i)).collect();
+    let pairs: Vec<_> = (0..n).map(|i| with(11 + i)).collect();
     let tokens = encode(&store, encoding, &pairs);
+    let drawn = |tokens: &PairTokens, pair| tokens.events(pair, Side::Src)[0].index() - pairs.len();
     let mut of_pairs = [0.0; 9];
     for pair in 0..pairs.len() {
-        of_pairs[tokens.events(pair, Side::Src)[0].index()] += 1.0;
+        of_pairs[drawn(&tokens, pair)] += 1.0;
     }
     assert_uniform(of_pairs, "pairs");
+    let unknown = encode(&store, encoding, &[with(9_000), with(9_001)]);
+    assert_eq!(drawn(&unknown, 0), drawn(&unknown, 1), "nodes without a history are all alike");
 
     let mut encoder = PairEncoder::new(&store, encoding);
     let mut tokens = PairTokens::default();
     let (mut of_seeds, mut shifts, mut before) = ([0.0; 9], [0.0; 9], 0);
     for seed in 0..u64::from(n) {
         encoder.reseed(seed);
-        encoder.encode(&[with(10)], &mut tokens);
-        let event = tokens.events(0, Side::Src)[0].index();
+        encoder.encode(&[with(11)], &mut tokens);
+        let event = drawn(&tokens, 0);
         of_seeds[event] += 1.0;
         shifts[(event + 9 - before) % 9] += 1.0;
         before = event;

@@ -57,6 +57,10 @@ pub(crate) fn run(args: &Classify, registry: &ModelRegistry, output: &Output) ->
         config.model.name().title(),
         grouped(Sources::n_bytes(n_events, config.model.common.d_out) / 1_000_000)
     ));
+    if predictor.n_newer_events() > 0 {
+        let newer = count(predictor.n_newer_events(), "newer event");
+        output.remark(format_args!("labels of the run's own events; {newer} in the file left out"));
+    }
     let mut progress = ProgressCallback::new(output)?;
     match predictor.classify(&labels, &mut progress) {
         Ok(classification) => {

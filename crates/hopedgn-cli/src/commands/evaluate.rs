@@ -4,22 +4,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use ctdg::negative::CandidateCount;
-use hopedgn::evaluate::{Evaluation, Negatives, RankingMetrics};
+use ctdg::time::TimeFormat;
+use hopedgn::evaluate::{Evaluation, Negatives, RankingMetrics, TestRange, TestedEvents};
+use hopedgn::fmt::grouped;
 use hopedgn::metrics::LinkMetrics;
-use hopedgn::{EvaluateOptions, ModelRegistry};
+use hopedgn::{EvaluateOptions, Events, ModelRegistry};
 
 use crate::commands::progress::ProgressCallback;
 use crate::commands::run_args::{OtherEvents, RunArgs};
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 
 /// Test a trained model: transductive and inductive, each kind of negatives, ranking; heuristics beside it
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn evaluate runs/collegemsg-hopedgn-0
-  hopedgn evaluate runs/mine --negatives all --ranking 100 --json")]
+  hopedgn evaluate runs/mine --negatives all --ranking 100 --json
+  hopedgn evaluate runs/mine --data grown.csv --new
+  hopedgn evaluate runs/mine --from 2024-01-01 --until 2024-02-01")]
 pub(crate) struct Evaluate {
     /// Negatives for AP and AUC
     #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
@@ -27,8 +33,36 @@ pub(crate) struct Evaluate {
     /// Also rank each true destination against so many others, or against `all`
     #[arg(long, value_name = "K")]
     ranking: Option<Candidates>,
+    /// Test on the events after those the run was trained and tested on, in a file that has grown
+    #[arg(long, conflicts_with_all = ["from", "until"])]
+    new: bool,
+    /// Test on the events from this time on, a number or a date as in the data
+    #[arg(long = "from", value_name = "T", allow_hyphen_values = true)]
+    from: Option<String>,
+    /// Test on events strictly before this time only
+    #[arg(long, value_name = "T", requires = "from", allow_hyphen_values = true)]
+    until: Option<String>,
     #[command(flatten)]
     run: RunArgs,
+}
+
+impl Evaluate {
+    fn range(&self, events: &Events) -> anyhow::Result<TestRange> {
+        let parse = |flag: &str, text: &str| {
+            let format = events.time_format();
+            let expected = match format {
+                TimeFormat::Number => "a number, as the times of the data",
+                TimeFormat::Date => "a date like 2024-01-31 or 2024-01-31 12:00, as the times of the data",
+            };
+            format.parse(text).with_context(|| format!("found --{flag} {text}, expected {expected}"))
+        };
+        let until = self.until.as_deref().map(|text| parse("until", text)).transpose()?;
+        Ok(match &self.from {
+            Some(text) => TestRange::Times { from: parse("from", text)?, until },
+            None if self.new => TestRange::New,
+            None => TestRange::Split,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,20 +101,51 @@ impl FromStr for Candidates {
 
 pub(crate) fn run(args: &Evaluate, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     let predictor = args.run.load(OtherEvents::Refused, registry, output)?;
-    let options =
-        EvaluateOptions { negatives: args.negatives.kinds(), ranking: args.ranking.map(|Candidates(count)| count) };
+    let range = args.range(predictor.events())?;
+    let ranking = args.ranking.map(|Candidates(count)| count);
+    let options = EvaluateOptions { negatives: args.negatives.kinds(), ranking, range };
     let mut progress = ProgressCallback::new(output)?;
     let evaluation = predictor.evaluate_with(predictor.events(), &options, &mut progress)?;
     for (kind, _) in evaluation.negatives.iter().filter(|(_, scorers)| scorers.is_empty()) {
         output.remark(format_args!("no {kind} negatives could be drawn: too few distinct pairs"));
     }
-    output.answer(text(&evaluation), &evaluation)?;
+    if let Some(tested) = &evaluation.tested {
+        remark_on(tested, predictor.events(), output);
+    }
+    output.answer(text(&evaluation, predictor.events().time_format()), &evaluation)?;
     Ok(Outcome::Done)
 }
 
-fn text(evaluation: &Evaluation) -> String {
+/// What is not to be seen in the numbers: events left out, and events that the model was trained on.
+fn remark_on(tested: &TestedEvents, events: &Events, output: &Output) {
+    if tested.range == "test" && tested.newer > 0 {
+        let newer = count(tested.newer, "newer event");
+        output.remark(format_args!("{} has {newer} that the run did not know; test on them with --new", events.name()));
+    }
+    if tested.range != "test" && tested.trained_on > 0 {
+        output.remark(format_args!(
+            "the model was trained on {} of the {}; the numbers are too good for new events",
+            grouped(tested.trained_on),
+            count(tested.events, "tested event")
+        ));
+    }
+}
+
+/// Which events were tested.
+fn tested_title(evaluation: &Evaluation, format: TimeFormat) -> String {
+    let Some(tested) = evaluation.tested.as_ref().filter(|tested| tested.range != "test") else {
+        return "test events".to_owned();
+    };
+    let what = if tested.range == "new" { "new event" } else { "event" };
+    let [first, last] =
+        [tested.first_time, tested.last_time].map(|time| time.map_or(String::new(), |t| format.show(t)));
+    format!("{} from {first} to {last}", count(tested.events, what))
+}
+
+fn text(evaluation: &Evaluation, format: TimeFormat) -> String {
     let percent = |value: f64| format!("{:.2}", 100.0 * value);
-    let mut text = format!("{} on {}, test events\n", evaluation.model, evaluation.data);
+    let tested = tested_title(evaluation, format);
+    let mut text = format!("{} on {}, {tested}\n", evaluation.model, evaluation.data);
     for (negatives, scorers) in &evaluation.negatives {
         let title = format!("{negatives} negatives");
         let mut table =

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
 use ctdg::dataset::ReadOptions;
-use hopedgn::run::{Manifest, RunFolder};
+use hopedgn::run::{Difference, Manifest, RunFolder};
 use hopedgn::{Events, LinkPredictor, ModelRegistry};
 
 use crate::commands::data_args::ReadArgs;
@@ -17,7 +17,7 @@ use crate::output::Output;
 pub(crate) struct RunArgs {
     /// The run folder
     pub(crate) run: PathBuf,
-    /// The run's data, if the file was moved; `score` accepts a file that has grown since
+    /// The run's data, if the file was moved; it may have grown since
     #[arg(long, value_name = "D")]
     pub(crate) data: Option<String>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ impl RunArgs {
         let manifest = folder.manifest()?;
         let events = load_events(&manifest, self.data.as_deref(), &self.from, output)?;
         match (other, &self.data) {
-            (OtherEvents::Refused, _) => manifest.data.check(&events)?,
+            (OtherEvents::Refused, _) => begins_with_run(&manifest, &events, &self.from, output)?,
             (OtherEvents::Allowed, None) => manifest.data.check_by_name(&events)?,
             (OtherEvents::Allowed, Some(data)) => {
                 if manifest.data.check_by_name(&events).is_err() {
@@ -76,6 +76,24 @@ pub(crate) fn load_events(
     let data = data.or(file).unwrap_or(&recorded.name);
     let options = if from.is_default() { recorded_options(manifest) } else { from.options() };
     from.load_with(data, &options, output)
+}
+
+/// Refuses events that do not begin with those of the run, naming the first one that differs if the run's own file still
+/// stands.
+pub(crate) fn begins_with_run(
+    manifest: &Manifest,
+    events: &Events,
+    from: &ReadArgs,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let Err(error) = manifest.data.known_part(events) else { return Ok(()) };
+    let recorded = manifest.data.file.as_deref().filter(|file| events.file() != Some(Path::new(file)));
+    let original = recorded.and_then(|file| from.load_with(file, &recorded_options(manifest), output).ok());
+    let known = original.and_then(|events| manifest.data.known_part(&events).ok());
+    match known.and_then(|known| Difference::first(&known.events, events)) {
+        Some(difference) => Err(anyhow::Error::from(error).context(format!("{}: {difference}", events.name()))),
+        None => Err(error.into()),
+    }
 }
 
 /// How the data of a run was read. Manifests of version 0.1 have the command line instead.

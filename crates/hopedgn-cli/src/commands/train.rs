@@ -9,7 +9,7 @@ use hopedgn::config::{Config, Preset, TrainConfig, folder_stem};
 use hopedgn::fmt::{duration, grouped};
 use hopedgn::metrics::{LinkMetrics, Summary};
 use hopedgn::run::RunFolder;
-use hopedgn::{Error, LinkPredictor, LinkPredictorBuilder, ModelRegistry};
+use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder, ModelRegistry};
 use serde_json::json;
 
 use crate::commands::data_args::ReadArgs;
@@ -28,6 +28,7 @@ use crate::plural::count;
   hopedgn train --data events.csv.gz --out runs/mine --epochs 20 --set model.k=16
   hopedgn train --data events.csv.gz --model tgat --mite
   hopedgn train --resume runs/mine
+  hopedgn train --resume runs/mine --data grown.csv --out runs/next
 
 All settings: hopedgn train --show-config")]
 pub(crate) struct Train {
@@ -54,8 +55,9 @@ pub(crate) struct Train {
     /// Change one setting; may be given many times
     #[arg(long, value_name = "A.B=V")]
     set: Vec<String>,
-    /// Continue an interrupted run; with --epochs, also a completed one
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "preset", "set", "seed", "model", "mite"])]
+    /// Continue an interrupted run; with --epochs, also a completed one; with --data and newer events than the run's, train a new
+    /// run that begins with its weights
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "set", "seed", "model", "mite"])]
     resume: Option<PathBuf>,
     /// Print the resolved settings and stop
     #[arg(long)]
@@ -77,15 +79,20 @@ fn start(args: &Train, registry: &ModelRegistry, output: &Output) -> anyhow::Res
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);
     }
-    let device = args.device.open_for(&config.model, output)?;
     let events = args.from.load(&config.data, output)?;
+    fit(args, LinkPredictor::builder().registry(registry.clone()).config(config), &events, output)
+}
+
+/// Trains a new run.
+fn fit(args: &Train, builder: LinkPredictorBuilder<'_>, events: &Events, output: &Output) -> anyhow::Result<Outcome> {
+    let config = builder.resolve(events.name())?;
+    let device = args.device.open_for(&config.model, output)?;
     let folder = args.out.clone().map_or_else(|| free_folder(&config), Ok)?;
     let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let mut progress = ProgressCallback::new(output)?;
     let announce = Announce { folder: &folder, output };
-    let builder = LinkPredictor::builder().registry(registry.clone()).config(config.clone()).device(device);
-    let builder = builder.run_folder(&folder).command(command).callback(announce).callback(&mut progress);
-    let trained = builder.fit(&events);
+    let builder: LinkPredictorBuilder<'_> = builder.device(device).run_folder(&folder).command(command);
+    let trained = builder.callback(announce).callback(&mut progress).fit(events);
     if trained.is_err() {
         // Removes the folder if it is still empty.
         let _ = std::fs::remove_dir(&folder);
@@ -93,8 +100,10 @@ fn start(args: &Train, registry: &ModelRegistry, output: &Output) -> anyhow::Res
     finish(trained, &config.train, &folder, args, output)
 }
 
+/// Continues a run, or starts another one with its weights if the user names data that has grown.
 fn resume(args: &Train, folder: &Path, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     let run = RunFolder::open(folder)?;
+    let manifest = run.manifest()?;
     let mut builder: LinkPredictorBuilder<'_> = LinkPredictor::builder().registry(registry.clone());
     let mut config = run.config(registry)?;
     if let Some(epochs) = args.epochs {
@@ -106,9 +115,30 @@ fn resume(args: &Train, folder: &Path, registry: &ModelRegistry, output: &Output
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);
     }
+    let events = run_args::load_events(&manifest, args.data.as_deref(), &args.from, output)?;
+    run_args::begins_with_run(&manifest, &events, &args.from, output)?;
+    let newer = events.len().saturating_sub(manifest.data.events);
+    if newer > 0 && args.data.is_some() {
+        let run = folder.display();
+        output.remark(format_args!("{} since {run}: a new run begins with its weights", count(newer, "newer event")));
+        return fit(args, builder.warm_start(folder), &events, output);
+    }
+    anyhow::ensure!(
+        args.out.is_none(),
+        "found --out with --resume, expected newer events than those of {0}: name them with --data to train a new run that begins \
+         with its weights, or leave --out away to continue {0}",
+        folder.display()
+    );
     let device = args.device.open_for(&config.model, output)?;
-    let events = run_args::load_events(&run.manifest()?, args.data.as_deref(), &args.from, output)?;
     output.remark(format_args!("resuming {}", folder.display()));
+    if newer > 0 {
+        output.remark(format_args!(
+            "on its own {}; {} in {} left out (--data {2} trains a new run with them)",
+            count(manifest.data.events, "event"),
+            count(newer, "newer one"),
+            events.name()
+        ));
+    }
     let mut progress = ProgressCallback::new(output)?;
     let resumed = builder.device(device).callback(&mut progress).resume(folder, &events);
     finish(resumed, &config.train, folder, args, output)

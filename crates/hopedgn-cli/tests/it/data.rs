@@ -104,7 +104,7 @@ fn reading_csv_takes_less_than_one_and_a_half_times_the_memory_of_its_columns() 
     fs::write(folder.path().join("big.csv"), table).expect("written");
     fs::write(folder.path().join("small.csv"), "src,dst,time\n1,2,3\n").expect("written");
     let peak = |name: &str| {
-        let converted = json(folder.path(), &["data", "convert", name, "out.ctdg", "--json"]);
+        let converted = json(folder.path(), &["data", "convert", name, "out.ctdg", "--force", "--json"]);
         converted["peak_memory"].as_f64()
     };
     let (Some(small), Some(big)) = (peak("small.csv"), peak("big.csv")) else {

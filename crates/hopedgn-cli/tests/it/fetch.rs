@@ -40,7 +40,7 @@ fn sources(url: &str, events: u64) -> String {
 fn fetched_dataset_is_known_by_name() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("s.toml"), sources(&format!("{}/wikipedia.csv", serve(JODIE)), 2)).expect("written");
-    let fetch = ["data", "fetch", "wikipedia", "--sources", "s.toml", "--data-dir", "d", "--json"];
+    let fetch = ["data", "fetch", "wikipedia", "--sources", "s.toml", "--data-dir", "d", "--insecure", "--json"];
     let fetched = json(folder.path(), &fetch);
     assert_eq!((&fetched["fetched"][0]["events"], &fetched["fetched"][0]["was_here"]), (&2.into(), &false.into()));
     assert_eq!(json(folder.path(), &fetch)["fetched"][0]["was_here"], true, "not fetched twice");
@@ -60,7 +60,7 @@ fn missing_and_wrong_downloads_are_refused_and_leave_no_file() {
         ("wikipedia.csv", 9, "found 3 nodes and 2 events, expected 3 and 9"),
     ] {
         fs::write(folder.path().join("s.toml"), sources(&format!("{server}/{path}"), events)).expect("written");
-        let fetch = ["data", "fetch", "wikipedia", "--sources", "s.toml", "--data-dir", "d", "--json"];
+        let fetch = ["data", "fetch", "wikipedia", "--sources", "s.toml", "--data-dir", "d", "--insecure", "--json"];
         let (status, stdout, stderr) = run(folder.path(), &fetch);
         assert_eq!((status, stdout.as_str()), (Some(2), ""), "{stderr}");
         assert!(stderr.contains(expected), "{stderr}");

@@ -98,7 +98,8 @@ fn no_arguments_print_help() {
 /// Arguments behind a group of flags would be listed under the heading of the group.
 #[test]
 fn flags_stand_under_their_own_heading() {
-    let flags = "format src dst time label features no-header header delimiter ids bipartite sort";
+    let flags = "format src dst time label features no-header header delimiter ids bipartite sort \
+                 time-unit dedup";
     let mut wrong = Vec::new();
     for command in commands() {
         let help = help(&command, 100);

@@ -5,6 +5,7 @@ mod data;
 mod docs;
 mod experiment;
 mod fetch;
+mod grown;
 mod help;
 mod lab;
 mod own_models;

@@ -210,7 +210,7 @@ mod tests {
             ("a/", "data"),
             (".csv", "csv"),
             (".hidden.csv", "hidden"),
-            ("--out.csv", "out"),
+            ("-out-.csv", "out"),
             ("-rf", "rf"),
             ("two words.csv", "two_words"),
             ("  .csv", "data"),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ctdg::event::EventId;
+use ctdg::event::{EventId, NodeId};
 use ctdg::walk_counts::WalkCounts;
 use hopedgn_tensor::{StateTable, Tensor};
 
@@ -54,6 +54,26 @@ impl MemoryState {
             messages: get(NAMES[1])?,
             events: get(NAMES[2])?,
             shifts: get(NAMES[3])?,
+            positions: None,
+        })
+    }
+
+    /// The same memories in a stream of `n_nodes` nodes that begins with the same events, where node `i` has the number `nodes[i]`.
+    pub(crate) fn renumbered(&self, nodes: &[NodeId], n_nodes: usize) -> Result<Self> {
+        let table = |from: &Tensor| {
+            let width = from.cols();
+            let mut values = vec![0.0; (n_nodes + 1) * width];
+            // The last row is for unknown nodes and stays zero.
+            for (row, node) in from.values().chunks_exact(width.max(1)).zip(nodes) {
+                values[node.index() * width..][..width].copy_from_slice(row);
+            }
+            Tensor::matrix(n_nodes + 1, width, values)
+        };
+        Ok(Self {
+            values: table(&self.values)?,
+            messages: table(&self.messages)?,
+            events: table(&self.events)?,
+            shifts: self.shifts.clone(),
             positions: None,
         })
     }

@@ -7,9 +7,10 @@ use hopedgn_tensor::Device;
 
 use super::LinkPredictor;
 use crate::callbacks::{Callback, CallbackList, HtmlReport, TensorBoard};
+use crate::collate::FeatureTables;
 use crate::config::{Config, ModelName, ModelRegistry, Preset};
 use crate::model::CustomModel;
-use crate::run::{DataRecord, Manifest, RunFolder, Session};
+use crate::run::{DataRecord, Manifest, RunFolder, Session, WarmStart};
 use crate::task::Task;
 use crate::{Error, Events, Result, system};
 
@@ -35,6 +36,7 @@ pub struct LinkPredictorBuilder<'c> {
     device: Device,
     callbacks: CallbackList<'c>,
     run_folder: Option<PathBuf>,
+    warm_start: Option<PathBuf>,
     command: Vec<String>,
 }
 
@@ -49,6 +51,7 @@ impl Default for LinkPredictorBuilder<'_> {
             device: Device::cpu(),
             callbacks: CallbackList::default(),
             run_folder: None,
+            warm_start: None,
             command: Vec::new(),
         }
     }
@@ -212,6 +215,31 @@ impl<'c> LinkPredictorBuilder<'c> {
         self
     }
 
+    /// Begins with the best weights of another run, whose events [`fit`](Self::fit) must begin with, instead of random ones: a
+    /// warm start on a log that has grown. The optimizer starts afresh, the split is that of all events, and the other run stays as
+    /// it is.
+    ///
+    /// Settings are those of the other run, changed by [`set`](Self::set); sizes of the model must stay.
+    ///
+    /// ```
+    /// # let message = |i: i32| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i));
+    /// use hopedgn::{Events, LinkPredictor};
+    ///
+    /// # let place = tempfile::tempdir()?;
+    /// let run = place.path().join("monday");
+    /// let events = Events::from_tuples((0..100).map(message))?;
+    /// LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").run_folder(&run).epochs(1).fit(&events)?;
+    /// let grown = Events::from_tuples((0..130).map(message))?; // thirty more messages
+    /// let updated = LinkPredictor::builder().warm_start(&run).epochs(1).fit(&grown)?;
+    /// assert_eq!(updated.history().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn warm_start(mut self, run: impl Into<PathBuf>) -> Self {
+        self.warm_start = Some(run.into());
+        self
+    }
+
     /// The command line to record in the manifest of the run.
     #[must_use]
     pub fn command(mut self, command: impl IntoIterator<Item = String>) -> Self {
@@ -221,6 +249,10 @@ impl<'c> LinkPredictorBuilder<'c> {
 
     /// The settings that [`fit`](Self::fit) uses for data called `data`.
     pub fn resolve(&self, data: &str) -> Result<Config> {
+        if let Some(run) = &self.warm_start {
+            let config = RunFolder::open(run)?.config(&self.registry)?.changed_by(&self.registry, &self.settings)?;
+            return Ok(Config { data: data.to_owned(), ..config });
+        }
         if let Some(config) = &self.config {
             return Ok(config.clone());
         }
@@ -247,8 +279,14 @@ impl<'c> LinkPredictorBuilder<'c> {
     /// ```
     pub fn fit(mut self, events: &Events) -> Result<LinkPredictor> {
         let config = self.resolve(events.name())?;
+        let from = self.warm_start.as_deref().map(RunFolder::open).transpose()?;
+        if let Some(from) = &from {
+            self.check_settings_are_of_the_run("settings of a model: those of the run are taken", |_| true)?;
+            from.manifest()?.data.known_part(events)?;
+        }
         let task = Task::new(events, config.split)?;
-        let manifest = self.manifest(events, &task);
+        let warm_start = from.as_ref().map(WarmStart::of).transpose()?;
+        let manifest = Manifest { warm_start, ..self.manifest(events, &task) };
         let Some(path) = self.run_folder.take() else {
             return self.train(events, config, manifest, &task, None);
         };
@@ -262,8 +300,8 @@ impl<'c> LinkPredictorBuilder<'c> {
 
     /// Continues the training in a run folder; the result is bit-identical to that of a run without interruption.
     ///
-    /// `events` must begin with those the run was started on. Settings are the run's own, except for
-    /// [`epochs`](Self::epochs) given to this builder.
+    /// `events` must begin with those the run was started on; training continues on exactly those, and later ones extend the
+    /// history of predictions. Settings are the run's own, except for [`epochs`](Self::epochs) given to this builder.
     ///
     /// ```
     /// # use hopedgn::Events;
@@ -280,19 +318,24 @@ impl<'c> LinkPredictorBuilder<'c> {
     /// ```
     pub fn resume(self, folder: impl AsRef<Path>, events: &Events) -> Result<LinkPredictor> {
         let folder = RunFolder::open(folder.as_ref())?;
-        let is_allowed = |setting: &String| setting.trim_start().starts_with("train.epochs");
+        let is_allowed = |setting: &str| setting.trim_start().starts_with("train.epochs");
+        self.check_settings_are_of_the_run("none but train.epochs: a run resumes with its own settings", is_allowed)?;
+        let (config, manifest) = (folder.config(&self.registry)?, folder.manifest()?);
+        let config = config.changed_by(&self.registry, &self.settings)?;
+        let known = manifest.data.known_part(events)?;
+        let task = Task::with_rule(&known.events, &manifest.split)?;
+        self.train(events, config, manifest, &task, Some(&folder))
+    }
+
+    /// Refuses a preset, a whole configuration, and settings that are not allowed.
+    fn check_settings_are_of_the_run(&self, expected: &str, is_allowed: impl Fn(&str) -> bool) -> Result<()> {
         let other = self.settings.iter().find(|setting| !is_allowed(setting)).cloned();
         let other = other.or_else(|| self.presets.first().map(|preset| format!("preset {}", preset.name())));
         let other = other.or_else(|| self.config.as_ref().map(|_| "other settings".to_owned()));
-        if let Some(found) = other {
-            let expected = "none but train.epochs: a run resumes with its own settings".to_owned();
-            return Err(Error::Setting { name: "settings", found, expected });
+        match other {
+            Some(found) => Err(Error::Setting { name: "settings", found, expected: expected.to_owned() }),
+            None => Ok(()),
         }
-        let (config, manifest) = (folder.config(&self.registry)?, folder.manifest()?);
-        let config = config.changed_by(&self.registry, &self.settings)?;
-        manifest.data.check(events)?;
-        let task = Task::with_rule(events, &manifest.split)?;
-        self.train(events, config, manifest, &task, Some(&folder))
     }
 
     fn train(
@@ -303,7 +346,10 @@ impl<'c> LinkPredictorBuilder<'c> {
         task: &Task<'_>,
         folder: Option<&RunFolder>,
     ) -> Result<LinkPredictor> {
-        let (model, initial) = self.registry.build(&config.model, task.tables.widths(), config.seed)?;
+        let (model, mut initial) = self.registry.build(&config.model, task.tables.widths(), config.seed)?;
+        if let Some(start) = manifest.warm_start.as_ref().filter(|_| !folder.is_some_and(RunFolder::has_state)) {
+            start.load(&mut initial)?;
+        }
         if let Some(folder) = folder {
             // Files first, so that a callback of the user finds them.
             let mut files = CallbackList::default();
@@ -314,8 +360,9 @@ impl<'c> LinkPredictorBuilder<'c> {
         }
         let session = Session { config: &config, task, model: &*model, initial, device: &self.device, folder };
         let trained = session.train(&mut self.callbacks)?;
+        let has_grown = events.len() > task.stream.len();
         Ok(LinkPredictor {
-            tables: task.tables.clone(),
+            tables: if has_grown { FeatureTables::of(events)? } else { task.tables.clone() },
             events: events.clone(),
             config,
             manifest,
@@ -340,6 +387,7 @@ impl<'c> LinkPredictorBuilder<'c> {
             machine: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             data: DataRecord::of(events),
             split: task.split.rule.clone(),
+            warm_start: None,
         }
     }
 }

@@ -34,8 +34,9 @@ impl LinkPredictor {
         if let (Some(folder), None) = (&folder, &self.summary) {
             return Err(Error::TrainingNotComplete { folder: folder.path().to_owned() });
         }
-        let task = self.task(&self.events)?;
-        let classified = classify(&self.evaluator(&task), labels, callback)?;
+        let known = self.known(&self.events)?;
+        let task = self.known_task(&known)?;
+        let classified = classify(&self.evaluator(&task, None), labels, callback)?;
         let classification = Classification::new(&self.config, labels, self.device(), &classified);
         if let Some(folder) = &folder {
             folder.write_classification(&classification)?;

@@ -51,7 +51,8 @@ impl LinkPredictor {
         if let Some(summary) = &self.summary {
             target.write_summary(summary)?;
         }
-        let task = self.task(&self.events)?;
+        let known = self.known(&self.events)?;
+        let task = self.known_task(&known)?;
         let start = TrainStart { config: &self.config, task: &task, history: &self.epochs };
         let end = TrainEnd { history: &self.epochs, summary: self.summary.as_ref() };
         let (mut report, mut log) = (HtmlReport::new(target.path()), TensorBoard::new(target.path()));

@@ -8,6 +8,7 @@ use ctdg::split::SplitRule;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::WarmStart;
 use crate::collate::FeatureWidths;
 use crate::{Error, Events, Result};
 
@@ -43,6 +44,9 @@ pub struct Manifest {
     pub data: DataRecord,
     /// The split.
     pub split: SplitRule,
+    /// The run whose weights training began with, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_start: Option<WarmStart>,
 }
 
 /// Identity of a dataset.
@@ -119,7 +123,7 @@ impl DataRecord {
         stream.len() >= self.events && stream.n_nodes() >= self.nodes
     }
 
-    fn mismatch(&self, stream: &EventStream) -> Error {
+    pub(super) fn mismatch(&self, stream: &EventStream) -> Error {
         Error::DataMismatch {
             name: self.name.clone(),
             events: self.events,
@@ -180,7 +184,7 @@ fn fingerprint(stream: &EventStream, n_events: usize, n_nodes: usize) -> String 
     hex(&hash.finalize())
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a string takes everything");
         text

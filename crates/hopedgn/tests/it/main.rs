@@ -3,8 +3,10 @@
 
 mod classify;
 mod custom_model;
+mod grown;
 mod learn;
 mod models;
+mod numbering;
 mod parity;
 mod predict;
 mod predictor;

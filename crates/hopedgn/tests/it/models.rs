@@ -166,7 +166,7 @@ fn score_does_not_depend_on_node_numbers() {
     let rename_query = |query: &PairQuery| PairQuery { src: rename(query.src), dst: rename(query.dst), ..*query };
     let renamed_queries: Vec<PairQuery> = queries.iter().map(rename_query).collect();
     for config in with_and_without_mite() {
-        // Random sampling depends on node numbers.
+        // Random sampling depends on names of nodes, which are their numbers here.
         let config = if config.has("sampling") { config.with("sampling", "recent").unwrap() } else { config };
         let expected = logits(&config, &stream, 90, &queries, 60);
         for (got, expected) in logits(&config, &renamed, 90, &renamed_queries, 60).iter().zip(&expected) {

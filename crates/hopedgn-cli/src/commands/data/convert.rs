@@ -82,8 +82,13 @@ fn left_out(report: &ReadReport, keep_columns: bool) -> Option<String> {
     if let Some(more) = report.unused_columns.len().checked_sub(MAX_LISTED).filter(|&more| more > 0) {
         names.push(format!("and {} more", grouped(more)));
     }
-    let noun = if report.unused_columns.len() == 1 { "column" } else { "columns" };
-    let columns = (!names.is_empty()).then(|| format!("{noun} {}", names.join(", ")));
+    // Columns without a name are called `column 3`.
+    let noun = match &*report.unused_columns {
+        [first, ..] if first.name.starts_with("column ") => "",
+        [_] => "column ",
+        _ => "columns ",
+    };
+    let columns = (!names.is_empty()).then(|| format!("{noun}{}", names.join(", ")));
     let sidecar = report.unused_sidecar.as_ref().map(|file| format!("the features in {}", file.display()));
     let all: Vec<String> = columns.into_iter().chain(sidecar).collect();
     let advice = if keep_columns { "" } else { "; --keep-columns keeps what is numeric as edge features" };
