@@ -81,12 +81,12 @@ pub fn save_with_extras(
     }
     let stored = tensors.iter().map(|(name, dtype, shape, bytes)| Stored { name, dtype: *dtype, shape, bytes });
     let metadata = seal::sealed(stored.collect(), metadata);
-    Ok(with_metadata(safetensors::serialize(views, None)?, &metadata))
+    Ok(with_metadata(&safetensors::serialize(views, None)?, &metadata))
 }
 
 /// Adds `metadata` to the header with sorted keys: the library takes a hash map, whose order varies.
-fn with_metadata(file: Vec<u8>, metadata: &BTreeMap<String, String>) -> Vec<u8> {
-    let (header, data) = header_and_data(&file);
+fn with_metadata(file: &[u8], metadata: &BTreeMap<String, String>) -> Vec<u8> {
+    let (header, data) = header_and_data(file);
     let entries: serde_json::Value = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     let begin = format!("{{\"__metadata__\":{entries}");
     // An empty header is `{}`; in any other an entry follows.

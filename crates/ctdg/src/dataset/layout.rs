@@ -82,8 +82,9 @@ impl Layout {
         }
         let free = |at: &usize| !roles.contains(&Some(*at));
         let features = match (&options.features, format) {
-            (FeatureColumns::None, _) | (FeatureColumns::Auto, Format::Konect) => FeatureSpan::At(Vec::new()),
-            (FeatureColumns::Numeric, Format::Konect) => FeatureSpan::At(Vec::new()),
+            (FeatureColumns::None, _) | (FeatureColumns::Auto | FeatureColumns::Numeric, Format::Konect) => {
+                FeatureSpan::At(Vec::new())
+            }
             (FeatureColumns::Auto | FeatureColumns::Numeric, Format::Jodie) => FeatureSpan::From(4),
             (FeatureColumns::Auto | FeatureColumns::Numeric, Format::Tgb) => {
                 let numeric = |at: &usize| first_row.get(*at).is_some_and(|field| is_numeric_list(field));

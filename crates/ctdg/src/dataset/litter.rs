@@ -132,7 +132,7 @@ mod tests {
         fs::create_dir(&draft).unwrap();
         fs::write(draft.join("config.toml"), "").unwrap();
         home.file(&format!("{PREFIX}{here}-{DEAD}-aaaaaa"), new);
-        let mut kept = vec![
+        let mut kept = Vec::from([
             home.file(&format!("{}bbbbbb", temporary_prefix()), old),
             // The first process of every system runs.
             home.file(&format!("{PREFIX}{here}-1-cccccc"), old),
@@ -142,7 +142,7 @@ mod tests {
             home.file(&format!(".mine.{DEAD}.new"), old),
             home.file(".hidden", old),
             home.file("events.csv", old),
-        ];
+        ]);
         home.file(&format!("{PREFIX}00000000-{DEAD}-ffffff"), old);
         home.file(&format!("{PREFIX}gggggg"), old);
         if system().is_none() {

@@ -63,12 +63,11 @@ impl OptionalColumns {
 
     /// The value of column `index`, or a placeholder: a column with one bad value is dropped in the end.
     pub(crate) fn value(&mut self, index: usize, value: Option<f32>, found: impl FnOnce() -> String) -> f32 {
-        match value.filter(|value| value.is_finite()) {
-            Some(value) => value,
-            None => {
-                self.rejected[index].get_or_insert_with(found);
-                0.0
-            }
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            value
+        } else {
+            self.rejected[index].get_or_insert_with(found);
+            0.0
         }
     }
 

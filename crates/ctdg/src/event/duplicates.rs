@@ -9,16 +9,17 @@ use crate::event::{Columns, EventStream, Features};
 
 impl EventStream {
     /// For each event, whether it equals an earlier one in source, destination, time, label and edge features. Linear.
+    #[must_use]
     pub fn is_duplicate(&self) -> Vec<bool> {
         let mut is_duplicate = vec![false; self.len()];
         let mut at_this_time: FxHashMap<u64, Vec<usize>> = FxHashMap::default();
-        for i in 0..self.len() {
+        for (i, is_duplicate) in is_duplicate.iter_mut().enumerate() {
             if i == 0 || self.times()[i] != self.times()[i - 1] {
                 at_this_time.clear();
             }
             let same_hash = at_this_time.entry(self.hash_of(i)).or_default();
-            is_duplicate[i] = same_hash.iter().any(|&earlier| self.are_equal(earlier, i));
-            if !is_duplicate[i] {
+            *is_duplicate = same_hash.iter().any(|&earlier| self.are_equal(earlier, i));
+            if !*is_duplicate {
                 same_hash.push(i);
             }
         }

@@ -50,7 +50,7 @@ impl EventStream {
             return Ok(None);
         }
         nodes.sort_by_cached_key(written);
-        let integers = nodes.iter().filter_map(|node| written(node)).map(|(_, number)| number).collect();
+        let integers = nodes.iter().filter_map(written).map(|(_, number)| number).collect();
         let names = NodeNames::integers(integers, self.names().sources_among(&nodes));
         self.part(n, nodes, names).map(Some)
     }
@@ -104,7 +104,9 @@ impl NodeNames {
         let n_sources = self.sources_among(nodes);
         if let Names::Text(names) = &self.kind {
             let mut table = TextTable::default();
-            nodes.iter().for_each(|node| table.push(names.get(node.index())));
+            for node in nodes {
+                table.push(names.get(node.index()));
+            }
             return Self::text(table, n_sources);
         }
         Self::integers(nodes.iter().filter_map(|&node| self.integer(node)).collect(), n_sources)

@@ -55,6 +55,7 @@ impl DataFolder {
 /// How to read a file of events.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Reading a file")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct FileArgs {
     /// Format of the file
     #[arg(long, value_enum, default_value_t = FormatArg::Auto)]

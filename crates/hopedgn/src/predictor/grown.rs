@@ -39,6 +39,19 @@ impl Test {
     }
 }
 
+impl Replay {
+    /// Up to the event with index `first` of `events`, from the memory after validation in the split `own` of a run whose nodes have
+    /// the numbers `nodes` in `events`.
+    fn to(first: usize, memory: &MemoryState, own: &Split, nodes: &[NodeId], events: &Events) -> Result<Self> {
+        let validated = own.test_start().n_events();
+        // A test that begins earlier must not read a later memory.
+        let is_later = first >= validated;
+        let after = is_later.then(|| memory.renumbered(nodes, events.n_nodes())).transpose()?;
+        let between = events.ids().take(first).skip(if is_later { validated } else { 0 }).collect();
+        Ok(Self { after, consumed: [own.train.as_slice(), &own.val].concat(), between })
+    }
+}
+
 impl LinkPredictor {
     /// Events at the end of [`LinkPredictor::events`] that the training did not know of.
     ///
@@ -81,24 +94,8 @@ impl LinkPredictor {
         let indices = range.of(events, known.events.len())?;
         let split = own.tested_on(events, &known.nodes, indices.clone());
         let tested = tested(events, &own, &split, range, known.n_newer);
-        let replay = self.memory.as_ref().map(|memory| self.replay(memory, &own, &known.nodes, events, indices.start));
+        let replay = self.memory.as_ref().map(|memory| Replay::to(indices.start, memory, &own, &known.nodes, events));
         Ok(Test { events: events.clone(), split, replay: replay.transpose()?, tested })
-    }
-
-    fn replay(
-        &self,
-        memory: &MemoryState,
-        own: &Split,
-        nodes: &[NodeId],
-        events: &Events,
-        first: usize,
-    ) -> Result<Replay> {
-        let validated = own.test_start().n_events();
-        // A test that begins earlier must not read a later memory.
-        let is_later = first >= validated;
-        let after = is_later.then(|| memory.renumbered(nodes, events.n_nodes())).transpose()?;
-        let between = events.ids().take(first).skip(if is_later { validated } else { 0 }).collect();
-        Ok(Replay { after, consumed: [own.train.as_slice(), &own.val].concat(), between })
     }
 
     /// The node memory just before the first tested event, where it is not that after validation. `task` is that of `test`.

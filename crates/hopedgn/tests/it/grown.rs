@@ -26,7 +26,7 @@ fn grown(stranger: &str) -> Vec<Row> {
     let mut name = || format!("m{:02}", random.below(12));
     let more = (0..60).map(|i| {
         let src = if i % 3 == 0 { stranger.to_owned() } else { name() };
-        (src, name(), ((N_KNOWN + i) / 2) as f64)
+        (src, name(), usize::midpoint(N_KNOWN, i) as f64)
     });
     known().into_iter().chain(more).collect()
 }
@@ -43,7 +43,7 @@ fn small<'c>(model: ModelName) -> LinkPredictorBuilder<'c> {
     settings
         .iter()
         .filter(|setting| known.has(setting[6..].split('=').next().unwrap()))
-        .fold(builder, |builder, setting| builder.set(setting))
+        .fold(builder, hopedgn::LinkPredictorBuilder::set)
 }
 
 const MODELS: [ModelName; 5] = [ModelName::HopeDgn, ModelName::Cawn, ModelName::Tgn, ModelName::Pint, ModelName::Jodie];

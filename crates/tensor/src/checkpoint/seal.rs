@@ -38,10 +38,7 @@ pub(super) fn open(
     mut metadata: BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>> {
     let Some(format) = metadata.get(FORMAT_KEY) else {
-        return match metadata.contains_key(CHECKSUM_KEY) {
-            true => Err(unsealed("format")),
-            false => Ok(metadata),
-        };
+        return if metadata.contains_key(CHECKSUM_KEY) { Err(unsealed("format")) } else { Ok(metadata) };
     };
     let found: u64 = format.parse().map_err(|_| unsealed("format"))?;
     if found > FORMAT {

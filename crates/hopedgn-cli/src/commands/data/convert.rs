@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
 /// What of the input is not in the output, in words.
 fn left_out(report: &ReadReport, keep_columns: bool) -> Option<String> {
     const MAX_LISTED: usize = 12;
-    let names = report.unused_columns.iter().take(MAX_LISTED).map(|column| column.to_string());
+    let names = report.unused_columns.iter().take(MAX_LISTED).map(std::string::ToString::to_string);
     let mut names: Vec<String> = names.collect();
     if let Some(more) = report.unused_columns.len().checked_sub(MAX_LISTED).filter(|&more| more > 0) {
         names.push(format!("and {} more", grouped(more)));

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
 fn show(bar: &ProgressBar, output: &Output, name: &str, progress: &Progress<'_>) {
     match progress {
         Progress::Connecting { url, attempt: 1 } => {
-            bar.set_message(format!("{name}: connecting to {}", printable(url)))
+            bar.set_message(format!("{name}: connecting to {}", printable(url)));
         }
         Progress::Connecting { attempt, .. } => bar.set_message(format!("{name}: attempt {attempt}")),
         Progress::Downloading { done, total } => {
