@@ -47,7 +47,7 @@ fn line_numbers_are_right_far_into_a_file() {
     for end in ["\n", "\r\n"] {
         let mut text = format!("src,dst,time{end}");
         (0..40_000).for_each(|i| write!(text, "{i},{},{i}{end}", i + 1).unwrap());
-        text += &format!("1,2,x{end}");
+        text.extend(["1,2,x", end]);
         assert_eq!(error(&text).place().line, Some(40_002), "{end:?}");
     }
 }

@@ -27,6 +27,7 @@ fn from_environment(name: &str, default: u64) -> u64 {
 }
 
 /// Calls `attempt` with the random numbers of each try, and prints how many there were.
+#[expect(clippy::print_stdout, reason = "a long run is known by its number of tries")]
 fn each_try(test: &str, mut attempt: impl FnMut(&mut RandomStream, &ModelConfig)) {
     let (tries, seed) = (from_environment("HOPEDGN_TRIES", 2), from_environment("HOPEDGN_SEED", 0));
     let mut n = 0;
@@ -81,13 +82,13 @@ const UNRELATED: [&str; 4] = ["a", "m4", "m55", "z"];
 
 /// One value per event and one per node, from what is written in the file; 0 for unrelated nodes, as for unknown ones: features
 /// of nodes have no time, a node of the file has them before its first event.
-fn with_features(events: Events, rows: &[Row]) -> Events {
+fn with_features(events: &Events, rows: &[Row]) -> Events {
     let value = |text: &str| text.bytes().fold(0.1_f32, |sum, byte| (sum * 1.7 + f32::from(byte) * 0.01).fract());
     let of_events = rows.iter().map(|(src, dst, time)| value(&format!("{src} {dst} {time}"))).collect::<Vec<_>>();
     let nodes = (0..events.n_nodes()).filter_map(NodeId::from_index);
     let of_node = |name: &str| if UNRELATED.contains(&name) { 0.0 } else { value(name) };
     let of_nodes = nodes.map(|node| of_node(&events.names().name(node))).collect::<Vec<_>>();
-    let mut columns = (*events).clone().into_columns();
+    let mut columns = (**events).clone().into_columns();
     columns.edge_features = Some(Features::new(1, of_events).unwrap());
     columns.node_features = Some(Features::new(1, of_nodes).unwrap());
     Events::from_stream("events", ctdg::event::EventStream::new(columns).unwrap())
@@ -98,7 +99,7 @@ fn events(rows: &[Row]) -> Events {
     for (src, dst, time) in rows {
         builder.push(src.as_bytes(), dst.as_bytes(), *time, 0.0).unwrap();
     }
-    with_features(Events::from_stream("events", builder.finish(None).unwrap()), rows)
+    with_features(&Events::from_stream("events", builder.finish(None).unwrap()), rows)
 }
 
 /// A model with its weights and, where it has a memory, statistics of elapsed times.
@@ -149,8 +150,8 @@ fn title(config: &ModelConfig) -> String {
 }
 
 /// `rows` and `more` in order of time; those of `rows` first among equal times.
-fn merged(rows: &[Row], more: Vec<Row>) -> Vec<Row> {
-    let mut all = [rows, &more].concat();
+fn merged(rows: &[Row], more: &[Row]) -> Vec<Row> {
+    let mut all = [rows, more].concat();
     all.sort_by(|a, b| a.2.total_cmp(&b.2));
     all
 }
@@ -171,7 +172,7 @@ fn unrelated_nodes_change_no_score() {
         for unrelated in [&UNRELATED[..1], &UNRELATED[1..3], &UNRELATED[3..], &UNRELATED] {
             let start = if scorer.has_memory() { first } else { first - 20.0 };
             let more = self::rows(random, unrelated, 30, start);
-            let grown = events(&merged(&rows, more));
+            let grown = events(&merged(&rows, &more));
             assert_eq!(scorer.bits(&grown, &pairs, batch), expected, "{unrelated:?} beside {}", title(config));
         }
     });
