@@ -3,11 +3,15 @@
 //! A configuration is resolved from the model's defaults, then presets, then single settings; each later one wins. A setting
 //! that does not exist, or that another model has, is an error.
 
+mod difference;
 mod preset;
+
+use std::path::Path;
 
 use ctdg::split;
 use serde::{Deserialize, Serialize};
 
+use crate::file_format;
 use crate::model::bounds::{refuse, within};
 use crate::model::table::{fitting, in_words, names, parse};
 use crate::{Error, Result};
@@ -15,12 +19,14 @@ use crate::{Error, Result};
 pub use crate::collate::{
     MiteHistory, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,
 };
+pub use crate::error::SettingDifference;
 pub use crate::memory::MessageOrder;
 pub use crate::model::{
     CawnSettings, CommonSettings, CustomModel, CustomSettings, DyGFormerSettings, GlobalHopeDgnSettings,
     GraphMixerSettings, HopeDgnSettings, JodieSettings, ModelConfig, ModelName, ModelRegistry, ModelSettings,
     NoSettings, PatchSettings, PintSettings, Pooling, TclSettings, TgatSettings, TgnSettings,
 };
+pub use difference::CHANGEABLE;
 pub use preset::{Preset, data_stem, folder_stem};
 
 /// Everything that decides a run.
@@ -169,7 +175,20 @@ impl Config {
 
     /// [`Config::from_toml`] for any model of `registry`.
     pub fn from_toml_with(registry: &ModelRegistry, text: &str, place: &str) -> Result<Self> {
+        Self::parse_toml(registry, text, place).map_err(|error| match error {
+            // Bounds of settings are checked without knowing where they stand.
+            error @ Error::Setting { .. } => wrong(place, &error),
+            error => error,
+        })
+    }
+
+    fn parse_toml(registry: &ModelRegistry, text: &str, place: &str) -> Result<Self> {
         let mut found: toml::Table = toml::from_str(text).map_err(|error| wrong(place, &error))?;
+        if let Some(format) = found.remove(file_format::KEY) {
+            let number = format.as_integer().and_then(|format| u64::try_from(format).ok());
+            let expected = || wrong(place, &format!("found format = {format}, expected a whole number"));
+            file_format::check(Path::new(place), number.ok_or_else(expected)?)?;
+        }
         let model = match found.remove("model") {
             Some(toml::Value::Table(model)) => registry.read(model, place)?,
             Some(other) => return Err(wrong(place, &format!("found model = {other}, expected a group of settings"))),
@@ -192,6 +211,11 @@ impl Config {
     /// ```
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).map_err(|error| wrong("configuration", &error))
+    }
+
+    /// The content of a run's `config.toml`: the settings after the format of the file.
+    pub(crate) fn to_file(&self) -> Result<String> {
+        Ok(format!("{} = {}\n{}", file_format::KEY, file_format::FORMAT, self.to_toml()?))
     }
 
     /// Refuses values outside their bounds.
@@ -221,7 +245,8 @@ impl Config {
         Ok(())
     }
 
-    fn table(&self) -> Result<toml::Table> {
+    /// All settings, group by group.
+    pub(crate) fn table(&self) -> Result<toml::Table> {
         toml::Table::try_from(self).map_err(|error| wrong("configuration", &error))
     }
 

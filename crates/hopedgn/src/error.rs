@@ -67,6 +67,40 @@ pub enum Error {
         /// What the parser said.
         detail: String,
     },
+    /// A file of a newer version.
+    #[error("{}: found format {found}, expected at most {known}; a newer version wrote the file: update the program", file.display())]
+    NewerFormat {
+        /// The file.
+        file: PathBuf,
+        /// Its format.
+        found: u64,
+        /// The newest format that this version reads.
+        known: u64,
+    },
+    /// Settings of a run that are not those it was started with.
+    #[error(
+        "{}: {} as when the run began; put {} back. Only {} may change when the run is resumed",
+        file.display(),
+        joined(differences),
+        if differences.len() == 1 { "it" } else { "them" },
+        changeable.join(", ")
+    )]
+    ChangedSettings {
+        /// Where they were found.
+        file: PathBuf,
+        /// All that differ.
+        differences: Vec<SettingDifference>,
+        /// Settings that may change.
+        changeable: &'static [&'static str],
+    },
+    /// A checkpoint of a run with other settings.
+    #[error("{}: a checkpoint of other settings: {}; take the file of this run from a copy", file.display(), joined(differences))]
+    OtherSettings {
+        /// The checkpoint.
+        file: PathBuf,
+        /// Settings of this run that differ from those of the checkpoint.
+        differences: Vec<SettingDifference>,
+    },
     /// A setting outside its bounds.
     #[error("found {name} = {found}, expected {expected}")]
     Setting {
@@ -268,6 +302,29 @@ pub enum Error {
         /// Nodes found.
         found_nodes: usize,
     },
+}
+
+/// One setting with two values.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SettingDifference {
+    /// e.g. `train.lr`.
+    pub name: String,
+    /// Its value now.
+    pub found: String,
+    /// Its value before.
+    pub expected: String,
+}
+
+impl std::fmt::Display for SettingDifference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, found, expected } = self;
+        write!(f, "found {name} = {found}, expected {expected}")
+    }
+}
+
+fn joined(differences: &[SettingDifference]) -> String {
+    let all: Vec<String> = differences.iter().map(ToString::to_string).collect();
+    all.join("; ")
 }
 
 /// As [`Display`](std::fmt::Display): a `main` that returns this error prints its message.

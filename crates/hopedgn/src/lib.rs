@@ -38,6 +38,7 @@ mod error;
 pub mod evaluate;
 mod events;
 pub mod explain;
+pub mod file_format;
 #[doc(hidden)] // For the texts of hopedgn-experiments and hopedgn-cli.
 pub mod fmt;
 #[doc(hidden)] // For the pages of hopedgn-experiments.

@@ -18,11 +18,14 @@
 mod classify;
 mod known_part;
 mod manifest;
+mod record;
 mod session;
 mod warm_start;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::string::FromUtf8Error;
 
 use ctdg::dataset::write_file;
 use hopedgn_tensor::{Parameters, Weights};
@@ -31,6 +34,8 @@ use serde::de::DeserializeOwned;
 
 use crate::collate::FeatureWidths;
 use crate::config::Config;
+use crate::evaluate::Evaluation;
+use crate::file_format::{from_json, to_document, to_line};
 use crate::memory::MemoryState;
 use crate::metrics::{Classification, EpochRecord, Summary};
 use crate::model::{Model, ModelRegistry};
@@ -38,6 +43,7 @@ use crate::{Error, Result};
 
 pub use known_part::{Difference, KnownPart};
 pub use manifest::{DataRecord, Manifest};
+use record::Record;
 use session::weights_file;
 pub use session::{Session, Trained};
 pub use warm_start::WarmStart;
@@ -116,7 +122,11 @@ impl RunFolder {
         let draft = parent.join(format!(".{name}.{}.new", std::process::id()));
         fs::create_dir_all(&draft).map_err(failed("create"))?;
         let folder = Self { path: draft.clone() };
-        let filled = folder.write(CONFIG, config.to_toml()?).and_then(|()| folder.write_json(MANIFEST, manifest));
+        let fill = || {
+            folder.write(CONFIG, config.to_file()?)?;
+            folder.write_record(&Record::new(manifest.clone(), config)?)
+        };
+        let filled = fill();
         let placed = filled.and_then(|()| fs::rename(&draft, path).map_err(failed("create")));
         if placed.is_err() {
             // Best effort: a leftover has a hidden name of its own.
@@ -171,7 +181,9 @@ impl RunFolder {
 
     /// Removes results that belong to weights about to be replaced.
     fn remove_results(&self) -> Result<()> {
-        for name in [SUMMARY, CLASSIFICATION, EVALUATION] {
+        let results = [SUMMARY, CLASSIFICATION, EVALUATION];
+        self.forget(|name| results.contains(&name))?;
+        for name in results {
             let path = self.path.join(name);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -183,26 +195,25 @@ impl RunFolder {
         Ok(())
     }
 
-    /// The settings.
-    pub fn config(&self, registry: &ModelRegistry) -> Result<Config> {
-        let path = self.path.join(CONFIG);
-        Config::from_toml_with(registry, &read_text(&path)?, &path.display().to_string())
-    }
-
-    /// Replaces the settings if they differ, e.g. by more epochs.
-    fn update_config(&self, config: &Config) -> Result<()> {
-        let text = config.to_toml()?;
-        if read_text(&self.path.join(CONFIG))? == text { Ok(()) } else { self.write(CONFIG, text) }
-    }
-
-    /// Program, machine, dataset and split.
-    pub fn manifest(&self) -> Result<Manifest> {
-        self.read_json(MANIFEST)
-    }
-
     /// Test metrics, if training is complete.
     pub fn summary(&self) -> Result<Option<Summary>> {
-        if self.path.join(SUMMARY).is_file() { self.read_json(SUMMARY).map(Some) } else { Ok(None) }
+        self.read_json_if_any(SUMMARY)
+    }
+
+    /// Test metrics of an evaluation, if one is stored.
+    pub fn evaluation(&self) -> Result<Option<Evaluation>> {
+        self.read_json_if_any(EVALUATION)
+    }
+
+    /// Results of node classification, if they are stored.
+    pub fn classification(&self) -> Result<Option<Classification>> {
+        self.read_json_if_any(CLASSIFICATION)
+    }
+
+    /// Stores an evaluation of the best weights.
+    pub fn write_evaluation(&self, evaluation: &Evaluation) -> Result<()> {
+        self.sweep();
+        self.write_json(EVALUATION, evaluation)
     }
 
     /// The model with its best weights, and its memory after validating them.
@@ -224,22 +235,26 @@ impl RunFolder {
     /// ```
     pub fn model(&self, registry: &ModelRegistry, config: &Config, widths: FeatureWidths) -> Result<TrainedModel> {
         let (model, mut parameters) = registry.build(&config.model, widths, config.seed)?;
-        let memory = self.load_best(&mut parameters)?;
+        let memory = self.load_best(config, &mut parameters)?;
         Ok(TrainedModel { model, parameters, memory })
     }
 
-    fn load_best(&self, parameters: &mut Parameters) -> Result<Option<MemoryState>> {
+    /// Loads the weights of a run with these settings.
+    fn load_best(&self, config: &Config, parameters: &mut Parameters) -> Result<Option<MemoryState>> {
+        let (metadata, memory) = self.load_weights(parameters)?;
+        config.check_metadata(&metadata, &self.path.join(MODEL)).map(|()| memory)
+    }
+
+    /// Loads the weights, whatever settings they were trained with.
+    fn load_weights(&self, parameters: &mut Parameters) -> Result<(BTreeMap<String, String>, Option<MemoryState>)> {
         let file = self.path.join(MODEL);
-        if !file.is_file() {
-            return Err(Error::NoWeights { folder: self.path.clone() });
-        }
-        let bytes = read(&file)?;
+        let bytes = self.read_checked(MODEL)?.ok_or_else(|| Error::NoWeights { folder: self.path.clone() })?;
         let load = |parameters: &mut Parameters| {
-            hopedgn_tensor::load(&bytes, parameters, None)?;
-            hopedgn_tensor::load_extras(&bytes)
+            Ok((hopedgn_tensor::load(&bytes, parameters, None)?, hopedgn_tensor::load_extras(&bytes)?))
         };
-        let beside = load(parameters).map_err(|problem| Error::Checkpoint { file, problem })?;
-        if beside.is_empty() { Ok(None) } else { MemoryState::of(beside).map(Some) }
+        let (metadata, beside) = load(parameters).map_err(|problem| Error::Checkpoint { file, problem })?;
+        let memory = if beside.is_empty() { None } else { Some(MemoryState::of(beside)?) };
+        Ok((metadata, memory))
     }
 
     /// Whether there is a checkpoint to resume from.
@@ -255,12 +270,8 @@ impl RunFolder {
 
     /// One record for each epoch; none before the first.
     pub fn metrics(&self) -> Result<Vec<EpochRecord>> {
-        let path = self.path.join(METRICS);
-        if !path.is_file() {
-            return Ok(Vec::new());
-        }
-        let parse = |line: &str| serde_json::from_str(line).map_err(|error| damaged(&path, &error));
-        read_text(&path)?.lines().map(parse).collect()
+        let text = self.read_text_checked(METRICS)?.unwrap_or_default();
+        text.lines().map(|line| from_json(&self.path.join(METRICS), line)).collect()
     }
 
     pub(crate) fn write_classification(&self, classification: &Classification) -> Result<()> {
@@ -275,21 +286,29 @@ impl RunFolder {
     /// Writes the best weights, and the checkpoint to resume from.
     pub(crate) fn write_trained(
         &self,
+        config: &Config,
         weights: &Weights,
         memory: Option<&MemoryState>,
         state: Option<&[u8]>,
     ) -> Result<()> {
-        self.write(MODEL, weights_file(weights.parameters()?.as_ref(), memory)?)?;
+        self.write_all(&[(MODEL, &weights_file(config, weights.parameters()?.as_ref(), memory)?)])?;
         state.map_or(Ok(()), |state| self.write(STATE, state))
     }
 
     pub(crate) fn write_metrics(&self, history: &[EpochRecord]) -> Result<()> {
-        let mut text = String::new();
-        for record in history {
-            text += &to_json(record, serde_json::to_string)?;
-            text.push('\n');
-        }
-        self.write(METRICS, text)
+        self.write_all(&[(METRICS, metrics_file(history)?.as_bytes())])
+    }
+
+    /// Removes the checksums of files that callbacks write, because they are about to change.
+    fn forget_views(&self) -> Result<()> {
+        self.forget(is_view)
+    }
+
+    /// Records the checksums of files that callbacks wrote.
+    pub(crate) fn record_views(&self) -> Result<()> {
+        let entries = fs::read_dir(&self.path).map_err(|source| ctdg::Error::io(&self.path, "read", source))?;
+        let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        self.settle(names.filter(|name| is_view(name)))
     }
 
     fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<()> {
@@ -297,13 +316,23 @@ impl RunFolder {
     }
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<()> {
-        self.write(name, to_json(value, serde_json::to_string_pretty)? + "\n")
+        let text = to_document(value).map_err(|error| damaged(Path::new(name), &error))?;
+        self.write_all(&[(name, text.as_bytes())])
     }
 
-    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
-        let path = self.path.join(name);
-        serde_json::from_str(&read_text(&path)?).map_err(|error| damaged(&path, &error))
+    fn read_json_if_any<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        self.read_text_checked(name)?.map(|text| from_json(&self.path.join(name), &text)).transpose()
     }
+
+    fn read_text_checked(&self, name: &str) -> Result<Option<String>> {
+        let damaged = |error: FromUtf8Error| Error::Damaged { file: self.path.join(name), detail: error.to_string() };
+        self.read_checked(name)?.map(|bytes| String::from_utf8(bytes).map_err(damaged)).transpose()
+    }
+}
+
+/// Whether a file is one that people look at and the program never reads.
+fn is_view(name: &str) -> bool {
+    name == "report.html" || name.starts_with("events.out.tfevents.")
 }
 
 /// A trained model.
@@ -319,8 +348,11 @@ pub struct TrainedModel {
     pub memory: Option<MemoryState>,
 }
 
-fn to_json<T: Serialize>(value: &T, write: impl Fn(&T) -> serde_json::Result<String>) -> Result<String> {
-    write(value).map_err(|error| damaged(Path::new("record"), &error))
+/// The content of `metrics.jsonl`.
+fn metrics_file(history: &[EpochRecord]) -> Result<String> {
+    let lines: Result<Vec<String>> =
+        history.iter().map(|record| to_line(record).map_err(|error| damaged(Path::new(METRICS), &error))).collect();
+    Ok(lines?.into_iter().map(|line| line + "\n").collect())
 }
 
 fn damaged(path: &Path, error: &serde_json::Error) -> Error {

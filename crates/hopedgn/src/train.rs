@@ -1,6 +1,7 @@
 //! Training loop under DyGLib's protocol: events in order of time, one random negative each, Adam, selection by AP and AUC.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::path::Path;
 use std::time::Instant;
 
 use ctdg::event::EventId;
@@ -141,7 +142,8 @@ impl<'a> Trainer<'a> {
     /// A checkpoint: the bytes of a safetensors file for [`Trainer::restore`].
     pub fn save(&self) -> Result<Vec<u8>> {
         let progress = serde_json::to_string(&self.progress).map_err(|error| unreadable(&error))?;
-        let metadata = BTreeMap::from([(PROGRESS.to_owned(), progress)]);
+        let mut metadata = self.config.metadata()?;
+        metadata.insert(PROGRESS.to_owned(), progress);
         let (parameters, adam) = self.state.snapshot()?;
         let memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
         let beside = memory.map(|memory| memory.tensors()).unwrap_or_default();
@@ -154,6 +156,7 @@ impl<'a> Trainer<'a> {
         let metadata = hopedgn_tensor::load(bytes, &mut parameters, Some(&mut adam))?;
         let text = metadata.get(PROGRESS).ok_or_else(|| unreadable(&"it holds no progress"))?;
         let progress: Progress = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+        self.config.check_metadata(&metadata, Path::new("checkpoint"))?;
         if let Some(memory) = &mut self.memory {
             let state = MemoryState::of(hopedgn_tensor::load_extras(bytes)?)?;
             let train = &self.task.split.train;

@@ -57,7 +57,7 @@ pub(crate) struct Train {
     set: Vec<String>,
     /// Continue an interrupted run; with --epochs, also a completed one; with --data and newer events than the run's, train a new
     /// run that begins with its weights
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "set", "seed", "model", "mite"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "seed", "model", "mite"])]
     resume: Option<PathBuf>,
     /// Print the resolved settings and stop
     #[arg(long)]
@@ -106,11 +106,10 @@ fn resume(args: &Train, folder: &Path, registry: &ModelRegistry, output: &Output
     let manifest = run.manifest()?;
     let mut builder: LinkPredictorBuilder<'_> = LinkPredictor::builder().registry(registry.clone());
     let mut config = run.config(registry)?;
-    if let Some(epochs) = args.epochs {
-        builder = builder.epochs(epochs);
-        config.train.epochs = epochs;
-        config.check()?;
-    }
+    let settings = args.epochs.map(|epochs| format!("train.epochs={epochs}"));
+    let settings: Vec<String> = settings.into_iter().chain(args.set.iter().cloned()).collect();
+    config = config.changed_by(registry, &settings)?;
+    builder = settings.into_iter().fold(builder, LinkPredictorBuilder::set);
     if args.show_config {
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);

@@ -11,6 +11,7 @@ use super::outcome::Outcome;
 use super::state::recorded_hash;
 use super::{Cell, Found};
 use hopedgn::config::{Config, ModelRegistry, data_stem};
+use hopedgn::file_format::{from_json, to_line};
 use hopedgn::run::RunFolder;
 use hopedgn::{Error, Result};
 
@@ -112,8 +113,10 @@ impl RunArchive {
     fn add_archive(&mut self, file: &Path, source: usize, registry: &ModelRegistry) -> Result<()> {
         let text = fs::read_to_string(file).map_err(|source| ctdg::Error::io(file, "read", source))?;
         for (number, text) in text.lines().enumerate() {
-            let at = |error: &dyn std::fmt::Display| damaged(file, &format!("line {}: {error}", number + 1));
-            let line: Line = serde_json::from_str(text).map_err(|error| at(&error))?;
+            let line: Line = from_json(file, text).map_err(|error| match error {
+                Error::Damaged { detail, .. } => damaged(file, &format!("line {}: {detail}", number + 1)),
+                newer => newer,
+            })?;
             let config = line.config(file, registry)?;
             let archived = Archived { file: file.to_owned(), line: number + 1 };
             self.runs.push(Run {
@@ -186,7 +189,7 @@ pub fn archive(folders: &[PathBuf], file: &Path, registry: &ModelRegistry) -> Re
     if file.exists() {
         let text = fs::read_to_string(file).map_err(|source| ctdg::Error::io(file, "read", source))?;
         for text in text.lines() {
-            let line: Line = serde_json::from_str(text).map_err(|error| damaged(file, &error))?;
+            let line: Line = from_json(file, text)?;
             lines.push((line.run, text.to_owned()));
         }
     }
@@ -200,7 +203,7 @@ pub fn archive(folders: &[PathBuf], file: &Path, registry: &ModelRegistry) -> Re
         for run in &runs {
             let Some(line) = Line::of_folder(run, registry)? else { continue };
             n_finished += 1;
-            let text = serde_json::to_string(&line).map_err(|error| damaged(file, &error))?;
+            let text = to_line(&line).map_err(|error| damaged(file, &error))?;
             lines.retain(|(name, _)| *name != line.run);
             lines.push((line.run, text));
         }

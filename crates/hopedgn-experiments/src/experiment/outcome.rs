@@ -1,6 +1,5 @@
 //! Results of a finished run: its own files, and those that evaluation and classification add.
 
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -9,9 +8,7 @@ use super::file::{Evaluate, Wanted};
 use super::measure::{Heuristic, Measure, Metric, Setting};
 use hopedgn::evaluate::{Evaluation, Negatives};
 use hopedgn::metrics::{Classification, EpochRecord, PerSetting, Summary};
-use hopedgn::run::{CLASSIFICATION, EVALUATION, RunFolder};
-
-const METRICS: &str = "metrics.jsonl";
+use hopedgn::run::RunFolder;
 
 /// Results of a finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,12 +57,11 @@ impl Outcome {
     pub fn read(folder: &Path) -> Option<Self> {
         let run = RunFolder::open(folder).ok()?;
         let summary = run.summary().ok()??;
-        let text = |name: &str| fs::read_to_string(folder.join(name)).ok();
         Some(Self {
             summary,
-            evaluation: text(EVALUATION).and_then(|text| serde_json::from_str(&text).ok()),
-            classification: text(CLASSIFICATION).and_then(|text| serde_json::from_str(&text).ok()),
-            pace: text(METRICS).and_then(|text| Pace::of(&text)),
+            evaluation: run.evaluation().ok().flatten(),
+            classification: run.classification().ok().flatten(),
+            pace: run.metrics().ok().and_then(|epochs| Pace::of(&epochs)),
             provenance: run.manifest().ok().map(|manifest| Provenance {
                 version: manifest.version,
                 commit: manifest.commit,
@@ -128,10 +124,8 @@ pub(super) fn fits(evaluation: &Evaluation, wanted: &Evaluate, model: &str) -> b
 }
 
 impl Pace {
-    /// The medians over the records of `metrics.jsonl`.
-    fn of(text: &str) -> Option<Self> {
-        let records: Option<Vec<EpochRecord>> = text.lines().map(|line| serde_json::from_str(line).ok()).collect();
-        let records = records?;
+    /// The medians over all epochs.
+    fn of(records: &[EpochRecord]) -> Option<Self> {
         let of = |value: fn(&EpochRecord) -> f64| median(records.iter().map(value).collect());
         Some(Self {
             seconds: of(|record| record.train_seconds)?,

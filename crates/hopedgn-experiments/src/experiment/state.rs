@@ -10,6 +10,7 @@ use super::Cell;
 use super::archived_runs::Archived;
 use super::outcome::{Outcome, fits};
 use hopedgn::evaluate::Evaluation;
+use hopedgn::file_format::{from_json, to_document};
 use hopedgn::metrics::Summary;
 use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, RunFolder};
 use hopedgn::{Error, Result};
@@ -180,9 +181,9 @@ impl Found {
     fn write_record(&self) -> Result<()> {
         let record = Record { cell: self.cell.name.clone(), hash: self.cell.hash.clone() };
         let file = self.folder.join(CELL);
-        let text = serde_json::to_string_pretty(&record)
-            .map_err(|error| Error::Damaged { file: file.clone(), detail: error.to_string() })?;
-        Ok(write_file(&file, text + "\n")?)
+        let text =
+            to_document(&record).map_err(|error| Error::Damaged { file: file.clone(), detail: error.to_string() })?;
+        Ok(write_file(&file, text)?)
     }
 
     /// Prepares the folder and returns whether there is a run to resume. A run with other settings is moved aside; an old error
@@ -219,7 +220,7 @@ impl Found {
                 "found an evaluation with other negatives or ranking candidates than requested".to_owned(),
             ));
         }
-        Ok(write_file(&file, document)?)
+        RunFolder::open(&self.folder)?.write_evaluation(&read)
     }
 
     /// Saves an error in the run folder.
@@ -238,5 +239,5 @@ impl Found {
 /// The hash in `cell.json`.
 pub(super) fn recorded_hash(folder: &Path) -> Option<String> {
     let text = fs::read_to_string(folder.join(CELL)).ok()?;
-    serde_json::from_str::<Record>(&text).ok().map(|record| record.hash)
+    from_json::<Record>(&folder.join(CELL), &text).ok().map(|record| record.hash)
 }

@@ -8,7 +8,7 @@ use hopedgn_tensor::Device;
 use super::LinkPredictor;
 use crate::callbacks::{Callback, CallbackList, HtmlReport, TensorBoard};
 use crate::collate::FeatureTables;
-use crate::config::{Config, ModelName, ModelRegistry, Preset};
+use crate::config::{CHANGEABLE, Config, ModelName, ModelRegistry, Preset};
 use crate::model::CustomModel;
 use crate::run::{DataRecord, Manifest, RunFolder, Session, WarmStart};
 use crate::task::Task;
@@ -301,7 +301,8 @@ impl<'c> LinkPredictorBuilder<'c> {
     /// Continues the training in a run folder; the result is bit-identical to that of a run without interruption.
     ///
     /// `events` must begin with those the run was started on; training continues on exactly those, and later ones extend the
-    /// history of predictions. Settings are the run's own, except for [`epochs`](Self::epochs) given to this builder.
+    /// history of predictions. Settings are the run's own, except for those of [`CHANGEABLE`](crate::config::CHANGEABLE), such as
+    /// [`epochs`](Self::epochs), given to this builder.
     ///
     /// ```
     /// # use hopedgn::Events;
@@ -318,8 +319,10 @@ impl<'c> LinkPredictorBuilder<'c> {
     /// ```
     pub fn resume(self, folder: impl AsRef<Path>, events: &Events) -> Result<LinkPredictor> {
         let folder = RunFolder::open(folder.as_ref())?;
-        let is_allowed = |setting: &str| setting.trim_start().starts_with("train.epochs");
-        self.check_settings_are_of_the_run("none but train.epochs: a run resumes with its own settings", is_allowed)?;
+        let name = |setting: &str| setting.split('=').next().unwrap_or_default().trim().to_owned();
+        let is_allowed = |setting: &str| CHANGEABLE.contains(&&*name(setting));
+        let expected = format!("{} at most: a run resumes with its own settings", CHANGEABLE.join(", "));
+        self.check_settings_are_of_the_run(&expected, is_allowed)?;
         let (config, manifest) = (folder.config(&self.registry)?, folder.manifest()?);
         let config = config.changed_by(&self.registry, &self.settings)?;
         let known = manifest.data.known_part(events)?;

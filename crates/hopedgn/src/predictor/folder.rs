@@ -46,7 +46,7 @@ impl LinkPredictor {
             (None, Some(folder)) => RunFolder::open(folder)?.state()?,
             (None, None) => None,
         };
-        target.write_trained(&self.weights, self.memory.as_ref(), state.as_deref())?;
+        target.write_trained(&self.config, &self.weights, self.memory.as_ref(), state.as_deref())?;
         target.write_metrics(&self.epochs)?;
         if let Some(summary) = &self.summary {
             target.write_summary(summary)?;
@@ -60,7 +60,7 @@ impl LinkPredictor {
             callback.on_train_start(&start)?;
             callback.on_train_end(&end)?;
         }
-        Ok(())
+        target.record_views()
     }
 
     /// The best weights of a run folder, on the CPU, with `events` as the history of predictions.

@@ -1,7 +1,5 @@
 //! Manifest of a run: program, machine, dataset and split.
 
-use std::fmt::Write as _;
-
 use ctdg::dataset::ReadOptions;
 use ctdg::event::{EventStream, Features};
 use ctdg::split::SplitRule;
@@ -10,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::WarmStart;
 use crate::collate::FeatureWidths;
+use crate::file_format::hex;
 use crate::{Error, Events, Result};
 
 /// Program, machine, dataset and split of a run.
@@ -182,11 +181,4 @@ fn fingerprint(stream: &EventStream, n_events: usize, n_nodes: usize) -> String 
         }
     }
     hex(&hash.finalize())
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a string takes everything");
-        text
-    })
 }

@@ -1,7 +1,5 @@
 //! One training session: from the last checkpoint, or from initial weights, to the test metrics of the best epoch.
 
-use std::collections::BTreeMap;
-
 use hopedgn_tensor::{Device, Parameters, Weights};
 
 use super::{MODEL, RunFolder, STATE, SUMMARY};
@@ -80,6 +78,7 @@ impl Session<'_> {
         let mut trainer = Trainer::new(self.config, self.task, self.model, self.initial.clone(), self.device)?;
         if let Some(folder) = self.folder {
             folder.sweep();
+            folder.settle([])?;
             restore(&mut trainer, folder)?;
         }
         let n_done = trainer.progress().history.len();
@@ -95,6 +94,7 @@ impl Session<'_> {
                 // Test results belong to weights that are about to be replaced.
                 folder.remove_results()?;
             }
+            folder.forget_views()?;
         }
         let start = TrainStart { config: self.config, task: self.task, history: &trainer.progress().history };
         callback.on_train_start(&start)?;
@@ -132,7 +132,10 @@ impl Session<'_> {
         if record.better {
             let weights = trainer.weights().parameters()?;
             match self.folder {
-                Some(folder) => folder.write(MODEL, weights_file(&weights, trainer.validated_memory())?)?,
+                Some(folder) => {
+                    let file = weights_file(self.config, &weights, trainer.validated_memory())?;
+                    folder.write_all(&[(MODEL, &file)])?;
+                }
                 None => *best = Some((weights.into_owned(), trainer.validated_memory().cloned())),
             }
         }
@@ -145,7 +148,7 @@ impl Session<'_> {
     fn finish(&self, trainer: &Trainer<'_>, best: Best, callback: &mut dyn Callback) -> Result<Trained> {
         let mut parameters: Parameters = trainer.weights().parameters()?.into_owned();
         let memory = match (self.folder, best) {
-            (Some(folder), _) => folder.load_best(&mut parameters)?,
+            (Some(folder), _) => folder.load_best(self.config, &mut parameters)?,
             (None, Some((best, memory))) => {
                 parameters = best;
                 memory
@@ -166,6 +169,9 @@ impl Session<'_> {
             folder.write_json(SUMMARY, &summary)?;
         }
         callback.on_train_end(&TrainEnd { history: &history, summary: Some(&summary) })?;
+        if let Some(folder) = self.folder {
+            folder.record_views()?;
+        }
         let state = self.folder.is_none().then(|| trainer.save()).transpose()?;
         Ok(Trained { weights, memory, history, summary, state })
     }
@@ -216,12 +222,15 @@ fn restore(trainer: &mut Trainer<'_>, folder: &RunFolder) -> Result<()> {
         Error::Tensor(problem) if !problem.is_gpu_error() => {
             Error::Checkpoint { file: folder.path().join(STATE), problem }
         }
+        Error::OtherSettings { differences, .. } => {
+            Error::OtherSettings { file: folder.path().join(STATE), differences }
+        }
         error => error,
     })
 }
 
-/// The bytes of `model.safetensors`: weights, and the node memory beside them.
-pub(crate) fn weights_file(weights: &Parameters, memory: Option<&MemoryState>) -> Result<Vec<u8>> {
+/// The bytes of `model.safetensors`: weights with their settings, and the node memory beside them.
+pub(crate) fn weights_file(config: &Config, weights: &Parameters, memory: Option<&MemoryState>) -> Result<Vec<u8>> {
     let extras = memory.map(MemoryState::tensors).unwrap_or_default();
-    Ok(hopedgn_tensor::save_with_extras(weights, None, &extras, &BTreeMap::new())?)
+    Ok(hopedgn_tensor::save_with_extras(weights, None, &extras, &config.metadata()?)?)
 }

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use hopedgn_tensor::Parameters;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use super::manifest::hex;
 use super::{MODEL, RunFolder, read};
+use crate::file_format::sha256;
 use crate::{Error, Result};
 
 /// The run whose weights a warm start begins with.
@@ -39,7 +38,7 @@ impl WarmStart {
             let detail = format!("found weights with the SHA-256 {found}, expected {} as recorded", self.sha256);
             return Err(Error::Damaged { file: folder.path().join(MODEL), detail });
         }
-        folder.load_best(parameters).map(drop)
+        folder.load_weights(parameters).map(drop)
     }
 }
 
@@ -48,5 +47,5 @@ fn weights_sha256(folder: &RunFolder) -> Result<String> {
     if !file.is_file() {
         return Err(Error::NoWeights { folder: folder.path().to_owned() });
     }
-    Ok(hex(&Sha256::digest(read(&file)?)))
+    Ok(sha256(&read(&file)?))
 }

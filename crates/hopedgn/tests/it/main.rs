@@ -3,6 +3,7 @@
 
 mod classify;
 mod custom_model;
+mod damage;
 mod grown;
 mod learn;
 mod models;
@@ -12,3 +13,4 @@ mod predict;
 mod predictor;
 mod properties;
 mod resume;
+mod tries;

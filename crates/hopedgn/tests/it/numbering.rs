@@ -15,29 +15,24 @@ use hopedgn::model::{self, Model};
 use hopedgn::predict::{History, NamedPairs, logits};
 use hopedgn_tensor::{Device, Weights};
 
+use crate::tries;
+
 /// Source, destination, time.
 type Row = (String, String, f64);
 
 /// Events that a memory is updated with at a time, unless a test says otherwise.
 const BATCH: usize = 8;
 
-#[expect(clippy::disallowed_methods, reason = "a longer run of the same tests asks for more tries")]
-fn from_environment(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
-}
-
 /// Calls `attempt` with the random numbers of each try, and prints how many there were.
-#[expect(clippy::print_stdout, reason = "a long run is known by its number of tries")]
 fn each_try(test: &str, mut attempt: impl FnMut(&mut RandomStream, &ModelConfig)) {
-    let (tries, seed) = (from_environment("HOPEDGN_TRIES", 2), from_environment("HOPEDGN_SEED", 0));
     let mut n = 0;
-    for index in 0..tries {
+    for index in 0..tries::number(2) {
         for config in models(index % 2 == 0) {
-            attempt(&mut RandomStream::named(seed, test).fork(index), &config);
+            attempt(&mut RandomStream::named(tries::seed(), test).fork(index), &config);
             n += 1;
         }
     }
-    println!("{test}: {n} tries");
+    tries::report(test, n);
 }
 
 /// Every model with every sampling it knows, with MITE or without.

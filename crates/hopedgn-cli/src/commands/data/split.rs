@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule, n_nodes_of};
 use ctdg::time::TimeFormat;
+use hopedgn::file_format::to_document;
 use serde::Serialize;
 
 use crate::commands::data_args::ReadArgs;
@@ -112,7 +113,7 @@ pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> 
     let rule = SplitRule::of(&events, mode, args.mask_seed)?;
     let split = rule.apply(&events)?;
     if let Some(path) = &args.out {
-        ctdg::dataset::write_file(path, serde_json::to_string_pretty(&rule)?)?;
+        ctdg::dataset::write_file(path, to_document(&rule)?)?;
         output.remark(format_args!("split rule written to {}", path.display()));
     }
     let sizes = SplitSizes::of(&events, &split);
