@@ -14,6 +14,7 @@
 //!
 //! Exit status: 0 done; 1 ran, but a check fell short; 2 could not run (bad arguments, bad input).
 
+mod allocator;
 mod args;
 mod commands;
 mod output;
@@ -26,6 +27,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use hopedgn::ModelRegistry;
 
+pub use crate::allocator::CheckedAllocator;
 use crate::commands::Cli;
 use crate::output::{Outcome, Output, is_closed_pipe};
 
@@ -34,6 +36,7 @@ use crate::output::{Outcome, Output, is_closed_pipe};
 pub fn main(registry: &ModelRegistry) -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(&cli.global);
+    allocator::set_limit(cli.global.max_memory, cli.global.json);
     let outcome = set_threads(cli.global.threads).and_then(|()| commands::run(cli.command, registry, &output));
     match outcome {
         Ok(Outcome::Done) => ExitCode::SUCCESS,

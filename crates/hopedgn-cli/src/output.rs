@@ -23,11 +23,12 @@ pub(crate) enum Outcome {
 pub(crate) struct Output {
     json: bool,
     quiet: bool,
+    max_memory: Option<u64>,
 }
 
 impl Output {
     pub(crate) fn new(global: &Global) -> Self {
-        Self { json: global.json, quiet: global.quiet }
+        Self { json: global.json, quiet: global.quiet, max_memory: global.max_memory }
     }
 
     /// Prints the command's result: `json` as one document with `--json`, otherwise `text`, without anything from a file that a
@@ -67,6 +68,11 @@ impl Output {
     /// Prints the error that ends the program, with what to do about it on this command line. Printed even with `--quiet`.
     pub(crate) fn error(error: &anyhow::Error) {
         let _ = writeln!(io::stderr(), "error: {}", printable_lines(&remedy::message(error)));
+    }
+
+    /// Bytes of memory that work may take, if the user said so.
+    pub(crate) fn max_memory(&self) -> Option<u64> {
+        self.max_memory
     }
 
     /// Whether to draw progress bars.

@@ -92,6 +92,9 @@ fn model_message(error: &Error) -> String {
         Error::Config { .. } => return format!("{error}; `hopedgn train --show-config` lists every setting"),
         Error::NoTestEvents { .. } => return format!("{error}; name a file with such events with --data"),
         Error::NotExplained { .. } => return format!("{error}; score without --explain"),
+        Error::TooMuchMemory { .. } => {
+            "allow more with --max-memory, choose a smaller model with --set model.d-out, or use a machine with more memory".into()
+        }
         Error::DataMismatch { .. } => "name that file with --data, and read it with the same flags".into(),
         Error::RunFolderTaken { .. } => "continue a run with --resume, or name another folder with --out".into(),
         Error::NotARunFolder { .. } => "`hopedgn train` makes one".into(),

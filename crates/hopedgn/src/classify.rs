@@ -20,7 +20,6 @@ use std::time::Instant;
 use crate::callbacks::Callback;
 use crate::evaluate::Evaluator;
 use crate::metrics::{LabelMetrics, Parts};
-use crate::system;
 use crate::{Error, Result};
 
 pub use classifier::Classifier;
@@ -122,7 +121,7 @@ pub fn classify(of: &Evaluator<'_>, config: &LabelConfig, callback: &mut dyn Cal
     config.check()?;
     let labels = Labels::of(of.task)?;
     let start = Instant::now();
-    let sources = Sources::embed(of, &labels, config.max_memory.or_else(system::free_memory), callback)?;
+    let sources = Sources::embed(of, &labels, config.max_memory, callback)?;
     let embed_seconds = start.elapsed().as_secs_f64();
     let learned = learn::learn(of.weights.device(), &sources, config, callback)?;
     Ok(Classified {

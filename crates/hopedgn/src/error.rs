@@ -162,18 +162,18 @@ pub enum Error {
         /// Which, and where.
         found: String,
     },
-    /// Embeddings that do not fit in memory.
+    /// Work that does not fit in memory, refused before it begins.
     #[error(
-        "the embeddings of {n_events} source nodes would take {needed} MiB, of which {free} MiB are free; end other programs, or \
-         use a machine with more memory"
+        "{what} would take about {} MiB, of which {} MiB are available; end other programs, use a machine with more memory, or a \
+         smaller model (model.d-out)", needed >> 20, allowed >> 20
     )]
-    TooManySources {
-        /// Events.
-        n_events: usize,
-        /// MiB.
+    TooMuchMemory {
+        /// e.g. `the memories of 5,000,000 nodes`.
+        what: String,
+        /// Bytes.
         needed: u64,
-        /// MiB.
-        free: u64,
+        /// Bytes.
+        allowed: u64,
     },
     /// A model whose scores cannot be taken apart by events.
     #[error(

@@ -19,6 +19,8 @@ use hopedgn_tensor::{Device, StateTable};
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
+use crate::fmt::grouped;
+use crate::system::check_memory;
 
 pub use checkpoint::MemoryState;
 pub use read::{MemoryRead, MemoryUpdate};
@@ -55,6 +57,32 @@ pub struct MemoryForm {
     pub message_order: MessageOrder,
     /// Whether walks between nodes are counted as well: [`MemoryRead::positions`].
     pub with_positions: bool,
+}
+
+impl MemoryForm {
+    /// Bytes of the memory of so many nodes, without counts of walks, which depend on the events.
+    ///
+    /// ```
+    /// use hopedgn::memory::{MemoryForm, MessageOrder};
+    ///
+    /// let form = MemoryForm { width: 172, message: 444, message_order: MessageOrder::Newest, with_positions: false };
+    /// assert_eq!(form.n_bytes(5_000_000) >> 30, 11); // GiB
+    /// ```
+    #[must_use]
+    pub fn n_bytes(&self, n_nodes: usize) -> u64 {
+        let tables = size_of::<f32>() * (self.width + self.message);
+        let bookkeeping = 2 * size_of::<Option<EventId>>() + size_of::<(u64, u32)>();
+        (n_nodes as u64 + 1) * (tables + bookkeeping) as u64
+    }
+
+    /// Refuses a memory of so many nodes if `n_copies` of it do not fit in `allowed` bytes, or in what the system has.
+    pub(crate) fn check_fits(&self, n_nodes: usize, n_copies: u64, allowed: Option<u64>) -> Result<()> {
+        check_memory(
+            || format!("the memories of {} nodes", grouped(n_nodes)),
+            n_copies * self.n_bytes(n_nodes),
+            allowed,
+        )
+    }
 }
 
 /// The memory of the nodes of a stream, zero at first.

@@ -240,7 +240,7 @@ impl RunFolder {
     }
 
     /// Loads the weights of a run with these settings.
-    fn load_best(&self, config: &Config, parameters: &mut Parameters) -> Result<Option<MemoryState>> {
+    pub(crate) fn load_best(&self, config: &Config, parameters: &mut Parameters) -> Result<Option<MemoryState>> {
         let (metadata, memory) = self.load_weights(parameters)?;
         config.check_metadata(&metadata, &self.path.join(MODEL)).map(|()| memory)
     }

@@ -146,8 +146,13 @@ impl<'a> Trainer<'a> {
         metadata.insert(PROGRESS.to_owned(), progress);
         let (parameters, adam) = self.state.snapshot()?;
         let memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
-        let beside = memory.map(|memory| memory.tensors()).unwrap_or_default();
-        Ok(hopedgn_tensor::save_with_extras(&parameters, Some(&adam), &beside, &metadata)?)
+        let beside = memory.as_ref().map(MemoryState::tensors);
+        Ok(hopedgn_tensor::save_with_extras(
+            &parameters,
+            Some(&adam),
+            beside.as_ref().map_or(&[], |all| all),
+            &metadata,
+        )?)
     }
 
     /// Continues from a checkpoint of [`Trainer::save`]. On an error nothing is changed.

@@ -6,12 +6,12 @@
 //! format of the file and a checksum of everything in it, which [`load`] verifies.
 
 mod seal;
+mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
-use seal::Stored;
+use write::{Entry, Values};
 
 use crate::{Adam, Error, Parameters, Result, Tensor};
 
@@ -47,61 +47,33 @@ fn square_name(name: &str) -> String {
 /// # Ok::<(), hopedgn_tensor::Error>(())
 /// ```
 pub fn save(parameters: &Parameters, adam: Option<&Adam>, metadata: &BTreeMap<String, String>) -> Result<Vec<u8>> {
-    save_with_extras(parameters, adam, &BTreeMap::new(), metadata)
+    save_with_extras(parameters, adam, &[], metadata)
 }
 
 /// [`save`] with extra tensors that are not parameters, such as a memory, which [`load_extras`] reads.
 pub fn save_with_extras(
     parameters: &Parameters,
     adam: Option<&Adam>,
-    extras: &BTreeMap<String, Tensor>,
+    extras: &[(&str, &Tensor)],
     metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>> {
-    let mut tensors: Vec<(String, Dtype, Vec<usize>, Vec<u8>)> = Vec::new();
-    let mut put = |name: String, tensor: &Tensor| {
-        let bytes = tensor.values().iter().flat_map(|value| value.to_le_bytes()).collect();
-        tensors.push((name, Dtype::F32, tensor.shape().dims(), bytes));
-    };
+    let mut tensors: Vec<(String, &Tensor)> = Vec::new();
     for (id, name, tensor) in parameters.iter() {
-        put(name.to_owned(), tensor);
+        tensors.push((name.to_owned(), tensor));
         if let Some(adam) = adam {
-            put(mean_name(name), &adam.means[id.0]);
-            put(square_name(name), &adam.squares[id.0]);
+            tensors.push((mean_name(name), &adam.means[id.0]));
+            tensors.push((square_name(name), &adam.squares[id.0]));
         }
     }
-    for (name, tensor) in extras {
-        put(format!("{EXTRA}{name}"), tensor);
+    tensors.extend(extras.iter().map(|(name, tensor)| (format!("{EXTRA}{name}"), *tensor)));
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    // The wider type first, so that every value is aligned.
+    let mut entries = Vec::with_capacity(tensors.len() + 1);
+    entries.extend(adam.map(|adam| Entry { name: N_STEPS, shape: vec![1], values: Values::Steps(adam.n_steps) }));
+    for (name, tensor) in &tensors {
+        entries.push(Entry { name, shape: tensor.shape().dims(), values: Values::Floats(tensor.values()) });
     }
-    if let Some(adam) = adam {
-        tensors.push((N_STEPS.to_owned(), Dtype::U64, vec![1], adam.n_steps.to_le_bytes().to_vec()));
-    }
-    let mut views = Vec::with_capacity(tensors.len());
-    for (name, dtype, shape, bytes) in &tensors {
-        views.push((name.as_str(), TensorView::new(*dtype, shape.clone(), bytes)?));
-    }
-    let stored = tensors.iter().map(|(name, dtype, shape, bytes)| Stored { name, dtype: *dtype, shape, bytes });
-    let metadata = seal::sealed(stored.collect(), metadata);
-    Ok(with_metadata(&safetensors::serialize(views, None)?, &metadata))
-}
-
-/// Adds `metadata` to the header with sorted keys: the library takes a hash map, whose order varies.
-fn with_metadata(file: &[u8], metadata: &BTreeMap<String, String>) -> Vec<u8> {
-    let (header, data) = header_and_data(file);
-    let entries: serde_json::Value = metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-    let begin = format!("{{\"__metadata__\":{entries}");
-    // An empty header is `{}`; in any other an entry follows.
-    let rest = header.trim_ascii().strip_prefix(b"{").unwrap_or_default();
-    let comma: &[u8] = if rest == b"}" { b"" } else { b"," };
-    let mut header = [begin.as_bytes(), comma, rest].concat();
-    header.resize(header.len().next_multiple_of(8), b' ');
-    [&(header.len() as u64).to_le_bytes()[..], &header, data].concat()
-}
-
-/// The header and the data of a safetensors file; the first eight bytes are the length of the header.
-fn header_and_data(file: &[u8]) -> (&[u8], &[u8]) {
-    let (length, rest) = file.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
-    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    rest.split_at(length.min(rest.len()))
+    Ok(write::file(&entries, metadata))
 }
 
 /// Reads the bytes of [`save`] into `parameters` and, if given, into the optimizer, and returns the metadata.
@@ -230,6 +202,8 @@ impl File<'_> {
 
 #[cfg(test)]
 mod tests {
+    use safetensors::tensor::TensorView;
+
     use super::*;
     use crate::testkit::{matrix, vector};
     use crate::{AdamConfig, Gradients, Shape, Tape};
@@ -272,7 +246,8 @@ mod tests {
     fn extra_tensors_are_saved_and_loaded() {
         let (parameters, adam) = trained();
         let extras = BTreeMap::from([("table".to_owned(), matrix(3, 4, 2)), ("row".to_owned(), vector(4, 3))]);
-        let bytes = save_with_extras(&parameters, Some(&adam), &extras, &BTreeMap::new()).unwrap();
+        let by_name: Vec<(&str, &Tensor)> = extras.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+        let bytes = save_with_extras(&parameters, Some(&adam), &by_name, &BTreeMap::new()).unwrap();
         assert_eq!(load_extras(&bytes).unwrap(), extras);
         let mut alone = model(5);
         load(&bytes, &mut alone, None).unwrap();

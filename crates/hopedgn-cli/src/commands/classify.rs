@@ -48,6 +48,7 @@ pub(crate) fn run(args: &Classify, registry: &ModelRegistry, output: &Output) ->
         patience: args.patience,
         seed: args.seed.unwrap_or(config.seed),
         dropout: config.model.common.dropout,
+        max_memory: output.max_memory(),
         ..LabelConfig::default()
     };
     let n_events = predictor.events().len();

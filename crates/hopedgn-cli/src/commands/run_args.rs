@@ -56,7 +56,10 @@ impl RunArgs {
             }
         }
         let device = self.device.open_for(&config.model, output)?;
-        let loader = LinkPredictor::loader().registry(registry.clone()).device(device);
+        let mut loader = LinkPredictor::loader().registry(registry.clone()).device(device);
+        if let Some(bytes) = output.max_memory() {
+            loader = loader.max_memory(bytes);
+        }
         Ok(loader.any_events().load(&self.run, &events)?)
     }
 }

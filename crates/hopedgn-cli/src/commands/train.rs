@@ -92,6 +92,7 @@ fn fit(args: &Train, builder: LinkPredictorBuilder<'_>, events: &Events, output:
     let mut progress = ProgressCallback::new(output)?;
     let announce = Announce { folder: &folder, output };
     let builder: LinkPredictorBuilder<'_> = builder.device(device).run_folder(&folder).command(command);
+    let builder = with_memory_limit(builder, output);
     let trained = builder.callback(announce).callback(&mut progress).fit(events);
     if trained.is_err() {
         // Removes the folder if it is still empty.
@@ -139,8 +140,15 @@ fn resume(args: &Train, folder: &Path, registry: &ModelRegistry, output: &Output
         ));
     }
     let mut progress = ProgressCallback::new(output)?;
-    let resumed = builder.device(device).callback(&mut progress).resume(folder, &events);
+    let resumed = with_memory_limit(builder, output).device(device).callback(&mut progress).resume(folder, &events);
     finish(resumed, &config.train, folder, args, output)
+}
+
+fn with_memory_limit<'c>(builder: LinkPredictorBuilder<'c>, output: &Output) -> LinkPredictorBuilder<'c> {
+    match output.max_memory() {
+        Some(bytes) => builder.max_memory(bytes),
+        None => builder,
+    }
 }
 
 /// Says what is about to be trained.

@@ -89,9 +89,6 @@ struct TestArgs {
     /// Stop after this many rounds
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
-    /// Refuse a test that needs more memory than this, e.g. 512MiB
-    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = parse_bytes)]
-    max_memory: u64,
     /// Also decide isomorphism by exhaustive search; at most 64 nodes
     #[arg(long)]
     isomorphism: bool,
@@ -142,7 +139,7 @@ pub(crate) fn run(args: Wl, output: &Output) -> anyhow::Result<Outcome> {
         return examples::run(&examples, output);
     }
     let (a, b) = args.a.zip(args.b).context("found no graphs, expected two: hopedgn wl A B")?;
-    let test = args.test.dwl()?;
+    let test = args.test.dwl(output.max_memory())?;
     args.test.svg.as_ref().map_or(Ok(()), |path| args.test.force.check(path))?;
     let titles = [a, b];
     let streams = [args.read.load(&titles[0], output)?, args.read.load(&titles[1], output)?];
@@ -248,7 +245,7 @@ impl TestArgs {
         OnlyTest::try_parse_from(["wl"]).is_ok_and(|default| default.test != *self)
     }
 
-    fn dwl(&self) -> anyhow::Result<Dwl> {
+    fn dwl(&self, max_memory: Option<u64>) -> anyhow::Result<Dwl> {
         let variant = match self.variant {
             VariantArg::Folklore => wl::Variant::Folklore,
             VariantArg::Oblivious => wl::Variant::Oblivious,
@@ -272,7 +269,7 @@ impl TestArgs {
             test.interning = wl::Interning::Approximate;
         }
         test.max_rounds = self.rounds;
-        test.max_memory = self.max_memory;
+        test.max_memory = max_memory.unwrap_or(test.max_memory);
         Ok(test)
     }
 }
@@ -305,45 +302,4 @@ fn parse_tuples(text: &str, titles: &[String; 2], streams: &[Events; 2]) -> anyh
         tuples[1].len()
     );
     Ok(tuples)
-}
-
-/// Parses a size: `4GiB`, `512MB`, `1000000`.
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
-    let unit: u64 = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "kb" => 1_000,
-        "mb" => 1_000_000,
-        "gb" => 1_000_000_000,
-        "tb" => 1_000_000_000_000,
-        "k" | "kib" => 1 << 10,
-        "m" | "mib" => 1 << 20,
-        "g" | "gib" => 1 << 30,
-        "t" | "tib" => 1 << 40,
-        _ => return Err("expected a number of bytes such as 512MiB or 4GiB".into()),
-    };
-    let number: f64 = digits.parse().map_err(|_| "expected a number of bytes such as 512MiB or 4GiB".to_owned())?;
-    if !(number.is_finite() && number >= 0.0) {
-        return Err("expected at least 0 bytes".into());
-    }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "at least 0; the cast saturates at 2^64"
-    )]
-    let bytes = (number * unit as f64) as u64;
-    Ok(bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_parse_with_and_without_unit() {
-        assert_eq!(parse_bytes("4GiB"), Ok(4 << 30));
-        assert_eq!(parse_bytes("1.5 kB"), Ok(1_500));
-        assert_eq!(parse_bytes("100"), Ok(100));
-        assert!(parse_bytes("many").is_err() && parse_bytes("-1").is_err() && parse_bytes("4 GiBs").is_err());
-    }
 }

@@ -8,6 +8,7 @@ mod fetch;
 mod grown;
 mod help;
 mod lab;
+mod memory;
 mod own_models;
 mod tidy;
 mod train;

@@ -9,6 +9,7 @@ use super::Labels;
 use crate::callbacks::{Callback, Stage};
 use crate::evaluate::{Evaluator, ModelScorer, Scorer};
 use crate::metrics::Parts;
+use crate::system::check_memory;
 use crate::{Error, Result};
 
 /// A batch of the node classifier.
@@ -56,9 +57,7 @@ impl Sources {
         let width = of.model.width();
         let n_events: usize = labels.events().iter().sum();
         let needed = Self::n_bytes(n_events, width);
-        if let Some(free) = max_memory.filter(|&free| needed > free) {
-            return Err(Error::TooManySources { n_events, needed: needed >> 20, free: free >> 20 });
-        }
+        check_memory(|| format!("the embeddings of {n_events} source nodes"), needed, max_memory)?;
         let mut scorer = of.scorer_from_start()?;
         let total = labels.events.iter().map(|events| events.len().div_ceil(of.batch)).sum();
         let mut done = 0;

@@ -41,9 +41,9 @@ const NAMES: [&str; 4] = ["memory.values", "memory.messages", "memory.events", "
 
 impl MemoryState {
     /// The tensors of a checkpoint.
-    pub(crate) fn tensors(&self) -> BTreeMap<String, Tensor> {
-        let tensors = [&self.values, &self.messages, &self.events, &self.shifts].map(Tensor::clone);
-        NAMES.map(str::to_owned).into_iter().zip(tensors).collect()
+    pub(crate) fn tensors(&self) -> [(&str, &Tensor); 4] {
+        let tensors = [&self.values, &self.messages, &self.events, &self.shifts];
+        std::array::from_fn(|index| (NAMES[index], tensors[index]))
     }
 
     /// From the tensors of a checkpoint.

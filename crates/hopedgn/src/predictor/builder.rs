@@ -37,6 +37,7 @@ pub struct LinkPredictorBuilder<'c> {
     callbacks: CallbackList<'c>,
     run_folder: Option<PathBuf>,
     warm_start: Option<PathBuf>,
+    max_memory: Option<u64>,
     command: Vec<String>,
 }
 
@@ -52,6 +53,7 @@ impl Default for LinkPredictorBuilder<'_> {
             callbacks: CallbackList::default(),
             run_folder: None,
             warm_start: None,
+            max_memory: None,
             command: Vec::new(),
         }
     }
@@ -240,6 +242,25 @@ impl<'c> LinkPredictorBuilder<'c> {
         self
     }
 
+    /// Bytes that the node memory of a model may take in training; a run that needs more is refused before it begins. By default what
+    /// the system has.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::{Error, LinkPredictor, ModelName};
+    ///
+    /// let refused = LinkPredictor::builder().model(ModelName::Tgn).max_memory(1 << 10).fit(&events);
+    /// assert!(matches!(refused, Err(Error::TooMuchMemory { .. })));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn max_memory(mut self, bytes: u64) -> Self {
+        self.max_memory = Some(bytes);
+        self
+    }
+
     /// The command line to record in the manifest of the run.
     #[must_use]
     pub fn command(mut self, command: impl IntoIterator<Item = String>) -> Self {
@@ -361,7 +382,9 @@ impl<'c> LinkPredictorBuilder<'c> {
             files.push(self.callbacks);
             self.callbacks = files;
         }
-        let session = Session { config: &config, task, model: &*model, initial, device: &self.device, folder };
+        let max_memory = self.max_memory;
+        let session =
+            Session { config: &config, task, model: &*model, initial, device: &self.device, folder, max_memory };
         let trained = session.train(&mut self.callbacks)?;
         let has_grown = events.len() > task.stream.len();
         Ok(LinkPredictor {

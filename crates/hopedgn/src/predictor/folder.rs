@@ -9,7 +9,7 @@ use super::LinkPredictor;
 use crate::callbacks::{Callback, HtmlReport, TensorBoard, TrainEnd, TrainStart};
 use crate::collate::FeatureTables;
 use crate::config::ModelRegistry;
-use crate::run::{RunFolder, TrainedModel};
+use crate::run::RunFolder;
 use crate::{Events, Result};
 
 impl LinkPredictor {
@@ -127,13 +127,17 @@ pub struct LinkPredictorLoader {
     registry: ModelRegistry,
     device: Device,
     any_events: bool,
+    max_memory: Option<u64>,
 }
 
 impl Default for LinkPredictorLoader {
     fn default() -> Self {
-        Self { registry: ModelRegistry::default(), device: Device::cpu(), any_events: false }
+        Self { registry: ModelRegistry::default(), device: Device::cpu(), any_events: false, max_memory: None }
     }
 }
+
+/// Copies of a node memory when a run is loaded and tested: the file, what was read of it, the memory itself, and one to go back to.
+const MEMORY_COPIES: u64 = 4;
 
 impl LinkPredictorLoader {
     /// The models that the run may name; the built-in ones by default.
@@ -158,6 +162,14 @@ impl LinkPredictorLoader {
         self
     }
 
+    /// Bytes that the node memory of a model may take; a run that needs more is refused before it is loaded. By default what the
+    /// system has.
+    #[must_use]
+    pub fn max_memory(mut self, bytes: u64) -> Self {
+        self.max_memory = Some(bytes);
+        self
+    }
+
     /// Loads the best weights of a run folder, with `events` as the history of predictions.
     pub fn load(self, folder: impl AsRef<Path>, events: &Events) -> Result<LinkPredictor> {
         let folder = RunFolder::open(folder.as_ref())?;
@@ -166,7 +178,11 @@ impl LinkPredictorLoader {
             manifest.data.check_by_name(events)?;
         }
         let tables = FeatureTables::of(events)?;
-        let TrainedModel { model, parameters, memory } = folder.model(&self.registry, &config, tables.widths())?;
+        let (model, mut parameters) = self.registry.build(&config.model, tables.widths(), config.seed)?;
+        if let Some(form) = model.memory() {
+            form.check_fits(events.n_nodes(), MEMORY_COPIES, self.max_memory)?;
+        }
+        let memory = folder.load_best(&config, &mut parameters)?;
         Ok(LinkPredictor {
             weights: Weights::new(&self.device, parameters)?,
             epochs: folder.metrics()?,

@@ -28,7 +28,7 @@ use crate::{Error, Result, system};
 /// # let mut config = Config { model: config, ..Config::default() };
 /// config.train.epochs = 1;
 /// let (device, initial) = (&Device::cpu(), weights.parameters()?.into_owned());
-/// let session = Session { config: &config, task: &task, model: &*model, initial, device, folder: None };
+/// let session = Session { config: &config, task: &task, model: &*model, initial, device, folder: None, max_memory: None };
 /// let trained = session.train(&mut NoCallback)?;
 /// assert_eq!((trained.history.len(), trained.summary.best_epoch), (1, 1));
 /// # Ok::<(), hopedgn::Error>(())
@@ -47,6 +47,8 @@ pub struct Session<'a> {
     pub device: &'a Device,
     /// Where checkpoints go; without it they are kept in memory.
     pub folder: Option<&'a RunFolder>,
+    /// Bytes that a node memory may take; what the system has by default.
+    pub max_memory: Option<u64>,
 }
 
 /// What training leaves.
@@ -66,6 +68,10 @@ pub struct Trained {
     pub state: Option<Vec<u8>>,
 }
 
+/// Copies of a node memory at the peak of training: its own, those before and after validation, that of the best epoch, and those
+/// of a checkpoint and of a test.
+const MEMORY_COPIES: u64 = 6;
+
 /// Weights of the best epoch so far, where no folder holds them.
 type Best = Option<(Parameters, Option<MemoryState>)>;
 
@@ -74,6 +80,9 @@ impl Session<'_> {
     ///
     /// When the callback asks to stop, a checkpoint is saved and [`Error::Interrupted`] returned.
     pub fn train(self, callback: &mut dyn Callback) -> Result<Trained> {
+        if let Some(form) = self.model.memory() {
+            form.check_fits(self.task.stream.n_nodes(), MEMORY_COPIES, self.max_memory)?;
+        }
         let _lock = self.folder.map(RunFolder::lock).transpose()?;
         let mut trainer = Trainer::new(self.config, self.task, self.model, self.initial.clone(), self.device)?;
         if let Some(folder) = self.folder {
@@ -231,6 +240,6 @@ fn restore(trainer: &mut Trainer<'_>, folder: &RunFolder) -> Result<()> {
 
 /// The bytes of `model.safetensors`: weights with their settings, and the node memory beside them.
 pub(crate) fn weights_file(config: &Config, weights: &Parameters, memory: Option<&MemoryState>) -> Result<Vec<u8>> {
-    let extras = memory.map(MemoryState::tensors).unwrap_or_default();
-    Ok(hopedgn_tensor::save_with_extras(weights, None, &extras, &config.metadata()?)?)
+    let extras = memory.map(MemoryState::tensors);
+    Ok(hopedgn_tensor::save_with_extras(weights, None, extras.as_ref().map_or(&[], |all| all), &config.metadata()?)?)
 }

@@ -13,6 +13,8 @@ pub(super) const FORMAT: u64 = 2;
 
 const FORMAT_KEY: &str = "format";
 const CHECKSUM_KEY: &str = "sha256";
+/// Hexadecimal digits of a checksum.
+pub(super) const CHECKSUM_LEN: usize = 64;
 
 /// A tensor as the file stores it.
 pub(super) struct Stored<'a> {
@@ -22,13 +24,17 @@ pub(super) struct Stored<'a> {
     pub(super) bytes: &'a [u8],
 }
 
-/// `metadata` with the format and the checksum of all tensors and entries.
-pub(super) fn sealed(tensors: Vec<Stored<'_>>, metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut sealed = metadata.clone();
-    sealed.insert(FORMAT_KEY.to_owned(), FORMAT.to_string());
-    let checksum = checksum(tensors, &sealed);
-    sealed.insert(CHECKSUM_KEY.to_owned(), checksum);
-    sealed
+/// `metadata` with the format of the file.
+pub(super) fn with_format(metadata: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut metadata = metadata.clone();
+    metadata.insert(FORMAT_KEY.to_owned(), FORMAT.to_string());
+    metadata
+}
+
+/// `metadata` with the checksum of all tensors and of these entries.
+pub(super) fn with_checksum(mut metadata: BTreeMap<String, String>, checksum: String) -> BTreeMap<String, String> {
+    metadata.insert(CHECKSUM_KEY.to_owned(), checksum);
+    metadata
 }
 
 /// Refuses a newer format and tensors or entries that differ from those saved; returns the caller's entries. Files of format 1
@@ -63,7 +69,7 @@ fn unsealed(what: &str) -> Error {
 }
 
 /// SHA-256 of all tensors and entries in order of their names; each part is preceded by its length.
-fn checksum(mut tensors: Vec<Stored<'_>>, metadata: &BTreeMap<String, String>) -> String {
+pub(super) fn checksum(mut tensors: Vec<Stored<'_>>, metadata: &BTreeMap<String, String>) -> String {
     fn part(hash: &mut Sha256, bytes: &[u8]) {
         hash.update((bytes.len() as u64).to_le_bytes());
         hash.update(bytes);

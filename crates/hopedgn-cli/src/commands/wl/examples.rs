@@ -71,7 +71,7 @@ pub(super) fn run(args: &Examples, output: &Output) -> anyhow::Result<Outcome> {
         until,
         labels: Labels::Constant,
     };
-    compare(&question, &args.test.dwl()?, &args.test, output)
+    compare(&question, &args.test.dwl(output.max_memory())?, &args.test, output)
 }
 
 fn table(all: &[Example], output: &Output) -> anyhow::Result<Outcome> {
