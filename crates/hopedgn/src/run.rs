@@ -27,7 +27,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 
-use ctdg::dataset::write_file;
+use ctdg::dataset::{sweep, temporary_prefix, write_file};
 use hopedgn_tensor::{Parameters, Weights};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -119,7 +119,8 @@ impl RunFolder {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(failed("create"))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let draft = parent.join(format!(".{name}.{}.new", std::process::id()));
+        sweep(parent);
+        let draft = parent.join(format!("{}{name}", temporary_prefix()));
         fs::create_dir_all(&draft).map_err(failed("create"))?;
         let folder = Self { path: draft.clone() };
         let fill = || {

@@ -5,6 +5,7 @@ mod data;
 mod docs;
 mod experiment;
 mod fetch;
+mod files;
 mod grown;
 mod help;
 mod lab;
