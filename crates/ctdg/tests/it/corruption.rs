@@ -5,6 +5,9 @@ use std::path::Path;
 use ctdg::dataset::{Format, ReadOptions, WriteFormat, read, write};
 use ctdg::event::EventStream;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use crate::tries;
 
 /// Reads `bytes` in every format.
 fn read_in_every_format(folder: &Path, bytes: &[u8]) {
@@ -66,34 +69,45 @@ fn damaged(mut bytes: Vec<u8>, damages: &[Damage]) -> Vec<u8> {
     bytes
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+/// 150 tries unless the environment asks for more, from a fixed seed in either case.
+fn config() -> ProptestConfig {
+    let cases = u32::try_from(tries::number(150)).unwrap();
+    ProptestConfig { rng_seed: RngSeed::Fixed(tries::seed()), ..ProptestConfig::with_cases(cases) }
+}
 
-    #[test]
-    fn damaged_files_never_panic(which in 0usize..5, damages in prop::collection::vec(damage(), 1..6)) {
+#[test]
+fn damaged_files_never_panic() {
+    let files = valid_files();
+    proptest!(config(), |(which in 0usize..5, damages in prop::collection::vec(damage(), 1..6))| {
         let folder = tempfile::tempdir().unwrap();
-        read_in_every_format(folder.path(), &damaged(valid_files().swap_remove(which), &damages));
-    }
+        read_in_every_format(folder.path(), &damaged(files[which].clone(), &damages));
+    });
+    tries::report("damaged files of events", config().cases as usize);
+}
 
-    #[test]
-    fn damaged_features_never_panic(damages in prop::collection::vec(damage(), 1..6)) {
-        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/formats");
+#[test]
+fn damaged_features_never_panic() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/formats");
+    let npy = std::fs::read(samples.join("ml_toy.npy")).unwrap();
+    proptest!(config(), |(damages in prop::collection::vec(damage(), 1..6))| {
         let folder = tempfile::tempdir().unwrap();
         std::fs::copy(samples.join("ml_toy.csv"), folder.path().join("ml_toy.csv")).unwrap();
-        let npy = std::fs::read(samples.join("ml_toy.npy")).unwrap();
         for name in ["ml_toy.npy", "ml_toy_node.npy"] {
             std::fs::write(folder.path().join(name), damaged(npy.clone(), &damages)).unwrap();
         }
         let _ = read(&folder.path().join("ml_toy.csv"), &ReadOptions::default());
-    }
+    });
+    tries::report("damaged files of features", config().cases as usize);
+}
 
-    #[test]
-    fn random_tables_never_panic(
-        text in "(src|dst|time|label|feat|u|i|ts|%|#|[0-9]{1,3}|-|nan|1e999|,|,|,|\t| |\n|\n|\"|\r|é){0,60}",
-    ) {
+#[test]
+fn random_tables_never_panic() {
+    let word = "(src|dst|time|label|feat|u|i|ts|%|#|[0-9]{1,3}|-|nan|1e999|,|,|,|\t| |\n|\n|\"|\r|é){0,60}";
+    proptest!(config(), |(text in word)| {
         let folder = tempfile::tempdir().unwrap();
         read_in_every_format(folder.path(), text.as_bytes());
-    }
+    });
+    tries::report("random tables", config().cases as usize);
 }
 
 #[test]

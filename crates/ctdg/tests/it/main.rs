@@ -18,5 +18,6 @@ mod real_data;
 mod second_hop;
 mod store;
 mod times;
+mod tries;
 mod walk_counts;
 mod wl;

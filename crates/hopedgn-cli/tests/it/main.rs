@@ -11,8 +11,12 @@ mod help;
 mod lab;
 mod memory;
 mod own_models;
+#[cfg(unix)]
+mod signals;
 mod tidy;
 mod train;
+#[path = "../../../ctdg/tests/it/tries.rs"]
+mod tries;
 mod wl;
 
 use std::path::Path;

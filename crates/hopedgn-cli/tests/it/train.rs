@@ -1,11 +1,8 @@
-//! `hopedgn train`, `evaluate` and `score` as users and scripts run them; Ctrl-C and kill.
+//! `hopedgn train`, `evaluate` and `score` as users and scripts run them.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -13,7 +10,7 @@ use tempfile::TempDir;
 use crate::{json, run};
 
 /// Small enough for a debug build.
-const SMALL: [&str; 12] = [
+pub(crate) const SMALL: [&str; 12] = [
     "--set",
     "model.d-channel=4",
     "--set",
@@ -29,7 +26,7 @@ const SMALL: [&str; 12] = [
 ];
 
 /// A folder with 400 events of 20 nodes in five rings.
-fn home() -> TempDir {
+pub(crate) fn home() -> TempDir {
     let home = tempfile::tempdir().expect("a folder");
     let mut text = String::from("src,dst,time\n");
     for i in 0..400 {
@@ -40,7 +37,7 @@ fn home() -> TempDir {
     home
 }
 
-fn with_small<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn with_small<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     arguments.iter().copied().chain(SMALL).collect()
 }
 
@@ -245,91 +242,4 @@ fn score_uses_the_data_of_the_run_or_warns() {
     let (status, _, stderr) = run(home.path(), &["score", "run", "--pairs", "pairs.csv", "--data", "events.csv"]);
     assert_eq!(status, Some(0));
     assert!(stderr.contains("events.csv does not begin with the events that the run was trained on"), "{stderr}");
-}
-
-#[cfg(unix)]
-mod signals {
-    use super::*;
-
-    /// Starts a training of some seconds that saves after every step.
-    fn start(home: &Path, out: &str) -> Child {
-        let arguments = ["train", "--data", "events.csv", "--out", out, "--epochs", "6", "--set", "train.save-every=0"];
-        Command::new(env!("CARGO_BIN_EXE_hopedgn"))
-            .current_dir(home)
-            .args(with_small(&arguments))
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts")
-    }
-
-    fn signal(child: &Child, name: &str) {
-        let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
-        status.expect("kill is there");
-    }
-
-    fn resumed(home: &Path, out: &str) -> Value {
-        json(home, &["train", "--resume", out, "--json"])
-    }
-
-    #[test]
-    fn ctrl_c_saves_and_names_the_command_to_continue() {
-        let home = home();
-        let unbroken = start(home.path(), "whole").wait().expect("it ends");
-        assert!(unbroken.success());
-        let child = start(home.path(), "stopped");
-        while !home.path().join("stopped/state.safetensors").exists() {
-            sleep(Duration::from_millis(5));
-        }
-        signal(&child, "INT");
-        let output = child.wait_with_output().expect("it ends");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        // Training may have ended before the signal.
-        if output.status.code() == Some(1) {
-            assert!(stderr.contains("Continue with: hopedgn train --resume stopped"), "{stderr}");
-        }
-        resumed(home.path(), "stopped");
-        let model = |out: &str| fs::read(home.path().join(out).join("model.safetensors")).expect("a model");
-        assert_eq!(model("stopped"), model("whole"));
-    }
-
-    #[test]
-    fn resume_after_kill_is_bit_identical() {
-        let home = home();
-        assert!(start(home.path(), "whole").wait().expect("it ends").success());
-        let model = |out: &str| fs::read(home.path().join(out).join("model.safetensors")).expect("a model");
-        for (i, delay) in [3_u64, 25, 60, 110, 180, 270].into_iter().enumerate() {
-            let out = format!("killed{i}");
-            let mut child = start(home.path(), &out);
-            sleep(Duration::from_millis(delay));
-            child.kill().expect("SIGKILL");
-            child.wait().expect("it ends");
-            if !home.path().join(&out).exists() {
-                continue; // Killed before there was a folder.
-            }
-            // Kill the resumed run, too.
-            let arguments = ["train", "--resume", &out];
-            let again = Command::new(env!("CARGO_BIN_EXE_hopedgn")).current_dir(home.path()).args(arguments).spawn();
-            let mut again = again.expect("it starts");
-            sleep(Duration::from_millis(delay / 2));
-            again.kill().expect("SIGKILL");
-            again.wait().expect("it ends");
-            resumed(home.path(), &out);
-            assert_eq!(model(&out), model("whole"), "killed after {delay} ms");
-        }
-    }
-
-    #[test]
-    fn full_disk_is_an_error_and_not_a_panic() {
-        let home = home();
-        let program = env!("CARGO_BIN_EXE_hopedgn");
-        // No file may grow beyond 4 blocks of 512 bytes; the ignored signal turns that into a failed write.
-        let small = SMALL.join(" ");
-        let script =
-            format!("trap '' XFSZ; ulimit -f 4; exec {program} train --data events.csv --out run --epochs 1 {small}");
-        let output = Command::new("sh").current_dir(home.path()).args(["-c", &script]).output().expect("sh");
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{stderr}");
-        assert!(stderr.contains("could not write") && !stderr.contains("panicked"), "{stderr}");
-    }
 }

@@ -13,4 +13,5 @@ mod predict;
 mod predictor;
 mod properties;
 mod resume;
+#[path = "../../../ctdg/tests/it/tries.rs"]
 mod tries;
