@@ -357,7 +357,8 @@ impl LinkPredictor {
         });
         Ok(Evaluation {
             run: self.folder.as_ref().map(|folder| folder.display().to_string()).unwrap_or_default(),
-            data: self.config.data.clone(),
+            // Other events than the run's own test part may be in another file.
+            data: if options.range == TestRange::Split { &self.config.data } else { events.name() }.to_owned(),
             model: self.config.model.name().as_str().to_owned(),
             device: self.device().name().to_owned(),
             negatives,
