@@ -36,6 +36,7 @@
 //! | [`store`] | temporal adjacency: histories of nodes and pairs |
 //! | [`sample`] | temporal neighbor sampling |
 //! | [`mite`] | tokens of node pairs with multi-interacted time encoding (MITE) |
+//! | [`statistics`] | exact statistics of pairs and nodes over the whole past |
 //! | [`walk_counts`] | temporal walk counts (PINT's positional features) |
 //! | [`split`], [`negative`], [`metric`] | evaluation protocol: splits, negative sampling, metrics |
 //! | [`heuristic`] | untrained baselines (`EdgeBank`, recency and popularity) |
@@ -58,6 +59,7 @@ pub mod py_compat;
 pub mod random;
 pub mod sample;
 pub mod split;
+pub mod statistics;
 pub mod store;
 pub mod summary;
 pub mod svg;

@@ -16,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{Problem, Result};
 use crate::event::{Column, Cut, EventId, EventStream, NodeId, NodeNames, strictly_before};
 use crate::random::RandomStream;
-use pairs::PairIndex;
+pub(crate) use pairs::PairIndex;
 
 /// Time-sorted adjacency and pair index over a stream or a subset of its events.
 ///
@@ -88,11 +88,7 @@ impl Store {
 
     /// Over `events` of `stream` only (the training split, say), in ascending order.
     pub fn of_events(stream: &EventStream, events: &[EventId]) -> Result<Self> {
-        let ordered = events.is_sorted_by(|a, b| a < b) && events.last().is_none_or(|last| last.index() < stream.len());
-        if !ordered {
-            let expected = "events of the stream in ascending order".into();
-            return Err(Problem::Setting { name: "events", found: "another order".into(), expected }.into());
-        }
+        check_order(stream, events)?;
         Self::over(stream, events.iter().copied())
     }
 
@@ -195,6 +191,15 @@ impl Store {
     pub fn pair_index_bytes(&self) -> usize {
         self.pairs.bytes()
     }
+}
+
+/// Refuses `events` that are not events of `stream` in ascending order.
+pub(crate) fn check_order(stream: &EventStream, events: &[EventId]) -> Result<()> {
+    if events.is_sorted_by(|a, b| a < b) && events.last().is_none_or(|last| last.index() < stream.len()) {
+        return Ok(());
+    }
+    let expected = "events of the stream in ascending order".into();
+    Err(Problem::Setting { name: "events", found: "another order".into(), expected }.into())
 }
 
 struct Adjacency {

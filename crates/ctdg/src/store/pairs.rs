@@ -1,10 +1,10 @@
-//! Index from unordered node pairs to the events between them.
+//! Index from node pairs, ordered or not, to the events between them.
 
 use rustc_hash::FxHashMap;
 
 use crate::event::{EventId, NodeId};
 
-/// Events of each unordered pair, in order.
+/// Events of each pair, in order.
 #[derive(Debug, Clone)]
 pub(crate) struct PairIndex {
     slots: FxHashMap<u64, u32>,
@@ -13,19 +13,35 @@ pub(crate) struct PairIndex {
     events: Vec<EventId>,
 }
 
+/// Hash key of the ordered pair.
+fn directed_key(src: NodeId, dst: NodeId) -> u64 {
+    u64::from(src.0) << 32 | u64::from(dst.0)
+}
+
 /// Hash key of the unordered pair.
 fn key(a: NodeId, b: NodeId) -> u64 {
-    let (low, high) = if a < b { (a, b) } else { (b, a) };
-    u64::from(low.0) << 32 | u64::from(high.0)
+    if a < b { directed_key(a, b) } else { directed_key(b, a) }
 }
 
 impl PairIndex {
-    /// Groups `events`, which come in order. A self-loop is entered twice, as in the adjacency lists.
+    /// Groups `events`, which come in order, by unordered pair. A self-loop is entered twice, as in the adjacency lists.
     pub(crate) fn build(events: impl Iterator<Item = (NodeId, NodeId, EventId)> + Clone) -> Self {
+        Self::grouped(events, key, |u, v| if u == v { 2 } else { 1 })
+    }
+
+    /// Groups `events`, which come in order, by ordered pair. A self-loop is entered once.
+    pub(crate) fn directed(events: impl Iterator<Item = (NodeId, NodeId, EventId)> + Clone) -> Self {
+        Self::grouped(events, directed_key, |_, _| 1)
+    }
+
+    fn grouped(
+        events: impl Iterator<Item = (NodeId, NodeId, EventId)> + Clone,
+        key: fn(NodeId, NodeId) -> u64,
+        copies: fn(NodeId, NodeId) -> u32,
+    ) -> Self {
         let mut slots = FxHashMap::default();
         let mut offsets = vec![0u32];
         let mut slot_of_event = Vec::new();
-        let copies = |u: NodeId, v: NodeId| if u == v { 2 } else { 1 };
         for (u, v, _) in events.clone() {
             let next = u32::try_from(slots.len()).expect("no more pairs than events");
             let slot = *slots.entry(key(u, v)).or_insert(next);
@@ -53,9 +69,21 @@ impl PairIndex {
         Self { slots, offsets, events: grouped }
     }
 
+    /// Events of an unordered pair, in an index of those.
     #[inline]
     pub(crate) fn events(&self, a: NodeId, b: NodeId) -> &[EventId] {
-        match self.slots.get(&key(a, b)) {
+        self.events_of(key(a, b))
+    }
+
+    /// Events from `src` to `dst`, in an index of ordered pairs.
+    #[inline]
+    pub(crate) fn events_from(&self, src: NodeId, dst: NodeId) -> &[EventId] {
+        self.events_of(directed_key(src, dst))
+    }
+
+    #[inline]
+    fn events_of(&self, key: u64) -> &[EventId] {
+        match self.slots.get(&key) {
             Some(&slot) => &self.events[self.offsets[slot as usize] as usize..self.offsets[slot as usize + 1] as usize],
             None => &[],
         }

@@ -16,6 +16,7 @@ mod negative;
 mod protocol;
 mod real_data;
 mod second_hop;
+mod statistics;
 mod store;
 mod times;
 mod tries;

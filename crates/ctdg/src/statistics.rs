@@ -1,0 +1,295 @@
+//! Exact statistics of a pair and of its two nodes over the whole past: how often, how recently, in which direction.
+//!
+//! A truncated sequence of neighbours does not know how old or how frequent things are; these numbers do. They are those of six lists of
+//! events strictly before the query time:
+//!
+//! | columns | list | windows |
+//! |---|---|---|
+//! | [`PAIR`] | events from source to destination, and from destination to source | [`PAIR_WINDOWS`] |
+//! | [`SOURCE`] | events of the source as a source, and as a destination | [`NODE_WINDOWS`] |
+//! | [`DESTINATION`] | events of the destination as a source, and as a destination | [`NODE_WINDOWS`] |
+//!
+//! For each list: whether it has an event, the age of the newest one in events of the stream and in time, the number of events, and the
+//! number among the newest `w` events of the stream for each window `w`. Ages and windows begin with a moment: events at one time
+//! are as old as the first of them, so that their order in the input does not count. Where a list is empty the ages are twice those of the
+//! first event of the stream.
+//!
+//! ```
+//! use ctdg::event::{EventStream, NodeId};
+//! use ctdg::mite::PairQuery;
+//! use ctdg::statistics::{N_STATISTICS, PairStatistics};
+//!
+//! let stream = EventStream::from_events([(0, 1, 1.0), (2, 1, 4.0), (0, 1, 6.0), (1, 0, 9.0)])?;
+//! let statistics = PairStatistics::build(&stream)?;
+//! let mut row = [0.0; N_STATISTICS];
+//! statistics.write(&PairQuery { src: NodeId(0), dst: NodeId(1), time: 8.0 }, &mut row);
+//! // From 0 to 1: met, one event and two units of time ago, twice; both among the newest 4 events.
+//! assert_eq!(row[..8], [1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0]);
+//! assert_eq!(row[8], 0.0, "from 1 to 0 only later");
+//! # Ok::<(), ctdg::Error>(())
+//! ```
+//!
+//! # Complexity
+//! A query takes O(log E) steps. An index over E events takes 16 bytes per event, 8 per node and about 30 per distinct ordered pair.
+
+mod growing;
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::error::Result;
+use crate::event::{Column, EventId, EventStream, NodeId, strictly_before};
+use crate::mite::PairQuery;
+use crate::store::PairIndex;
+
+pub use growing::GrowingStatistics;
+
+/// Newest events of the stream among which those of the pair are counted.
+pub const PAIR_WINDOWS: [u32; 4] = [4, 64, 1 << 10, 1 << 14];
+
+/// Newest events of the stream among which those of a node are counted.
+pub const NODE_WINDOWS: [u32; 9] = [1, 4, 16, 64, 256, 1 << 10, 1 << 12, 1 << 14, 1 << 16];
+
+/// Columns before those of the windows.
+const N_PLAIN: usize = 4;
+const N_PAIR: usize = N_PLAIN + PAIR_WINDOWS.len();
+const N_NODE: usize = N_PLAIN + NODE_WINDOWS.len();
+
+/// Columns of the pair.
+pub const PAIR: Range<usize> = 0..2 * N_PAIR;
+/// Columns of the source alone.
+pub const SOURCE: Range<usize> = PAIR.end..PAIR.end + 2 * N_NODE;
+/// Columns of the destination alone.
+pub const DESTINATION: Range<usize> = SOURCE.end..SOURCE.end + 2 * N_NODE;
+/// Number of columns.
+pub const N_STATISTICS: usize = DESTINATION.end;
+
+/// Statistics of pairs over a stream or a subset of its events.
+#[derive(Debug, Clone)]
+pub struct PairStatistics {
+    as_source: EventLists,
+    as_destination: EventLists,
+    pairs: PairIndex,
+    /// For each event of the stream the first one at its time.
+    moments: Vec<u32>,
+    /// Times of the whole stream, shared with it.
+    times: Column<f64>,
+}
+
+impl PairStatistics {
+    /// Over all events of `stream`.
+    pub fn build(stream: &EventStream) -> Result<Self> {
+        let ids: Vec<EventId> = stream.ids().collect();
+        Self::of_events(stream, &ids)
+    }
+
+    /// Over `events` of `stream` only, in ascending order. Ages and windows still count all events of the stream.
+    pub fn of_events(stream: &EventStream, events: &[EventId]) -> Result<Self> {
+        crate::store::check_order(stream, events)?;
+        let (src, dst) = (stream.src(), stream.dst());
+        let ((as_source, as_destination), pairs) = rayon::join(
+            || rayon::join(|| EventLists::build(stream, events, src), || EventLists::build(stream, events, dst)),
+            || PairIndex::directed(events.iter().map(|&id| (src[id.index()], dst[id.index()], id))),
+        );
+        Ok(Self { as_source, as_destination, pairs, moments: moments(stream.times()), times: stream.time_column() })
+    }
+
+    /// The statistics of one pair.
+    ///
+    /// # Panics
+    /// When `row` has not [`N_STATISTICS`] columns.
+    pub fn write(&self, query: &PairQuery, row: &mut [f32]) {
+        write(self, query, row);
+    }
+
+    /// One row of [`N_STATISTICS`] columns for each query, in parallel.
+    #[must_use]
+    pub fn rows(&self, queries: &[PairQuery]) -> Vec<f32> {
+        const CHUNK: usize = 64;
+        let mut rows = vec![0.0; queries.len() * N_STATISTICS];
+        rows.par_chunks_mut(CHUNK * N_STATISTICS).zip(queries.par_chunks(CHUNK)).for_each(|(rows, queries)| {
+            for (row, query) in rows.chunks_exact_mut(N_STATISTICS).zip(queries) {
+                self.write(query, row);
+            }
+        });
+        rows
+    }
+}
+
+/// For each event the first one at its time.
+fn moments(times: &[f64]) -> Vec<u32> {
+    let mut first = 0;
+    let moment = |(event, time): (u32, &f64)| {
+        if times[first as usize] != *time {
+            first = event;
+        }
+        first
+    };
+    (0..).zip(times).map(moment).collect()
+}
+
+/// Lists of events, one for each node.
+#[derive(Debug, Clone)]
+struct EventLists {
+    /// Start of each list, and the end of the last.
+    offsets: Vec<u32>,
+    events: Vec<EventId>,
+}
+
+impl EventLists {
+    /// Lists of `events` by their node in `nodes`. Counting sort: events come in order, so the lists are sorted.
+    fn build(stream: &EventStream, events: &[EventId], nodes: &[NodeId]) -> Self {
+        let mut offsets = vec![0_u32; stream.n_nodes() + 1];
+        for id in events {
+            offsets[nodes[id.index()].index() + 1] += 1;
+        }
+        for node in 1..offsets.len() {
+            offsets[node] += offsets[node - 1];
+        }
+        let mut sorted = vec![EventId(0); events.len()];
+        // While filling, `offsets[node]` is the slot of the next entry; afterwards it is the list's end.
+        for &id in events {
+            let slot = &mut offsets[nodes[id.index()].index()];
+            sorted[*slot as usize] = id;
+            *slot += 1;
+        }
+        offsets.rotate_right(1);
+        offsets[0] = 0;
+        Self { offsets, events: sorted }
+    }
+
+    #[inline]
+    fn of(&self, node: NodeId) -> &[EventId] {
+        match self.offsets.get(node.index()..=node.index() + 1) {
+            Some(&[start, end]) => &self.events[start as usize..end as usize],
+            _ => &[],
+        }
+    }
+}
+
+/// Where lists of events come from: each ascending, all events of the stream or those of a subset.
+trait Past {
+    fn times(&self) -> &[f64];
+    /// For each event the first one at its time.
+    fn moments(&self) -> &[u32];
+    fn as_source(&self, node: NodeId) -> &[EventId];
+    fn as_destination(&self, node: NodeId) -> &[EventId];
+    fn directed(&self, src: NodeId, dst: NodeId) -> &[EventId];
+}
+
+impl Past for PairStatistics {
+    fn times(&self) -> &[f64] {
+        &self.times
+    }
+
+    fn moments(&self) -> &[u32] {
+        &self.moments
+    }
+
+    fn as_source(&self, node: NodeId) -> &[EventId] {
+        self.as_source.of(node)
+    }
+
+    fn as_destination(&self, node: NodeId) -> &[EventId] {
+        self.as_destination.of(node)
+    }
+
+    fn directed(&self, src: NodeId, dst: NodeId) -> &[EventId] {
+        self.pairs.events_from(src, dst)
+    }
+}
+
+fn write(past: &impl Past, query: &PairQuery, row: &mut [f32]) {
+    assert_eq!(row.len(), N_STATISTICS, "columns of a row of statistics");
+    let PairQuery { src, dst, time } = *query;
+    let at = Moment::new(past, time);
+    let node_starts = NODE_WINDOWS.map(|window| at.window_start(past, window));
+    let pair_starts = PAIR_WINDOWS.map(|window| at.window_start(past, window));
+    let (pair, nodes) = row.split_at_mut(PAIR.end);
+    let pairs = [past.directed(src, dst), past.directed(dst, src)];
+    for (columns, list) in pair.chunks_exact_mut(N_PAIR).zip(pairs) {
+        at.summarise(past, list, &pair_starts, columns);
+    }
+    let lists = [past.as_source(src), past.as_destination(src), past.as_source(dst), past.as_destination(dst)];
+    for (columns, list) in nodes.chunks_exact_mut(N_NODE).zip(lists) {
+        at.summarise(past, list, &node_starts, columns);
+    }
+}
+
+/// A query time.
+struct Moment {
+    /// Number of events before it.
+    n_before: u32,
+    time: f64,
+    /// Time since the first event of the stream.
+    since_start: f64,
+}
+
+impl Moment {
+    fn new(past: &impl Past, time: f64) -> Self {
+        let n_before = strictly_before(past.times(), time).0;
+        let since_start = if n_before == 0 { 0.0 } else { time - past.times()[0] };
+        Self { n_before, time, since_start }
+    }
+
+    /// The first event of a window of the newest events: it begins with a moment.
+    fn window_start(&self, past: &impl Past, window: u32) -> EventId {
+        EventId(self.n_before.checked_sub(window).map_or(0, |event| past.moments()[event as usize]))
+    }
+
+    /// Writes the columns of one list. `starts` are the first events of its windows, the latest first.
+    #[expect(clippy::cast_possible_truncation, reason = "a model's input")]
+    fn summarise(&self, past: &impl Past, list: &[EventId], starts: &[EventId], columns: &mut [f32]) {
+        let list = &list[..list.partition_point(|event| event.0 < self.n_before)];
+        let (plain, windows) = columns.split_at_mut(N_PLAIN);
+        let Some(newest) = list.last() else {
+            plain.copy_from_slice(&[0.0, 2.0 * self.n_before as f32, (2.0 * self.since_start) as f32, 0.0]);
+            windows.fill(0.0);
+            return;
+        };
+        let age = self.n_before - past.moments()[newest.index()];
+        let elapsed = self.time - past.times()[newest.index()];
+        plain.copy_from_slice(&[1.0, age as f32, elapsed as f32, list.len() as f32]);
+        let mut start = list.len();
+        for (count, first) in windows.iter_mut().zip(starts) {
+            start = first_from(&list[..start], *first);
+            *count = (list.len() - start) as f32;
+        }
+    }
+}
+
+/// The position in `list` of the first event from `first` on, searched from the end in steps that double.
+fn first_from(list: &[EventId], first: EventId) -> usize {
+    let (mut end, mut step) = (list.len(), 1);
+    while end > 0 {
+        let probe = end.saturating_sub(step);
+        if list[probe] < first {
+            return probe + 1 + list[probe + 1..end].partition_point(|event| *event < first);
+        }
+        end = probe;
+        step *= 2;
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn search_from_the_end_equals_a_partition_point() {
+        for n in 0..40_u32 {
+            let list: Vec<EventId> = (0..n).map(|i| EventId(3 * i)).collect();
+            for first in 0..130 {
+                let expected = list.partition_point(|event| event.0 < first);
+                assert_eq!(first_from(&list, EventId(first)), expected, "{n} {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn columns_are_those_of_the_documentation() {
+        assert_eq!((PAIR, SOURCE, DESTINATION, N_STATISTICS), (0..16, 16..42, 42..68, 68));
+    }
+}

@@ -1,0 +1,102 @@
+//! Statistics of pairs and nodes against brute force.
+
+use ctdg::event::{EventId, EventStream, NodeId};
+use ctdg::mite::PairQuery;
+use ctdg::statistics::{GrowingStatistics, N_STATISTICS, NODE_WINDOWS, PAIR_WINDOWS, PairStatistics};
+use proptest::prelude::*;
+
+use crate::edge_cases;
+
+/// Columns of the events that are `counted`, straight from the definition.
+fn columns(stream: &EventStream, time: f64, windows: &[u32], counted: impl Fn(usize) -> bool) -> Vec<f32> {
+    let times = stream.times();
+    let past: Vec<usize> = (0..stream.len()).filter(|&event| times[event] < time).collect();
+    let n = past.len();
+    let moment = |event: usize| times.iter().position(|&at| at == times[event]).unwrap();
+    let found: Vec<usize> = past.iter().copied().filter(|&event| counted(event)).collect();
+    let mut row = match found.last() {
+        Some(&newest) => vec![1.0, (n - moment(newest)) as f32, (time - times[newest]) as f32, found.len() as f32],
+        None => vec![0.0, 2.0 * n as f32, if n == 0 { 0.0 } else { 2.0 * (time - times[0]) as f32 }, 0.0],
+    };
+    for &window in windows {
+        let first = n.checked_sub(window as usize).map_or(0, moment);
+        row.push(found.iter().filter(|&&event| event >= first).count() as f32);
+    }
+    row
+}
+
+fn brute_force(stream: &EventStream, query: &PairQuery, keep: impl Fn(usize) -> bool) -> Vec<f32> {
+    let PairQuery { src, dst, time } = *query;
+    let of = |windows: &[u32], from: Option<NodeId>, to: Option<NodeId>| {
+        columns(stream, time, windows, |event| {
+            let (u, v) = (stream.src()[event], stream.dst()[event]);
+            keep(event) && from.is_none_or(|from| from == u) && to.is_none_or(|to| to == v)
+        })
+    };
+    let pairs = [of(&PAIR_WINDOWS, Some(src), Some(dst)), of(&PAIR_WINDOWS, Some(dst), Some(src))];
+    let nodes = [src, dst].map(|node| [of(&NODE_WINDOWS, Some(node), None), of(&NODE_WINDOWS, None, Some(node))]);
+    [pairs.concat(), nodes.concat().concat()].concat()
+}
+
+/// All ordered pairs at `time`, an unknown node among them.
+fn queries(time: f64) -> Vec<PairQuery> {
+    let nodes = (0..8).chain([99]).map(NodeId);
+    nodes.clone().flat_map(|src| nodes.clone().map(move |dst| PairQuery { src, dst, time })).collect()
+}
+
+proptest! {
+    #[test]
+    fn statistics_equal_brute_force(stream in edge_cases::stream(90), time in edge_cases::time(), every in 1usize..4) {
+        let ids: Vec<EventId> = stream.ids().filter(|id| id.index() % every == 0).collect();
+        let statistics = PairStatistics::of_events(&stream, &ids).unwrap();
+        let queries = queries(time);
+        let rows = statistics.rows(&queries);
+        for (query, row) in queries.iter().zip(rows.chunks_exact(N_STATISTICS)) {
+            prop_assert_eq!(row, brute_force(&stream, query, |event| event % every == 0), "{:?}", query);
+        }
+    }
+
+    #[test]
+    fn a_growing_stream_has_the_statistics_of_its_prefix(rows in edge_cases::rows(60), time in edge_cases::time()) {
+        let mut growing = GrowingStatistics::default();
+        for n in 0..rows.len() {
+            let (src, dst, at) = rows[n];
+            growing.push(NodeId(src), NodeId(dst), at).unwrap();
+            if n % 7 != 0 {
+                continue;
+            }
+            let prefix = EventStream::from_events(rows[..=n].iter().copied()).unwrap();
+            let statistics = PairStatistics::build(&prefix).unwrap();
+            for query in queries(time) {
+                let (mut found, mut expected) = ([0.0; N_STATISTICS], [0.0; N_STATISTICS]);
+                growing.write(&query, &mut found);
+                statistics.write(&query, &mut expected);
+                prop_assert_eq!(found, expected, "{:?} after {} events", query, n + 1);
+            }
+        }
+        prop_assert_eq!(growing.n_events(), rows.len());
+    }
+
+    #[test]
+    fn the_order_of_events_at_one_time_does_not_count(rows in edge_cases::rows(60), time in edge_cases::time()) {
+        let mut reversed: Vec<_> = rows.iter().rev().copied().collect();
+        reversed.sort_by(|a, b| a.2.total_cmp(&b.2));
+        let [one, other] = [rows, reversed].map(|rows| {
+            PairStatistics::build(&EventStream::from_events(rows).unwrap()).unwrap().rows(&queries(time))
+        });
+        prop_assert_eq!(one, other);
+    }
+}
+
+#[test]
+fn windows_of_a_long_stream_equal_brute_force() {
+    let event = |i: u32| (i * i % 7, 7 + i * 31 % 11, f64::from(i / 3));
+    let stream = EventStream::from_events((0..5_000).map(event)).unwrap();
+    let statistics = PairStatistics::build(&stream).unwrap();
+    for (src, dst, time) in [(0, 7, 1e9), (1, 12, 900.0), (4, 9, 1_200.5), (2, 3, 10.0)] {
+        let query = PairQuery { src: NodeId(src), dst: NodeId(dst), time };
+        let mut row = [0.0; N_STATISTICS];
+        statistics.write(&query, &mut row);
+        assert_eq!(row.as_slice(), brute_force(&stream, &query, |_| true), "{query:?}");
+    }
+}
