@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use crate::edge_cases;
 
 /// Columns of the events that are `counted`, straight from the definition.
+#[expect(clippy::cast_possible_truncation, reason = "the precision of the statistics")]
 fn columns(stream: &EventStream, time: f64, windows: &[u32], counted: impl Fn(usize) -> bool) -> Vec<f32> {
     let times = stream.times();
     let past: Vec<usize> = (0..stream.len()).filter(|&event| times[event] < time).collect();
