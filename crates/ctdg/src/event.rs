@@ -8,6 +8,7 @@ mod column;
 mod duplicates;
 mod names;
 mod prefix;
+mod query;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub use column::Column;
 pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};
 pub use prefix::Prefix;
+pub use query::PairQuery;
 
 use crate::error::{Place, Problem, Result};
 use crate::time::TimeFormat;
@@ -283,6 +285,15 @@ impl EventStream {
         Columns { src, dst, time, label, edge_features, node_features, names, time_format }
     }
 
+    /// Refuses `events` that are not events of the stream in ascending order.
+    pub(crate) fn check_order(&self, events: &[EventId]) -> Result<()> {
+        if events.is_sorted_by(|a, b| a < b) && events.last().is_none_or(|last| last.index() < self.len()) {
+            return Ok(());
+        }
+        let expected = "events of the stream in ascending order".into();
+        Err(Problem::Setting { name: "events", found: "another order".into(), expected }.into())
+    }
+
     /// Number of events.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -371,6 +382,11 @@ impl EventStream {
     pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + Clone + use<> {
         let n = u32::try_from(self.len()).expect("checked by `new`");
         (0..n).map(EventId)
+    }
+
+    /// Sources and destinations; share their storage.
+    pub(crate) fn endpoint_columns(&self) -> [Column<NodeId>; 2] {
+        [self.src.clone(), self.dst.clone()]
     }
 
     /// The time column; shares its storage.

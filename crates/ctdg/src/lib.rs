@@ -55,6 +55,7 @@ pub mod heuristic;
 pub mod metric;
 pub mod mite;
 pub mod negative;
+mod pair_index;
 pub mod py_compat;
 pub mod random;
 pub mod sample;

@@ -37,7 +37,7 @@ mod tokens;
 
 use rayon::prelude::*;
 
-use crate::event::{EventId, EventStream, NodeId};
+pub use crate::event::PairQuery;
 use crate::random::RandomStream;
 use crate::sample::{HistorySampler, SampleBuffers, Sampling};
 use crate::store::Store;
@@ -45,29 +45,6 @@ use builder::{Hop, PairTokensBuilder};
 pub use leave_one_out::LeaveOneOut;
 use row_table::RowTable;
 pub use tokens::{NO_ROW, PairTokens};
-
-/// A node pair and a query time.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PairQuery {
-    /// Source.
-    pub src: NodeId,
-    /// Destination.
-    pub dst: NodeId,
-    /// Query time; only events strictly before it are seen.
-    pub time: f64,
-}
-
-impl PairQuery {
-    /// The pairs of `events`, at their own times.
-    #[must_use]
-    pub fn of(stream: &EventStream, events: &[EventId]) -> Vec<Self> {
-        let query = |&id: &EventId| {
-            let event = stream.event(id);
-            Self { src: event.src, dst: event.dst, time: event.time }
-        };
-        events.iter().map(query).collect()
-    }
-}
 
 /// Which interactions of `w` with `u` enter its MITE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -39,9 +39,8 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::event::{Column, EventId, EventStream, NodeId, strictly_before};
-use crate::mite::PairQuery;
-use crate::store::PairIndex;
+use crate::event::{Column, EventId, EventStream, NodeId, PairQuery, strictly_before};
+use crate::pair_index::PairIndex;
 
 pub use growing::GrowingStatistics;
 
@@ -86,13 +85,18 @@ impl PairStatistics {
 
     /// Over `events` of `stream` only, in ascending order. Ages and windows still count all events of the stream.
     pub fn of_events(stream: &EventStream, events: &[EventId]) -> Result<Self> {
-        crate::store::check_order(stream, events)?;
-        let (src, dst) = (stream.src(), stream.dst());
+        stream.check_order(events)?;
+        let endpoints = [stream.src(), stream.dst()];
+        Ok(Self::over(events, endpoints, stream.time_column(), stream.n_nodes()))
+    }
+
+    /// Over `events`, ascending, of a stream with these sources, destinations and times.
+    pub(crate) fn over(events: &[EventId], [src, dst]: [&[NodeId]; 2], times: Column<f64>, n_nodes: usize) -> Self {
         let ((as_source, as_destination), pairs) = rayon::join(
-            || rayon::join(|| EventLists::build(stream, events, src), || EventLists::build(stream, events, dst)),
+            || rayon::join(|| EventLists::build(events, src, n_nodes), || EventLists::build(events, dst, n_nodes)),
             || PairIndex::directed(events.iter().map(|&id| (src[id.index()], dst[id.index()], id))),
         );
-        Ok(Self { as_source, as_destination, pairs, moments: moments(stream.times()), times: stream.time_column() })
+        Self { as_source, as_destination, pairs, moments: moments(&times), times }
     }
 
     /// The statistics of one pair.
@@ -139,8 +143,8 @@ struct EventLists {
 
 impl EventLists {
     /// Lists of `events` by their node in `nodes`. Counting sort: events come in order, so the lists are sorted.
-    fn build(stream: &EventStream, events: &[EventId], nodes: &[NodeId]) -> Self {
-        let mut offsets = vec![0_u32; stream.n_nodes() + 1];
+    fn build(events: &[EventId], nodes: &[NodeId], n_nodes: usize) -> Self {
+        let mut offsets = vec![0_u32; n_nodes + 1];
         for id in events {
             offsets[nodes[id.index()].index() + 1] += 1;
         }

@@ -7,16 +7,15 @@
 //! # Memory
 //! 32 bytes per event and 4 per node for the adjacency with its times ([`Store::adjacency_bytes`]); 4 bytes per event and
 //! about 30 per distinct pair for the pair index ([`Store::pair_index_bytes`]). Building takes linear time. Random sampling
-//! adds 8 bytes per node for keys of their names.
-
-mod pairs;
+//! adds 8 bytes per node for keys of their names, [`Store::statistics`] what [`PairStatistics`] says.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Problem, Result};
 use crate::event::{Column, Cut, EventId, EventStream, NodeId, NodeNames, strictly_before};
+use crate::pair_index::PairIndex;
 use crate::random::RandomStream;
-pub(crate) use pairs::PairIndex;
+use crate::statistics::PairStatistics;
 
 /// Time-sorted adjacency and pair index over a stream or a subset of its events.
 ///
@@ -42,8 +41,12 @@ pub struct Store {
     pairs: PairIndex,
     /// Times of the whole stream, shared with it.
     stream_times: Column<f64>,
+    /// Its sources and destinations, shared with it.
+    endpoints: [Column<NodeId>; 2],
     /// Names of its nodes, shared with it.
     names: Arc<NodeNames>,
+    /// Made at the first use.
+    statistics: OnceLock<PairStatistics>,
     /// Made at the first random sample.
     name_keys: OnceLock<Vec<u64>>,
 }
@@ -88,7 +91,7 @@ impl Store {
 
     /// Over `events` of `stream` only (the training split, say), in ascending order.
     pub fn of_events(stream: &EventStream, events: &[EventId]) -> Result<Self> {
-        check_order(stream, events)?;
+        stream.check_order(events)?;
         Self::over(stream, events.iter().copied())
     }
 
@@ -101,8 +104,18 @@ impl Store {
         let events = ids.clone().map(|id| (src[id.index()], dst[id.index()], id));
         let (adjacency, pairs) = rayon::join(|| Adjacency::build(stream, ids), || PairIndex::build(events));
         let Adjacency { offsets, neighbors, events, times } = adjacency;
-        let (stream_times, names) = (stream.time_column(), stream.shared_names());
-        Ok(Self { offsets, neighbors, events, times, pairs, stream_times, names, name_keys: OnceLock::new() })
+        Ok(Self {
+            offsets,
+            neighbors,
+            events,
+            times,
+            pairs,
+            stream_times: stream.time_column(),
+            endpoints: stream.endpoint_columns(),
+            names: stream.shared_names(),
+            statistics: OnceLock::new(),
+            name_keys: OnceLock::new(),
+        })
     }
 
     /// The boundary of what a query at time `t` may see: events strictly before `t`.
@@ -132,6 +145,29 @@ impl Store {
             events: &self.events[part.clone()],
             times: &self.times[part],
         }
+    }
+
+    /// Statistics of pairs over the events of the store; made at the first call, in linear time.
+    ///
+    /// ```
+    /// use ctdg::event::{EventStream, NodeId, PairQuery};
+    /// use ctdg::{statistics::N_STATISTICS, store::Store};
+    ///
+    /// let store = Store::build(&EventStream::from_events([(0, 1, 1.0), (0, 1, 2.0)])?)?;
+    /// let query = PairQuery { src: NodeId(0), dst: NodeId(1), time: 3.0 };
+    /// assert_eq!(store.statistics().rows(&[query]).len(), N_STATISTICS);
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    pub fn statistics(&self) -> &PairStatistics {
+        self.statistics.get_or_init(|| {
+            let mut is_in_store = vec![false; self.stream_times.len()];
+            for event in &self.events {
+                is_in_store[event.index()] = true;
+            }
+            let ids = (0..).map(EventId).zip(is_in_store).filter(|(_, is_in)| *is_in).map(|(id, _)| id);
+            let [src, dst] = &self.endpoints;
+            PairStatistics::over(&ids.collect::<Vec<_>>(), [src, dst], self.stream_times.clone(), self.n_nodes())
+        })
     }
 
     /// 64 bits for each node that depend on its name alone, and on its side in bipartite data. Numbers of nodes change when
@@ -191,15 +227,6 @@ impl Store {
     pub fn pair_index_bytes(&self) -> usize {
         self.pairs.bytes()
     }
-}
-
-/// Refuses `events` that are not events of `stream` in ascending order.
-pub(crate) fn check_order(stream: &EventStream, events: &[EventId]) -> Result<()> {
-    if events.is_sorted_by(|a, b| a < b) && events.last().is_none_or(|last| last.index() < stream.len()) {
-        return Ok(());
-    }
-    let expected = "events of the stream in ascending order".into();
-    Err(Problem::Setting { name: "events", found: "another order".into(), expected }.into())
 }
 
 struct Adjacency {

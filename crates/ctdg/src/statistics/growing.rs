@@ -4,8 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Past, write};
 use crate::error::{Problem, Result};
-use crate::event::{EventId, NodeId};
-use crate::mite::PairQuery;
+use crate::event::{EventId, NodeId, PairQuery};
 
 /// [`PairStatistics`](super::PairStatistics) of a live stream: an event is added in constant time, and every answer equals that of an
 /// index over the events so far.
