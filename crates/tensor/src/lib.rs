@@ -66,6 +66,7 @@ pub use op::activation::Activation;
 pub use op::cross_attention::AttentionConfig;
 pub use op::dropout::{Dropout, Mode};
 pub use op::encoder::{BlockVars, EncoderConfig};
+pub use op::loss::BceTerm;
 pub use op::pad_ragged::PadRagged;
 pub use op::self_attention::Heads;
 pub use op::state_table::StateTable;

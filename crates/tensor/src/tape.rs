@@ -120,6 +120,28 @@ impl<'p> Tape<'p> {
         dispatch!(self.parameter(id))
     }
 
+    /// The variable of a parameter that training leaves as it is: a constant of the data that is saved with the weights. One tape asks
+    /// for a parameter either so or by [`Tape::parameter`].
+    ///
+    /// ```
+    /// use hopedgn_tensor::{Gradients, Parameters, Tape, Tensor};
+    ///
+    /// let mut parameters = Parameters::default();
+    /// let scale = parameters.add("scale", Tensor::vector(vec![2.0]))?;
+    /// let weight = parameters.add("weight", Tensor::vector(vec![3.0]))?;
+    /// let mut tape = Tape::new(&parameters);
+    /// let (scale_var, weight_var) = (tape.frozen(scale), tape.parameter(weight));
+    /// let product = tape.mul(scale_var, weight_var)?;
+    /// let mut gradients = Gradients::zeros(&parameters);
+    /// tape.backward(product, &mut gradients)?;
+    /// assert_eq!(gradients.parameter(weight).values(), [2.0]);
+    /// assert_eq!(gradients.parameter(scale).values(), [0.0]);
+    /// # Ok::<(), hopedgn_tensor::Error>(())
+    /// ```
+    pub fn frozen(&mut self, id: ParameterId) -> Var {
+        dispatch!(self.frozen(id))
+    }
+
     /// A copy of the values of a variable, row-major. Waits for a GPU to compute them.
     pub fn read(&self, var: Var) -> Result<Vec<f32>> {
         match &self.backend {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Case;
 use hopedgn_tensor::init::{self, Uniform};
 use hopedgn_tensor::{
-    Activation, AttentionConfig, BlockVars, Dropout, EncoderConfig, Heads, Indices, Mode, PadRagged, Ragged, Result,
-    Shape, StateTable, Tape, Tensor, Var,
+    Activation, AttentionConfig, BceTerm, BlockVars, Dropout, EncoderConfig, Heads, Indices, Mode, PadRagged, Ragged,
+    Result, Shape, StateTable, Tape, Tensor, Var,
 };
 
 pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
@@ -57,6 +57,12 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
     let targets: Vec<f32> = (0..500_u16).map(|i| f32::from(i % 2)).collect();
     cases.push(Case::new("cross-entropy", vec![matrix(random, 500, 1)], move |tape, x| {
         tape.bce_with_logits(x[0], &targets, 700)
+    }));
+    let term =
+        |i: u16| BceTerm { target: f32::from(i % 2), offset: f32::from(i % 5) - 2.0, weight: f32::from(i % 3) / 300.0 };
+    let terms: Vec<BceTerm> = (0..500).map(term).collect();
+    cases.push(Case::new("weighted cross-entropy", vec![matrix(random, 250, 2)], move |tape, x| {
+        tape.weighted_bce_with_logits(x[0], &terms)
     }));
     for (name, lengths, width, heads, rate) in [
         ("encoder", vec![64; 6], 200, 2, 0.0),

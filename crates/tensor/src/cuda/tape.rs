@@ -29,6 +29,13 @@ pub(crate) struct Cuda {
     deferred_error: Option<Error>,
 }
 
+impl Cuda {
+    /// The value of a parameter.
+    fn parameter_value(&self, id: ParameterId) -> DeviceValue {
+        DeviceValue { ptr: self.params.value(id), buffer: None, gemm_copy: OnceLock::new() }
+    }
+}
+
 /// A value in GPU memory.
 pub(crate) struct DeviceValue {
     ptr: u64,
@@ -176,11 +183,11 @@ impl<'p> CudaTape<'p> {
     }
 
     pub(crate) fn parameter(&mut self, id: ParameterId) -> Var {
-        self.parameter_with(id, |cuda| DeviceValue {
-            ptr: cuda.params.value(id),
-            buffer: None,
-            gemm_copy: OnceLock::new(),
-        })
+        self.parameter_with(id, |cuda| cuda.parameter_value(id))
+    }
+
+    pub(crate) fn frozen(&mut self, id: ParameterId) -> Var {
+        self.frozen_with(id, |cuda| cuda.parameter_value(id))
     }
 
     /// Indices on the GPU.

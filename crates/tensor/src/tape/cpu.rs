@@ -69,6 +69,10 @@ impl CpuTape<'_> {
         self.parameter_with(id, |_| Value::Parameter(id))
     }
 
+    pub(crate) fn frozen(&mut self, id: ParameterId) -> Var {
+        self.frozen_with(id, |_| Value::Parameter(id))
+    }
+
     pub(crate) fn value(&self, var: Var) -> &Tensor {
         match &self.node(var).value {
             Value::Owned(tensor) => tensor,

@@ -104,6 +104,17 @@ impl<'p, B: Backend> NodeList<'p, B> {
         var
     }
 
+    /// The same without a gradient.
+    pub(crate) fn frozen_with(&mut self, id: ParameterId, value: impl FnOnce(&B) -> B::Value) -> Var {
+        if let Some(var) = self.parameter_vars[id.0] {
+            return var;
+        }
+        let (shape, value) = (self.parameters.get(id).shape(), value(&self.backend));
+        let var = self.push_node(Node { shape, value, kind: Kind::Constant });
+        self.parameter_vars[id.0] = Some(var);
+        var
+    }
+
     /// The parameter that `var` is, if it is one.
     pub(crate) fn parameter_of(&self, var: Var) -> Option<ParameterId> {
         self.parameter_vars.iter().position(|used| *used == Some(var)).map(ParameterId)

@@ -36,3 +36,23 @@ fn a_confident_wrong_logit_costs_its_magnitude() {
     assert_eq!(tape.value(loss).values(), [200.0]);
     assert!(tape.bce_with_logits(x, &[0.0], 1).is_err());
 }
+
+#[test]
+fn gradients_of_weighted_terms_match_finite_differences() {
+    let term = |target, offset, weight| BceTerm { target, offset, weight };
+    let terms = [term(1.0, 0.5, 2.0), term(0.0, -1.0, 0.5), term(0.0, 0.0, 0.0), term(1.0, 3.0, 0.25)];
+    check_gradients(&[matrix(1, 2, 2)], |tape, x| tape.weighted_bce_with_logits(x[0], &terms));
+}
+
+#[test]
+fn equal_weights_without_offsets_are_the_mean() {
+    let parameters = Parameters::default();
+    let mut tape = Tape::new(&parameters);
+    let targets = [1.0, 0.0, 0.0, 1.0];
+    let x = tape.input(matrix(3, 4, 1));
+    let mean = tape.bce_with_logits(x, &targets, 4).unwrap();
+    let terms = targets.map(|target| BceTerm { target, offset: 0.0, weight: 0.25 });
+    let weighted = tape.weighted_bce_with_logits(x, &terms).unwrap();
+    assert!((tape.value(mean).values()[0] - tape.value(weighted).values()[0]).abs() < 1e-6);
+    assert!(tape.weighted_bce_with_logits(x, &terms[1..]).is_err());
+}
