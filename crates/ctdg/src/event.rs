@@ -7,7 +7,9 @@ mod builder;
 mod column;
 mod duplicates;
 mod names;
+mod nearest;
 mod prefix;
+mod roles;
 
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ pub use column::Column;
 pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};
 pub use prefix::Prefix;
+pub use roles::Roles;
 
 use crate::error::{Place, Problem, Result};
 use crate::time::TimeFormat;
