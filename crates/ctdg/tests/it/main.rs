@@ -17,6 +17,7 @@ mod protocol;
 mod real_data;
 mod second_hop;
 mod store;
+mod table;
 mod times;
 mod walk_counts;
 mod wl;
