@@ -16,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{Problem, Result};
 use crate::event::{Column, Cut, EventId, EventStream, NodeId, NodeNames, strictly_before};
 use crate::random::RandomStream;
+use crate::time::TimeFormat;
 use pairs::PairIndex;
 
 /// Time-sorted adjacency and pair index over a stream or a subset of its events.
@@ -44,6 +45,7 @@ pub struct Store {
     stream_times: Column<f64>,
     /// Names of its nodes, shared with it.
     names: Arc<NodeNames>,
+    time_format: TimeFormat,
     /// Made at the first random sample.
     name_keys: OnceLock<Vec<u64>>,
 }
@@ -78,6 +80,12 @@ impl<'a> History<'a> {
         let skip = self.len().saturating_sub(k);
         History { neighbors: &self.neighbors[skip..], events: &self.events[skip..], times: &self.times[skip..] }
     }
+
+    /// Indices of the `k` most recent entries, newest first, whose event is not among `left_out`, which is in ascending order.
+    pub fn last_without(self, k: usize, left_out: &[EventId]) -> impl Iterator<Item = usize> {
+        let is_left = move |at: &usize| left_out.binary_search(&self.events[*at]).is_err();
+        (0..self.len()).rev().filter(is_left).take(k)
+    }
 }
 
 impl Store {
@@ -106,7 +114,17 @@ impl Store {
         let (adjacency, pairs) = rayon::join(|| Adjacency::build(stream, ids), || PairIndex::build(events));
         let Adjacency { offsets, neighbors, events, times } = adjacency;
         let (stream_times, names) = (stream.time_column(), stream.shared_names());
-        Ok(Self { offsets, neighbors, events, times, pairs, stream_times, names, name_keys: OnceLock::new() })
+        Ok(Self {
+            offsets,
+            neighbors,
+            events,
+            times,
+            pairs,
+            stream_times,
+            names,
+            time_format: stream.time_format(),
+            name_keys: OnceLock::new(),
+        })
     }
 
     /// The boundary of what a query at time `t` may see: events strictly before `t`.
@@ -136,6 +154,18 @@ impl Store {
             events: &self.events[part.clone()],
             times: &self.times[part],
         }
+    }
+
+    /// The names of the nodes of the stream.
+    #[must_use]
+    pub fn names(&self) -> &NodeNames {
+        &self.names
+    }
+
+    /// How the stream's input wrote its times.
+    #[must_use]
+    pub fn time_format(&self) -> TimeFormat {
+        self.time_format
     }
 
     /// 64 bits for each node that depend on its name alone, and on its side in bipartite data. Numbers of nodes change when
