@@ -9,6 +9,7 @@ mod grown;
 mod help;
 mod lab;
 mod own_models;
+mod score;
 mod tidy;
 mod train;
 mod wl;
