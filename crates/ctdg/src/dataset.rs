@@ -41,6 +41,8 @@ mod parquet;
 mod report;
 mod sidecar;
 mod source;
+pub mod table;
+mod table_write;
 mod text;
 mod time_column;
 mod write;
@@ -51,11 +53,14 @@ use std::str::FromStr;
 
 pub use atomic::PendingFile;
 pub use bundled::{COLLEGEMSG, collegemsg};
+pub use layout::PairColumns;
 pub use litter::{sweep, temporary_prefix};
 pub use report::{ReadReport, UnusedColumn, UnusedReason};
 use serde::{Deserialize, Deserializer, Serialize};
 pub use sidecar::sidecar_path;
 use source::{OnProgress, Source};
+pub use table::{TableReader, TableRow};
+pub use table_write::{TableColumn, TableValues, write_table, write_table_text};
 pub use time_column::TimeUnit;
 pub use write::{WriteFormat, files_to_write, write, write_file, write_with};
 

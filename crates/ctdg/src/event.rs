@@ -7,8 +7,10 @@ mod builder;
 mod column;
 mod duplicates;
 mod names;
+mod nearest;
 mod prefix;
 mod query;
+mod roles;
 
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};
 pub use prefix::Prefix;
 pub use query::PairQuery;
+pub use roles::Roles;
 
 use crate::error::{Place, Problem, Result};
 use crate::time::TimeFormat;

@@ -31,18 +31,18 @@
 //! ```
 
 mod builder;
-mod leave_one_out;
 mod row_table;
 mod tokens;
 
 use rayon::prelude::*;
 
+use crate::error::{Problem, Result};
+use crate::event::EventId;
 pub use crate::event::PairQuery;
 use crate::random::RandomStream;
 use crate::sample::{HistorySampler, SampleBuffers, Sampling};
 use crate::store::Store;
 use builder::{Hop, PairTokensBuilder};
-pub use leave_one_out::LeaveOneOut;
 use row_table::RowTable;
 pub use tokens::{NO_ROW, PairTokens};
 
@@ -198,6 +198,48 @@ impl<'s> PairEncoder<'s> {
     }
 }
 
+impl PairEncoder<'_> {
+    /// Encodes `query` once for each of `left_out`, as if the store did not have those events, into `out`: what the model would
+    /// have seen had they not happened. Each list is in ascending order; where it takes tokens away, older events become tokens.
+    ///
+    /// Refused for random sampling and second hops, which draw from the whole history.
+    ///
+    /// # Complexity
+    /// Each variant takes the time of one pair, and the length of its list.
+    ///
+    /// ```
+    /// use ctdg::event::{EventId, EventStream, NodeId};
+    /// use ctdg::mite::{PairEncoder, PairEncoderConfig, PairQuery, PairTokens, Side};
+    /// use ctdg::store::Store;
+    ///
+    /// let stream = EventStream::from_events([(0, 2, 1.0), (0, 1, 2.0), (0, 3, 3.0)])?;
+    /// let (store, config) = (Store::build(&stream)?, PairEncoderConfig { length: 3, ..PairEncoderConfig::default() });
+    /// let query = PairQuery { src: NodeId(0), dst: NodeId(1), time: 5.0 };
+    /// let mut tokens = PairTokens::default();
+    /// PairEncoder::new(&store, config).encode_without(query, &[&[], &[EventId(1)]], &mut tokens)?;
+    /// assert_eq!(tokens.events(0, Side::Src), [1, 2].map(EventId));
+    /// assert_eq!(tokens.events(1, Side::Src), [0, 2].map(EventId), "the event of both is in neither history");
+    /// assert!(tokens.events(1, Side::Dst).is_empty());
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    pub fn encode_without(&mut self, query: PairQuery, left_out: &[&[EventId]], out: &mut PairTokens) -> Result<()> {
+        let Self { shared, chunks } = self;
+        let PairEncoderConfig { sampling, second, .. } = shared.config;
+        if sampling != Sampling::Recent || second.is_some() {
+            let (found, expected) = (format!("{sampling:?}, {second:?}"), "the most recent events, one hop".to_owned());
+            return Err(Problem::Setting { name: "sampling", found, expected }.into());
+        }
+        if chunks.is_empty() {
+            chunks.push(Default::default());
+        }
+        out.clear();
+        for left_out in left_out {
+            shared.push(&query, left_out, &mut chunks[0].0, out);
+        }
+        Ok(())
+    }
+}
+
 fn sampling_stream(seed: u64) -> RandomStream {
     RandomStream::named(seed, "pair-history")
 }
@@ -205,12 +247,18 @@ fn sampling_stream(seed: u64) -> RandomStream {
 impl Shared<'_> {
     /// Encodes `queries` into `out`, on this thread.
     fn encode(&self, queries: &[PairQuery], buffers: &mut Buffers, out: &mut PairTokens) {
-        let Buffers { table, unrelated, sample } = buffers;
         out.clear();
         for query in queries {
-            let first_row = out.n_rows();
-            PairTokensBuilder { shared: self, query, table, unrelated, out, first_row }.run(sample);
+            self.push(query, &[], buffers, out);
         }
+    }
+
+    /// Appends one pair to `out`, as if the events `left_out` had not happened.
+    #[inline]
+    fn push(&self, query: &PairQuery, left_out: &[EventId], buffers: &mut Buffers, out: &mut PairTokens) {
+        let Buffers { table, unrelated, sample } = buffers;
+        let first_row = out.n_rows();
+        PairTokensBuilder { shared: self, query, left_out, table, unrelated, out, first_row }.run(sample);
     }
 
     /// Random stream for sampling the history of the node with key `node` before `time` for the pair with keys `pair`;

@@ -16,6 +16,7 @@ use crate::event::{Column, Cut, EventId, EventStream, NodeId, NodeNames, strictl
 use crate::pair_index::PairIndex;
 use crate::random::RandomStream;
 use crate::statistics::PairStatistics;
+use crate::time::TimeFormat;
 
 /// Time-sorted adjacency and pair index over a stream or a subset of its events.
 ///
@@ -47,6 +48,7 @@ pub struct Store {
     names: Arc<NodeNames>,
     /// Made at the first use.
     statistics: OnceLock<PairStatistics>,
+    time_format: TimeFormat,
     /// Made at the first random sample.
     name_keys: OnceLock<Vec<u64>>,
 }
@@ -81,6 +83,12 @@ impl<'a> History<'a> {
         let skip = self.len().saturating_sub(k);
         History { neighbors: &self.neighbors[skip..], events: &self.events[skip..], times: &self.times[skip..] }
     }
+
+    /// Indices of the `k` most recent entries, newest first, whose event is not among `left_out`, which is in ascending order.
+    pub fn last_without(self, k: usize, left_out: &[EventId]) -> impl Iterator<Item = usize> {
+        let is_left = move |at: &usize| left_out.binary_search(&self.events[*at]).is_err();
+        (0..self.len()).rev().filter(is_left).take(k)
+    }
 }
 
 impl Store {
@@ -114,6 +122,7 @@ impl Store {
             endpoints: stream.endpoint_columns(),
             names: stream.shared_names(),
             statistics: OnceLock::new(),
+            time_format: stream.time_format(),
             name_keys: OnceLock::new(),
         })
     }
@@ -168,6 +177,18 @@ impl Store {
             let [src, dst] = &self.endpoints;
             PairStatistics::over(&ids.collect::<Vec<_>>(), [src, dst], self.stream_times.clone(), self.n_nodes())
         })
+    }
+
+    /// The names of the nodes of the stream.
+    #[must_use]
+    pub fn names(&self) -> &NodeNames {
+        &self.names
+    }
+
+    /// How the stream's input wrote its times.
+    #[must_use]
+    pub fn time_format(&self) -> TimeFormat {
+        self.time_format
     }
 
     /// 64 bits for each node that depend on its name alone, and on its side in bipartite data. Numbers of nodes change when

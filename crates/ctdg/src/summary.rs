@@ -11,7 +11,8 @@
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
-use crate::event::{EventStream, Features, NodeId};
+use crate::event::{EventStream, Features, NodeId, Roles};
+use crate::time::TimeFormat;
 
 /// Statistics of a stream.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -28,6 +29,9 @@ pub struct Summary {
     pub events: usize,
     /// First and last time.
     pub time_range: [f64; 2],
+    /// How times are shown.
+    #[serde(skip)]
+    pub time_format: TimeFormat,
     /// Distinct times.
     pub distinct_times: usize,
     /// Events at the same time as the one before.
@@ -113,30 +117,23 @@ impl Summary {
             self_loops += usize::from(src[i] == dst[i]);
             pairs.insert((src[i], dst[i]));
         }
-        let [is_source, is_destination] = [src, dst].map(|column| {
-            let mut is = vec![false; stream.n_nodes()];
-            for node in column {
-                is[node.index()] = true;
-            }
-            is
-        });
-        let count = |is: &[bool]| is.iter().filter(|&&is| is).count();
+        let roles = Roles::of(stream);
         let width = |features: Option<&Features>| features.map_or(0, Features::width);
         let (degree, history) = degrees_and_histories(stream);
         Self {
             nodes: stream.n_nodes(),
-            sources: count(&is_source),
-            destinations: count(&is_destination),
-            bipartite: n > 0
-                && !is_source.iter().zip(&is_destination).any(|(&source, &destination)| source && destination),
+            sources: roles.n_sources(),
+            destinations: roles.n_destinations(),
+            bipartite: roles.are_disjoint(),
             events: n,
             time_range: [times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0)],
+            time_format: stream.time_format(),
             distinct_times: n - ties,
             ties,
             distinct_pairs: pairs.len(),
             repeat_share: if n == 0 { 0.0 } else { 1.0 - pairs.len() as f64 / n as f64 },
             duplicates,
-            exact_duplicates: if duplicates == 0 { 0 } else { count(&stream.is_duplicate()) },
+            exact_duplicates: if duplicates == 0 { 0 } else { stream.is_duplicate().iter().filter(|&&is| is).count() },
             self_loops,
             labelled: stream.labels().iter().filter(|&&label| label != 0.0).count(),
             edge_features: width(stream.edge_features()),

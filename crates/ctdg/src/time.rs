@@ -45,6 +45,24 @@ impl TimeFormat {
         }
     }
 
+    /// A time just after `time`: everything at `time` lies strictly before it. Of dates it is the next whole microsecond, which
+    /// [`TimeFormat::show`] writes exactly.
+    ///
+    /// ```
+    /// use ctdg::time::TimeFormat;
+    ///
+    /// assert_eq!(TimeFormat::Number.just_after(2.0), 2.0_f64.next_up());
+    /// assert_eq!(TimeFormat::Date.show(TimeFormat::Date.just_after(86_400.0)), "1970-01-02 00:00:00.000001");
+    /// ```
+    #[must_use]
+    pub fn just_after(self, time: f64) -> f64 {
+        let next = ((time * 1e6).floor() + 1.0) / 1e6;
+        match self {
+            Self::Date if next > time && exact_micros(next).is_some() => next,
+            _ => time.next_up(),
+        }
+    }
+
     /// The time that a person wrote: a finite number, or, where the input has dates, a date.
     #[must_use]
     pub fn parse(self, text: &str) -> Option<f64> {
@@ -251,6 +269,18 @@ mod tests {
         for (text, problem) in cases {
             assert_eq!(parse_date(text), Err(problem), "{text}");
         }
+    }
+
+    #[test]
+    fn the_time_just_after_a_date_is_later_and_can_be_written() {
+        for text in ["2024-01-31 12:00:00.999999", "1969-12-31 23:59:59.75", "0001-01-01", "2024-01-31"] {
+            let time = parse_date(text).unwrap();
+            let after = TimeFormat::Date.just_after(time);
+            assert!(after > time && after - time < 2e-5, "{text}");
+            assert_eq!(parse_date(&TimeFormat::Date.show(after)), Ok(after), "{text}");
+        }
+        let last = parse_date("9999-12-31T23:59:59Z").unwrap();
+        assert!(TimeFormat::Date.just_after(last) > last, "microseconds cannot be stored so far away");
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod run_args;
 pub(crate) mod score;
 pub(crate) mod selftest;
 mod table;
+mod time_arg;
 pub(crate) mod train;
 pub(crate) mod wl;
 

@@ -1,7 +1,7 @@
 //! Results go to stdout; notes, progress and errors go to stderr.
 
 use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use ctdg::error::printable_lines;
 use serde::Serialize;
@@ -34,24 +34,37 @@ impl Output {
     /// Prints the command's result: `json` as one document with `--json`, otherwise `text`, without anything from a file that a
     /// terminal would act on.
     pub(crate) fn answer(&self, text: impl Display, json: &impl Serialize) -> anyhow::Result<()> {
-        self.print(json, || printable_lines(&text.to_string()).into_owned())
+        self.print(json, || Ok(printable_lines(&text.to_string()).into_owned()))
     }
 
-    /// [`Output::answer`] for text that is data, such as CSV: on its way to another program it stays as it is.
-    pub(crate) fn answer_data(&self, text: impl Display, json: &impl Serialize) -> anyhow::Result<()> {
-        if io::stdout().is_terminal() {
-            return self.answer(text, json);
+    /// [`Output::answer`] for text that is data, such as CSV: on its way to another program it stays as it is, and is written piece by
+    /// piece.
+    pub(crate) fn answer_data(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        json: &impl Serialize,
+    ) -> anyhow::Result<()> {
+        if self.json || io::stdout().is_terminal() {
+            let text = || -> anyhow::Result<String> {
+                let mut text = Vec::new();
+                write(&mut text)?;
+                Ok(printable_lines(&String::from_utf8_lossy(&text)).into_owned())
+            };
+            return self.print(json, text);
         }
-        self.print(json, || text.to_string())
+        let mut stdout = BufWriter::new(io::stdout().lock());
+        write(&mut stdout)?;
+        stdout.flush()?;
+        Ok(())
     }
 
-    fn print(&self, json: &impl Serialize, text: impl FnOnce() -> String) -> anyhow::Result<()> {
-        let mut stdout = io::stdout().lock();
+    fn print(&self, json: &impl Serialize, text: impl FnOnce() -> anyhow::Result<String>) -> anyhow::Result<()> {
+        let mut stdout = BufWriter::new(io::stdout().lock());
         if self.json {
             serde_json::to_writer_pretty(&mut stdout, json)?;
             writeln!(stdout)?;
         } else {
-            stdout.write_all(text().as_bytes())?;
+            stdout.write_all(text()?.as_bytes())?;
         }
         stdout.flush()?;
         Ok(())

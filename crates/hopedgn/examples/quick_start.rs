@@ -34,7 +34,7 @@ fn main() -> Result<()> {
         println!("  {:>5} {:.3} {seen}", item.dst, item.probability);
     }
     let why = predictor.explain("9", "32", t)?;
-    println!("common past neighbours: {}", why.common.len());
+    print!("{why}");
 
     let report = predictor.evaluate(&events)?;
     for (negatives, scorers) in &report.negatives {

@@ -205,7 +205,8 @@ impl Events {
         Ok(self.lookup.get_or_init(|| lookup))
     }
 
-    /// The time just after the last event: every event lies strictly before it.
+    /// The time just after the last event: every event lies strictly before it. Of dates it is the next whole microsecond, so that
+    /// it can be written as one.
     ///
     /// ```
     /// let events = hopedgn::Events::from_tuples([("a", "b", 1.0), ("b", "a", 7.0)])?;
@@ -215,7 +216,7 @@ impl Events {
     /// ```
     #[must_use]
     pub fn end(&self) -> f64 {
-        self.times().last().map_or(0.0, |last| last.next_up())
+        self.times().last().map_or(0.0, |&last| self.time_format().just_after(last))
     }
 }
 

@@ -1,21 +1,30 @@
-//! Explanations of a score: common past neighbours, and the effect of leaving out each event.
+//! Explanations of a score: what connects the two nodes, and the effect of leaving out events.
 
-use std::collections::BTreeMap;
+mod display;
+mod effects;
+mod json;
+mod neighbors;
 
 use ctdg::event::{EventId, NodeId};
-use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
+use ctdg::mite::{PairEncoder, PairQuery, PairTokens};
 use ctdg::sample::Sampling;
 use ctdg::store::Store;
+use ctdg::time::TimeFormat;
 use hopedgn_tensor::Weights;
+use serde::Serialize;
 
 use crate::collate::{FeatureTables, Layout};
 use crate::model::Model;
 use crate::predict::sigmoid;
 use crate::score::score_tokens;
 use crate::{Error, Result};
+use effects::SeenEvents;
+use neighbors::Neighbors;
 
 /// Why a pair got its score. `N` names nodes: [`NodeId`] inside the library, their own names from a
 /// [`LinkPredictor`](crate::LinkPredictor).
+///
+/// Displays as a few lines of text, with times as the data has them, and serializes with everything the text says.
 ///
 /// ```
 /// # use hopedgn::{Events, LinkPredictor};
@@ -23,9 +32,12 @@ use crate::{Error, Result};
 /// # let events = Events::from_tuples(messages)?;
 /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
 /// let why = predictor.explain("3", "5", 100.0)?; // an `Explanation<String>`
+/// println!("{why}");
+/// assert!(why.to_string().contains("Common past neighbours: 1.\n  4: with 3 at 93, 83; with 5 at 94\n"));
+///
 /// assert_eq!(why.probability, predictor.predict("3", "5", 100.0)?);
-/// for effect in why.effects.iter().take(3) {
-///     println!("{:?} met {} at {}: {:+.3}", effect.side, effect.node, effect.time, effect.change);
+/// for group in why.groups.iter().take(3) {
+///     println!("{} interactions of {:?} with {}: {:+.3}", group.n_events, group.side, group.node, group.change);
 /// }
 /// for common in &why.common {
 ///     assert!(!common.src_times.is_empty() && !common.dst_times.is_empty());
@@ -34,15 +46,33 @@ use crate::{Error, Result};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation<N = NodeId> {
+    /// The source.
+    pub src: N,
+    /// The destination.
+    pub dst: N,
+    /// The query time.
+    pub time: f64,
+    /// How times are shown.
+    pub time_format: TimeFormat,
     /// The probability of the pair.
     pub probability: f32,
     /// Times of earlier events of the pair itself, newest first; as far back as the model looks.
     pub pair_times: Vec<f64>,
     /// Nodes that both interacted with, the most recent first.
     pub common: Vec<CommonNeighbor<N>>,
-    /// Every event the model looked at, ordered by the size of its effect.
+    /// Where there is no common neighbour, as always in bipartite data: paths of three events from the source to the
+    /// destination, the most recent first; at most [`MAX_PATHS`].
+    pub paths: Vec<NeighborPath<N>>,
+    /// All such paths.
+    pub n_paths: usize,
+    /// The effect of all interactions of either node with a third one, or with each other, ordered by its size.
+    pub groups: Vec<GroupEffect<N>>,
+    /// Every event the model looked at, once, ordered by the size of its effect.
     pub effects: Vec<EventEffect<N>>,
 }
+
+/// The most paths that an [`Explanation`] lists.
+pub const MAX_PATHS: usize = 100;
 
 /// A common past neighbour of both nodes, as far back as the model looks.
 ///
@@ -57,14 +87,69 @@ pub struct CommonNeighbor<N = NodeId> {
     pub dst_times: Vec<f64>,
 }
 
-/// The effect of one event in the history of one side: the change of the score when it is left out.
+/// Three events that connect source and destination: a neighbour of each, as far back as the model looks, that interacted with
+/// each other at any time before the query. In data of users and items: another user of the destination, and an item that this
+/// user shares with the source.
+///
+/// Part of an [`Explanation`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct NeighborPath<N = NodeId> {
+    /// The neighbour of the source.
+    pub src_neighbor: N,
+    /// The neighbour of the destination.
+    pub dst_neighbor: N,
+    /// Times of the events of the source with its neighbour, newest first.
+    pub src_times: Vec<f64>,
+    /// Times of the newest events of the two neighbours with each other, newest first; at most 32.
+    pub between_times: Vec<f64>,
+    /// Times of the events of the destination with its neighbour, newest first.
+    pub dst_times: Vec<f64>,
+}
+
+/// In whose history an event is.
+///
+/// Part of an [`Explanation`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectSide {
+    /// That of the source.
+    Src,
+    /// That of the destination.
+    Dst,
+    /// That of both: they interacted with each other, or are one node.
+    Both,
+}
+
+/// The effect of all interactions with one node before the query time: the change of the score if none of them had happened.
+///
+/// Older events than the model looked at are left out, too, because they would take the place of the newer ones. It is not the sum of
+/// the effects of single events: of two events that say the same, each alone has a small effect.
+///
+/// Part of an [`Explanation`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GroupEffect<N = NodeId> {
+    /// Whose interactions.
+    pub side: EffectSide,
+    /// With which node; for [`EffectSide::Both`] with the destination.
+    pub node: N,
+    /// Their number before the query time.
+    pub n_events: usize,
+    /// How many of them the model looked at.
+    pub n_seen: usize,
+    /// The time of the last one.
+    pub last_time: f64,
+    /// Probability with them minus probability without them: positive if they raise the score.
+    pub change: f32,
+}
+
+/// The effect of one event: the change of the score if it had not happened, in whatever history it is.
 ///
 /// Part of an [`Explanation`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EventEffect<N = NodeId> {
     /// In whose history it is.
-    pub side: Side,
-    /// The other node of the event.
+    pub side: EffectSide,
+    /// The other node of the event; for [`EffectSide::Both`] the destination.
     pub node: N,
     /// The event.
     pub event: EventId,
@@ -78,28 +163,48 @@ impl<N> Explanation<N> {
     /// The same with nodes named by `name`.
     #[must_use]
     pub fn map_nodes<M>(self, name: impl Fn(N) -> M) -> Explanation<M> {
-        let common = self.common.into_iter().map(|CommonNeighbor { node, src_times, dst_times }| CommonNeighbor {
+        let Self { src, dst, time, time_format, probability, pair_times, common, paths, n_paths, groups, effects } =
+            self;
+        let common = common.into_iter().map(|CommonNeighbor { node, src_times, dst_times }| CommonNeighbor {
             node: name(node),
             src_times,
             dst_times,
         });
-        let effects = self.effects.into_iter().map(|EventEffect { side, node, event, time, change }| EventEffect {
-            node: name(node),
+        let paths = paths.into_iter().map(
+            |NeighborPath { src_neighbor, dst_neighbor, src_times, between_times, dst_times }| {
+                let [src_neighbor, dst_neighbor] = [src_neighbor, dst_neighbor].map(&name);
+                NeighborPath { src_neighbor, dst_neighbor, src_times, between_times, dst_times }
+            },
+        );
+        let groups = groups.into_iter().map(|GroupEffect { side, node, n_events, n_seen, last_time, change }| {
+            GroupEffect { side, node: name(node), n_events, n_seen, last_time, change }
+        });
+        let effects = effects.into_iter().map(|EventEffect { side, node, event, time, change }| EventEffect {
             side,
+            node: name(node),
             event,
             time,
             change,
         });
         Explanation {
-            probability: self.probability,
-            pair_times: self.pair_times,
             common: common.collect(),
+            paths: paths.collect(),
+            groups: groups.collect(),
             effects: effects.collect(),
+            src: name(src),
+            dst: name(dst),
+            time,
+            time_format,
+            probability,
+            pair_times,
+            n_paths,
         }
     }
 }
 
-/// Explains the score of `query`: one forward pass for each event the model looks at.
+/// Explains the score of `query`: one forward pass for each event the model looks at and for each group of them, in one batch.
+///
+/// An effect is the score minus the score on a stream without the event or the group.
 ///
 /// ```
 /// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
@@ -125,28 +230,38 @@ pub fn explain(
     store: &Store,
     query: PairQuery,
 ) -> Result<Explanation> {
-    let encoding = model.encoding();
     check(model)?;
+    let mut encoder = PairEncoder::new(store, model.encoding());
     let mut tokens = PairTokens::default();
-    PairEncoder::new(store, encoding).encode(&[query], &mut tokens);
-    let score_all = |tokens: &PairTokens| {
-        let queries = vec![query; tokens.n_pairs()];
-        score_tokens(model, tables, store, weights, tokens, &queries)
-    };
-    let probability = sigmoid(score_all(&tokens)?[0]);
-    let variants = tokens.leave_one_out(0, encoding);
-    let without = score_all(&variants.tokens)?;
+    encoder.encode(&[query], &mut tokens);
+    let seen = SeenEvents::of(&tokens, store, query);
 
-    let seen = Seen::of(&tokens, store);
-    let mut effects: Vec<EventEffect> = Vec::with_capacity(without.len());
-    for (&token, logit) in variants.left_out.iter().zip(without) {
-        let side = if tokens.tokens(0, Side::Src).contains(&token) { Side::Src } else { Side::Dst };
-        let event = tokens.events(0, side)[token - tokens.tokens(0, side).start - 1];
-        let (node, time) = (tokens.nodes()[token], store.time(event));
-        effects.push(EventEffect { side, node, event, time, change: probability - sigmoid(logit) });
+    let left_out = seen.left_out();
+    let mut variants = PairTokens::default();
+    encoder.encode_without(query, &left_out, &mut variants)?;
+    let logits = score_tokens(model, (tables, store), weights, &variants, query, &left_out)?;
+    if let Some(pair) = logits.iter().position(|logit| !logit.is_finite()) {
+        return Err(Error::NonFiniteScore { score: logits[pair], pair: 0 });
     }
-    effects.sort_by(|a, b| b.change.abs().total_cmp(&a.change.abs()));
-    Ok(Explanation { probability, pair_times: seen.pair_times(query), common: seen.common(query), effects })
+    let probabilities: Vec<f32> = logits.into_iter().map(sigmoid).collect();
+    let (groups, effects) = seen.effects(&probabilities);
+
+    let neighbors = Neighbors::of(&tokens, store);
+    let common = neighbors.common(query);
+    let (paths, n_paths) = if common.is_empty() { neighbors.paths(query, store) } else { (Vec::new(), 0) };
+    Ok(Explanation {
+        src: query.src,
+        dst: query.dst,
+        time: query.time,
+        time_format: store.time_format(),
+        probability: probabilities[0],
+        pair_times: neighbors.pair_times(query),
+        common,
+        paths,
+        n_paths,
+        groups,
+        effects,
+    })
 }
 
 /// Refuses models whose score is not a function of the recent events of both nodes.
@@ -172,45 +287,4 @@ pub fn check(model: &dyn Model) -> Result<()> {
         return Ok(());
     };
     Err(Error::NotExplained { model: model.name().title(), why })
-}
-
-/// Times of each node among the tokens of each side, newest first.
-struct Seen {
-    times: BTreeMap<NodeId, [Vec<f64>; 2]>,
-}
-
-impl Seen {
-    fn of(tokens: &PairTokens, store: &Store) -> Self {
-        let mut times = BTreeMap::<NodeId, [Vec<f64>; 2]>::new();
-        for side in [Side::Src, Side::Dst] {
-            let nodes = &tokens.nodes()[tokens.tokens(0, side)][1..];
-            let mut last = None;
-            for (node, event) in nodes.iter().zip(tokens.events(0, side)).rev() {
-                // A self-loop appears twice in the history of its node.
-                if last.replace(event) != Some(event) {
-                    times.entry(*node).or_default()[side as usize].push(store.time(*event));
-                }
-            }
-        }
-        Self { times }
-    }
-
-    fn pair_times(&self, query: PairQuery) -> Vec<f64> {
-        let with =
-            |node: NodeId, side: Side| self.times.get(&node).map_or(&[][..], |times| times[side as usize].as_slice());
-        // Both histories are truncated: take the one that goes further back.
-        let [a, b] = [with(query.dst, Side::Src), with(query.src, Side::Dst)];
-        if a.len() >= b.len() { a.to_vec() } else { b.to_vec() }
-    }
-
-    fn common(self, query: PairQuery) -> Vec<CommonNeighbor> {
-        let between = |(node, [with_src, with_dst]): (NodeId, [Vec<f64>; 2])| {
-            let counts = !with_src.is_empty() && !with_dst.is_empty() && node != query.src && node != query.dst;
-            counts.then_some(CommonNeighbor { node, src_times: with_src, dst_times: with_dst })
-        };
-        let mut common: Vec<_> = self.times.into_iter().filter_map(between).collect();
-        let newest = |neighbor: &CommonNeighbor| neighbor.src_times[0].max(neighbor.dst_times[0]);
-        common.sort_by(|a, b| newest(b).total_cmp(&newest(a)));
-        common
-    }
 }

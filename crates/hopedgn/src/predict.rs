@@ -1,8 +1,8 @@
 //! Logits of arbitrary pairs at arbitrary times, and the resolution of node names.
 
-use std::collections::BTreeMap;
+mod named_pairs;
 
-use ctdg::event::{EventId, EventStream, NameLookup, NodeId};
+use ctdg::event::{EventId, EventStream};
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
 use hopedgn_tensor::Weights;
@@ -11,7 +11,9 @@ use crate::collate::{FeatureTables, PairBatch};
 use crate::memory::{Memory, MemoryState};
 use crate::model::Model;
 use crate::score::PairScorer;
-use crate::{Error, Events, Result};
+use crate::{Error, Result};
+
+pub use named_pairs::{KnownNodes, NamedPairs, PairSides};
 
 /// Pairs scored in one batch.
 const BATCH: usize = 1024;
@@ -116,84 +118,4 @@ pub fn logits(
 #[must_use]
 pub fn sigmoid(logit: f32) -> f32 {
     1.0 / (1.0 + (-logit).exp())
-}
-
-/// Pairs given by node names. A name without any event becomes a new node without a history; the same name is the same node.
-///
-/// ```
-/// use hopedgn::{Events, predict::NamedPairs};
-///
-/// let events = Events::from_tuples([("ann", "bob", 1.0)])?;
-/// let mut pairs = NamedPairs::new(&events)?;
-/// pairs.push("ann", "bob", 2.0)?;
-/// pairs.push("ann", "cem", 2.0)?; // a new node
-/// assert_eq!(pairs.unknown(), ["cem"]);
-/// assert_eq!(pairs.name(pairs.queries()[1].dst), "cem");
-/// # Ok::<(), hopedgn::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct NamedPairs<'s> {
-    stream: &'s EventStream,
-    lookup: &'s NameLookup,
-    /// New nodes by name: of sources, and of destinations where those have names of their own.
-    new: [BTreeMap<String, NodeId>; 2],
-    unknown: Vec<String>,
-    queries: Vec<PairQuery>,
-}
-
-impl<'s> NamedPairs<'s> {
-    /// No pairs yet, among the nodes of `events`.
-    pub fn new(events: &'s Events) -> Result<Self> {
-        let lookup = events.lookup()?;
-        Ok(Self { stream: events, lookup, new: Default::default(), unknown: Vec::new(), queries: Vec::new() })
-    }
-
-    /// Adds a pair.
-    pub fn push(&mut self, src: &str, dst: &str, time: f64) -> Result<()> {
-        let (known_src, known_dst) = (self.lookup.source(src), self.lookup.destination(dst));
-        let src = known_src.map_or_else(|| self.new_node(src, 0), Ok)?;
-        let dst = known_dst.map_or_else(|| self.new_node(dst, 1), Ok)?;
-        self.queries.push(PairQuery { src, dst, time });
-        Ok(())
-    }
-
-    /// Whether both names have events.
-    #[must_use]
-    pub fn knows(&self, src: &str, dst: &str) -> bool {
-        self.lookup.source(src).is_some() && self.lookup.destination(dst).is_some()
-    }
-
-    /// The pairs, in the order they were added.
-    #[must_use]
-    pub fn queries(&self) -> &[PairQuery] {
-        &self.queries
-    }
-
-    /// Names without any event, in the order they came up.
-    #[must_use]
-    pub fn unknown(&self) -> &[String] {
-        &self.unknown
-    }
-
-    /// The name of a node, also of a new one.
-    #[must_use]
-    pub fn name(&self, node: NodeId) -> String {
-        match node.index().checked_sub(self.stream.n_nodes()) {
-            Some(index) => self.unknown[index].clone(),
-            None => self.stream.names().name(node),
-        }
-    }
-
-    fn new_node(&mut self, name: &str, side: usize) -> Result<NodeId> {
-        let side = if self.stream.names().n_sources().is_some() { side } else { 0 };
-        if let Some(&node) = self.new[side].get(name) {
-            return Ok(node);
-        }
-        let index = self.stream.n_nodes() + self.unknown.len();
-        let too_many = ctdg::Problem::TooMany { what: "nodes", max: u64::from(u32::MAX) };
-        let node = NodeId::from_index(index).ok_or_else(|| ctdg::Error::from(too_many))?;
-        self.unknown.push(name.to_owned());
-        self.new[side].insert(name.to_owned(), node);
-        Ok(node)
-    }
 }

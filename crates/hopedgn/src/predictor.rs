@@ -259,7 +259,8 @@ impl LinkPredictor {
         Ok(scored.iter().take(k).map(recommendation).collect())
     }
 
-    /// Why `src` and `dst` get their score at time `t`: common past neighbours, and the effect of each event.
+    /// Why `src` and `dst` get their score at time `t`: common past neighbours or paths of three events, and the effect of each event
+    /// and of all interactions with one node. An [`Explanation`] displays as text.
     ///
     /// Refused for models whose score is not a function of the recent events of both nodes ([`Error::NotExplained`]).
     ///

@@ -98,7 +98,11 @@ impl<'a> PairScorer<'a> {
     #[must_use]
     pub fn new(model: &'a dyn Model, tables: &FeatureTables, store: &'a Store) -> Self {
         let encoder = PairEncoder::new(store, model.encoding());
-        Self { collator: Collator { model, tables: tables.clone(), store }, encoder, tokens: PairTokens::default() }
+        Self {
+            collator: Collator { model, tables: tables.clone(), store, left_out: &[] },
+            encoder,
+            tokens: PairTokens::default(),
+        }
     }
 
     /// The logit of each of `pairs`.
@@ -308,19 +312,21 @@ impl MicroBatch {
     }
 }
 
-/// The logits of pairs whose tokens are given, each computed as if it were alone.
+/// The logits of one pair with other tokens each time, as if it were alone. `tokens` were encoded as if the events of `left_out`,
+/// one list for each time, were not in the store.
 pub(crate) fn score_tokens(
     model: &dyn Model,
-    tables: &FeatureTables,
-    store: &Store,
+    (tables, store): (&FeatureTables, &Store),
     weights: &Weights,
     tokens: &PairTokens,
-    queries: &[PairQuery],
+    query: PairQuery,
+    left_out: &[&[EventId]],
 ) -> Result<Vec<f32>> {
-    Collator { model, tables: tables.clone(), store }.score(
+    let queries = vec![query; tokens.n_pairs()];
+    Collator { model, tables: tables.clone(), store, left_out }.score(
         weights,
         tokens,
-        PairBatch::new(queries).padded_alone(),
+        PairBatch::new(&queries).padded_alone(),
         Target::Logits,
     )
 }
@@ -331,6 +337,8 @@ struct Collator<'a> {
     model: &'a dyn Model,
     tables: FeatureTables,
     store: &'a Store,
+    /// For each pair, events that count as not in the store; empty if there are none.
+    left_out: &'a [&'a [EventId]],
 }
 
 /// The output of a model.
@@ -379,7 +387,9 @@ impl Collator<'_> {
             }
             Layout::Hops(layout) => {
                 let has_second = self.model.encoding().second.is_some();
-                let input = HopCollator { layout, tables, store, tokens, queries, pairs, has_second }.run()?;
+                let left_out = self.left_out;
+                let input =
+                    HopCollator { layout, tables, store, tokens, queries, left_out, pairs, has_second }.run()?;
                 Ok(Input::Hops(Box::new(input)))
             }
             Layout::Pairs(layout) => {

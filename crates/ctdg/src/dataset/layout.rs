@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::dataset::time_column::{looks_like_date, looks_like_time};
 use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions};
-use crate::error::Problem;
+use crate::error::{Problem, Result};
 use crate::event::Role;
 
 /// Column names recognised for each role, most specific first.
@@ -140,6 +140,102 @@ impl Layout {
             Role::Time => self.time,
             Role::Label => self.label.unwrap_or(self.time),
         }
+    }
+}
+
+/// Where a table of pairs has source, destination and, if it has one, time: positions from 0.
+///
+/// ```
+/// use ctdg::dataset::{PairColumns, ReadOptions};
+///
+/// let names = ["when", "sender", "note", "receiver"].map(String::from);
+/// let mut options = ReadOptions::default();
+/// assert_eq!(PairColumns::of_names(&names, &options)?, PairColumns { src: 1, dst: 3, time: None });
+/// options.time = Some("when".into()); // as the events were read
+/// assert_eq!(PairColumns::of_names(&names, &options)?, PairColumns { src: 1, dst: 3, time: Some(0) });
+/// # Ok::<(), ctdg::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PairColumns {
+    /// The source.
+    pub src: usize,
+    /// The destination.
+    pub dst: usize,
+    /// The time.
+    pub time: Option<usize>,
+}
+
+impl PairColumns {
+    /// Source, destination and time, in this order: those of a table without names, whose rows may end before the time.
+    pub const IN_ORDER: Self = Self { src: 0, dst: 1, time: Some(2) };
+
+    /// By the names of the columns: those that `options` name for events, or else those that are recognised in a file of
+    /// events.
+    pub fn of_names(names: &[String], options: &ReadOptions) -> Result<Self> {
+        let find = PairFinder { find: Finder::new(Some(names), names.len(), &[]), options };
+        let missing = |role, known: &[&str]| find.find.missing(role, quoted_list(known));
+        let src = find.src()?.ok_or_else(|| missing("source", SOURCE))?;
+        let dst = find.dst()?.ok_or_else(|| missing("destination", DESTINATION))?;
+        Self { src, dst, time: find.time()? }.distinct(&find.find)
+    }
+
+    /// The columns that `chosen` names in the order source, destination, time, the last of which may be missing. `names` are
+    /// those of the table, if it has some, and `n_columns` counts its columns.
+    pub fn of_chosen(chosen: &[ColumnRef], names: Option<&[String]>, n_columns: usize) -> Result<Self> {
+        let find = Finder::new(names, n_columns, &[]);
+        let ([src, dst] | [src, dst, _]) = chosen else {
+            let (name, expected) = ("columns", "source, destination and perhaps time".to_owned());
+            return Err(Problem::Setting { name, found: chosen.len().to_string(), expected }.into());
+        };
+        let time = chosen.get(2).map(|time| find.chosen("time", time)).transpose()?;
+        Self { src: find.chosen("source", src)?, dst: find.chosen("destination", dst)?, time }.distinct(&find)
+    }
+
+    /// Whether `row` is a row of column names: at least two of source, destination and time are named in it.
+    #[must_use]
+    pub fn are_named_in(row: &[String], options: &ReadOptions) -> bool {
+        let find = PairFinder { find: Finder::new(Some(row), row.len(), &[]), options };
+        // A name that occurs twice is a name.
+        let is_named = |found: &Result<Option<usize>, Problem>| !matches!(found, Ok(None));
+        [find.src(), find.dst(), find.time()].into_iter().filter(|found| is_named(found)).count() >= 2
+    }
+
+    fn distinct(self, find: &Finder<'_>) -> Result<Self> {
+        let Self { src, dst, time } = self;
+        match [Some(src).filter(|src| *src == dst || Some(*src) == time), time.filter(|time| *time == dst)] {
+            [Some(at), _] | [_, Some(at)] => Err(Problem::DuplicateColumn { what: find.describe(at) }.into()),
+            [None, None] => Ok(self),
+        }
+    }
+}
+
+/// Finds the columns of pairs by the names that events were read with.
+struct PairFinder<'a> {
+    find: Finder<'a>,
+    options: &'a ReadOptions,
+}
+
+impl PairFinder<'_> {
+    fn src(&self) -> Result<Option<usize>, Problem> {
+        self.role(self.options.src.as_ref(), SOURCE)
+    }
+
+    fn dst(&self) -> Result<Option<usize>, Problem> {
+        self.role(self.options.dst.as_ref(), DESTINATION)
+    }
+
+    fn time(&self) -> Result<Option<usize>, Problem> {
+        self.role(self.options.time.as_ref(), TIME)
+    }
+
+    /// A position is that in a file of events, and says nothing about pairs.
+    fn role(&self, chosen: Option<&ColumnRef>, known: &[&str]) -> Result<Option<usize>, Problem> {
+        if let Some(ColumnRef::Name(name)) = chosen
+            && let Some(at) = self.find.named(name)?
+        {
+            return Ok(Some(at));
+        }
+        self.find.known(known)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cells;
 mod guard;
+mod table;
 mod write;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use guard::{Bounded, catch_quietly};
 use parquet::basic::Type as Physical;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+pub(crate) use table::{ParquetRows, write_table};
 pub(crate) use write::write;
 
 use crate::dataset::layout::{FeatureSpan, Layout};

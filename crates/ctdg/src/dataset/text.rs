@@ -1,26 +1,21 @@
 //! Delimited text (CSV, TSV, blanks), read in one pass.
 
 mod input;
+mod records;
 
-use std::cell::{Cell, RefCell};
-use std::io::{self, Cursor, Read};
-use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::path::Path;
 
 use csv::ByteRecord;
 
 use crate::dataset::dyglib::all_zero;
 use crate::dataset::layout::{FeatureSpan, Layout, date_columns, format_of_header, looks_like_header};
 use crate::dataset::report::{OptionalColumns, ReadReport, side_by_side};
-use crate::dataset::source::{Compression, OnProgress, Source};
+use crate::dataset::source::{OnProgress, Source};
 use crate::dataset::time_column::{TimeColumn, looks_like_clock, looks_like_date, looks_like_time};
 use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, npy, sidecar};
 use crate::error::{Error, Place, Problem, Result, quoted};
 use crate::event::{Columns, EventStream, Features, RejectedRow, Role, StreamBuilder};
-use input::{FoldBlanks, RowGuard, RowTooLong, Window, Windowed, first_line, guess_delimiter, sniff_delimiter};
-
-/// Bytes inspected for delimiter and comments.
-const HEAD_BYTES: u64 = 1 << 16;
+pub(crate) use records::Records;
 
 pub(crate) fn read(
     path: &Path,
@@ -51,7 +46,7 @@ pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOption
     let mut row = std::mem::take(&mut table.first);
     while !row.is_empty() {
         table.push(&row, &mut builder, &mut optional)?;
-        table.next(&mut row)?;
+        table.records.next(&mut row)?;
     }
     Ok(Rows { builder, format: table.format, layout: table.layout, header: table.header, optional })
 }
@@ -104,77 +99,41 @@ fn read_features(file: &Path, n_events: usize, progress: OnProgress<'_>) -> Resu
 
 /// A text file whose layout is known, positioned after its first row of data.
 struct Table<'a> {
-    path: PathBuf,
-    compression: Compression,
+    records: Records<'a>,
     format: Format,
-    reader: csv::Reader<Box<dyn Read + 'a>>,
     header: Option<Vec<String>>,
     layout: Layout,
     times: TimeColumn,
     /// Fields per row; rows may have more only if features extend to the end of the row.
     n_fields: usize,
     first: ByteRecord,
-    /// Bytes read since the last row was complete.
-    unfinished: Rc<Cell<usize>>,
-    /// For line numbers.
-    window: Rc<RefCell<Window>>,
 }
 
 impl<'a> Table<'a> {
-    fn open(mut source: Source<'a>, format: Format, options: &ReadOptions) -> Result<Self> {
-        let path = source.path().to_path_buf();
-        let compression = source.compression();
-        let mut head = Vec::new();
-        let read = (&mut source).take(HEAD_BYTES).read_to_end(&mut head);
-        read.map_err(|error| Source::explain(&path, compression, error))?;
-        if head.starts_with(b"\xef\xbb\xbf") {
-            head.drain(..3);
-        }
-        let comment = head.first().copied().filter(|byte| [b'%', b'#'].contains(byte));
-        let format = if format == Format::Auto && comment == Some(b'%') { Format::Konect } else { format };
-        let line = first_line(&head, comment);
-        let delimiter = Delimiter {
-            byte: options.delimiter.or_else(|| sniff_delimiter(line)).unwrap_or(b','),
-            guess: guess_delimiter(line).filter(|_| options.delimiter.is_none()),
-            is_unknown: options.delimiter.is_none() && sniff_delimiter(line).is_none(),
-            line: quoted(line),
-        };
-        let (unfinished, window) = (Rc::new(Cell::new(0)), Rc::new(RefCell::default()));
-        let guarded = RowGuard { inner: Cursor::new(head).chain(source), unfinished: Rc::clone(&unfinished) };
-        let text: Box<dyn Read + 'a> = match delimiter.byte {
-            b' ' => {
-                let inner = FoldBlanks { inner: guarded, before: b'\n' };
-                Box::new(Windowed { inner, window: Rc::clone(&window) })
-            }
-            _ => Box::new(Windowed { inner: guarded, window: Rc::clone(&window) }),
-        };
-        let mut builder = csv::ReaderBuilder::new();
-        let builder = builder.has_headers(false).flexible(true).delimiter(delimiter.byte).comment(comment);
+    fn open(source: Source<'a>, format: Format, options: &ReadOptions) -> Result<Self> {
+        let records = Records::open(source, options.delimiter)?;
+        let is_konect = format == Format::Auto && records.comment == Some(b'%');
         let mut table = Self {
-            reader: builder.buffer_capacity(1 << 16).from_reader(text),
-            path,
-            compression,
-            format,
+            records,
+            format: if is_konect { Format::Konect } else { format },
             header: None,
             layout: Layout::default(),
             times: TimeColumn::Number,
             n_fields: 0,
             first: ByteRecord::new(),
-            unfinished,
-            window,
         };
-        table.find_layout(options, &delimiter)?;
+        table.find_layout(options)?;
         Ok(table)
     }
 
     /// Reads the header, if there is one, and the first row of data.
-    fn find_layout(&mut self, options: &ReadOptions, delimiter: &Delimiter) -> Result<()> {
+    fn find_layout(&mut self, options: &ReadOptions) -> Result<()> {
         let mut first = ByteRecord::new();
-        self.next(&mut first)?;
+        self.records.next(&mut first)?;
         if first.is_empty() {
-            return Err(Error::at(Place::file(&self.path), Problem::Empty));
+            return Err(Error::at(Place::file(self.records.path()), Problem::Empty));
         }
-        let place = Place::file(&self.path).line(self.line_of(&first));
+        let place = self.records.place(&first);
         let names = first.iter().map(|field| std::str::from_utf8(field.trim_ascii()).map(str::to_owned));
         let names: Vec<String> =
             names.collect::<Result<_, _>>().map_err(|_| Error::at(place.clone(), Problem::NotUtf8))?;
@@ -183,14 +142,14 @@ impl<'a> Table<'a> {
                 self.format = format_of_header(&names);
             }
             self.header = Some(names);
-            self.next(&mut first)?;
+            self.records.next(&mut first)?;
         }
         let fields: Vec<&[u8]> = first.iter().map(<[u8]>::trim_ascii).collect();
         let dates = date_columns(&fields);
         let layout = Layout::resolve(self.format, options, self.header.as_deref(), &fields, &dates);
-        self.layout = layout.map_err(|problem| Error::at(place, delimiter.explain(problem)))?;
+        self.layout = layout.map_err(|problem| Error::at(place, self.records.delimiter.explain(problem)))?;
         if fields.is_empty() {
-            return Err(Error::at(Place::file(&self.path), Problem::Empty));
+            return Err(Error::at(Place::file(self.records.path()), Problem::Empty));
         }
         self.n_fields = match (&self.header, &self.layout.features) {
             // JODIE: the header is shorter than the rows.
@@ -201,7 +160,8 @@ impl<'a> Table<'a> {
         let at = self.layout.time;
         let time = fields.get(at).copied().unwrap_or_default();
         self.times = TimeColumn::of(time, options.time_unit).map_err(|problem| self.problem(&first, at, problem))?;
-        if let Some(clock) = fields.get(at + 1).filter(|next| delimiter.byte == b' ' && looks_like_clock(next))
+        if let Some(clock) =
+            fields.get(at + 1).filter(|next| self.records.delimiter.byte == b' ' && looks_like_clock(next))
             && looks_like_date(time)
             && time.len() == 10
         {
@@ -230,37 +190,13 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// Reads the next row; empty at the end.
-    fn next(&mut self, row: &mut ByteRecord) -> Result<()> {
-        self.unfinished.set(0);
-        match self.reader.read_byte_record(row) {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                row.clear();
-                Ok(())
-            }
-            Err(error) => {
-                let line = error.position().map(csv::Position::line);
-                let error = match error.into_kind() {
-                    csv::ErrorKind::Io(error) => error,
-                    other => io::Error::new(io::ErrorKind::InvalidData, format!("{other:?}")),
-                };
-                if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<RowTooLong>) {
-                    let problem = Problem::Corrupt { format: "text", detail: RowTooLong.to_string() };
-                    return Err(Error::at(Place { line, ..Place::file(&self.path) }, problem));
-                }
-                Err(Source::explain(&self.path, self.compression, error))
-            }
-        }
-    }
-
     /// Adds one row to the stream.
     fn push(&self, row: &ByteRecord, builder: &mut StreamBuilder, optional: &mut OptionalColumns) -> Result<()> {
         let layout = &self.layout;
         let has_extra_fields = row.iter().skip(self.n_fields).any(|field| !field.trim_ascii().is_empty());
         if row.len() < self.n_fields || (has_extra_fields && !matches!(layout.features, FeatureSpan::From(_))) {
             let problem = Problem::RowLength { found: row.len() as u64, expected: self.n_fields as u64 };
-            return Err(Error::at(self.place(row), problem));
+            return Err(Error::at(self.records.place(row), problem));
         }
         let field = |at: usize| row.get(at).unwrap_or_default().trim_ascii();
         let number = |at: usize| -> Result<f64> {
@@ -307,23 +243,14 @@ impl<'a> Table<'a> {
         for index in 0..optional.at.len() {
             let text = row.get(optional.at[index]).unwrap_or_default().trim_ascii();
             let value = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-            let found = || format!("{} in line {}", quoted(text), self.line_of(row));
+            let found = || format!("{} in line {}", quoted(text), self.records.line_of(row));
             values.push(optional.value(index, value, found));
         }
-        builder.push_features(values.into_iter()).map_err(|problem| Error::at(self.place(row), problem))
-    }
-
-    fn place(&self, row: &ByteRecord) -> Place {
-        Place::file(&self.path).line(self.line_of(row))
-    }
-
-    /// The line of the row that was read last.
-    fn line_of(&self, row: &ByteRecord) -> u64 {
-        self.window.borrow().line_of(row, self.reader.position())
+        builder.push_features(values.into_iter()).map_err(|problem| Error::at(self.records.place(row), problem))
     }
 
     fn problem(&self, row: &ByteRecord, at: usize, problem: Problem) -> Error {
-        let place = self.place(row);
+        let place = self.records.place(row);
         let place = match self.header.as_ref().and_then(|header| header.get(at)) {
             Some(name) => place.column(at as u64 + 1, name),
             None => Place { column: Some(at as u64 + 1), ..place },
@@ -344,30 +271,5 @@ fn with_original_time(role: Role, problem: Problem, time: &[u8]) -> Problem {
     match (role, problem) {
         (Role::Time, Problem::NonFiniteTime { .. }) => Problem::NonFiniteTime { found: quoted(time) },
         (_, problem) => problem,
-    }
-}
-
-/// How the fields of a file are separated, and what is said if no columns are found.
-struct Delimiter {
-    byte: u8,
-    /// A character that seems to separate fields instead.
-    guess: Option<char>,
-    /// Whether nothing that separates fields was recognised.
-    is_unknown: bool,
-    /// The first line, quoted.
-    line: String,
-}
-
-impl Delimiter {
-    /// `problem`, or that the delimiter is not known if that is why a column is missing.
-    fn explain(&self, problem: Problem) -> Problem {
-        // A blank may be part of a name; these hardly are.
-        let is_why = self.is_unknown || (self.byte == b' ' && matches!(self.guess, Some('|' | '~' | '^')));
-        match problem {
-            Problem::MissingColumn { .. } if is_why => {
-                Problem::UnknownDelimiter { found: self.line.clone(), guess: self.guess }
-            }
-            problem => problem,
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Problem, quoted};
+use crate::error::{Problem, Result, quoted};
 use crate::time::{DateProblem, TimeFormat, of_micros, parse_date};
 
 /// Unit of times that count from 1970 (Unix times). They are read as seconds, to the microsecond, and shown as dates.
@@ -27,6 +27,17 @@ impl TimeUnit {
             Self::Us => "microseconds",
             Self::Ns => "nanoseconds",
         }
+    }
+
+    /// The time that `text`, a number in this unit, stands for: seconds since 1970, to the microsecond.
+    ///
+    /// ```
+    /// assert_eq!(ctdg::dataset::TimeUnit::Ms.seconds("1706702400125")?, 1_706_702_400.125);
+    /// assert!(ctdg::dataset::TimeUnit::S.seconds("1706702400125").is_err()); // the year 56,000
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    pub fn seconds(self, text: &str) -> Result<f64> {
+        Ok(TimeColumn::Unix(self).read(text.trim().as_bytes())?)
     }
 
     /// The time of an integer in this unit.

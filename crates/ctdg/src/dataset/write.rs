@@ -39,6 +39,12 @@ impl WriteFormat {
             Error::at(Place::default(), Problem::WrongFormat { found: name.into_owned(), expected })
         })
     }
+
+    /// `.ctdg` holds events and nothing else.
+    pub(crate) fn refuse_binary(path: &Path) -> Error {
+        let expected = "a name ending in .csv, .tsv (or these with .gz or .zst) or .parquet".into();
+        Error::at(Place::default(), Problem::WrongFormat { found: path.display().to_string(), expected })
+    }
 }
 
 /// Writes `stream` to `path`. Text and Parquet keep node features in the sidecar `STEM_node_features.npy`.
@@ -164,7 +170,7 @@ fn write_text(out: &mut dyn Write, stream: &EventStream, delimiter: u8, names: &
 }
 
 /// A date as text that no reader takes for local time.
-fn iso(time: f64) -> String {
+pub(crate) fn iso(time: f64) -> String {
     TimeFormat::Date.show(time).replacen(' ', "T", 1) + "Z"
 }
 

@@ -6,7 +6,7 @@ use super::{
     MiteScope, NO_ROW, PairEncoderConfig, PairQuery, PairTokens, RowTable, SecondHop, SecondHopTime, Shared, interval,
     offset_u32,
 };
-use crate::event::{Cut, NodeId};
+use crate::event::{Cut, EventId, NodeId};
 use crate::sample::SampleBuffers;
 use crate::store::History;
 
@@ -21,6 +21,8 @@ pub(super) enum Hop {
 pub(super) struct PairTokensBuilder<'a> {
     pub(super) shared: &'a Shared<'a>,
     pub(super) query: &'a PairQuery,
+    /// Events that are treated as if they were not in the store, in ascending order; only with recent events of one hop.
+    pub(super) left_out: &'a [EventId],
     pub(super) table: &'a mut RowTable,
     pub(super) unrelated: &'a mut RowTable,
     pub(super) out: &'a mut PairTokens,
@@ -40,7 +42,10 @@ impl PairTokensBuilder<'_> {
         self.table.clear();
         for side in 0..2 {
             let random = || shared.random(keys, keys[side], query.time, Hop::First);
-            let history = shared.sampler.sample((roots[side], histories[side]), max_events, random, sample);
+            let history = match self.left_out {
+                [] => shared.sampler.sample((roots[side], histories[side]), max_events, random, sample),
+                left_out => sample.last_without(histories[side], max_events, left_out),
+            };
             self.push_side(roots[side], &history, side);
         }
         if let Some(second) = shared.config.second {
@@ -163,10 +168,16 @@ impl PairTokensBuilder<'_> {
         for (row, &node) in (self.first_row..).zip(self.table.nodes()) {
             for (side, root) in roots.into_iter().enumerate() {
                 let events = store.pair_events(node, root, cut);
-                self.out.counts[row][side] = offset_u32(events.len()) + u32::from(node == root);
-                let newest = events.iter().rev().take(k).map(|&event| store.time(event));
-                let intervals = newest.map(|time| interval(self.query.time, time, precision));
-                self.out.intervals.extend(intervals);
+                let age = |&event: &EventId| interval(self.query.time, store.time(event), precision);
+                let n_events = if self.left_out.is_empty() {
+                    self.out.intervals.extend(events.iter().rev().take(k).map(age));
+                    events.len()
+                } else {
+                    let left = events.iter().rev().filter(|event| self.left_out.binary_search(event).is_err());
+                    self.out.intervals.extend(left.clone().take(k).map(age));
+                    left.count()
+                };
+                self.out.counts[row][side] = offset_u32(n_events) + u32::from(node == root);
                 self.out.row_starts.push(offset_u32(self.out.intervals.len()));
             }
         }

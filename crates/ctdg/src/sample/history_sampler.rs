@@ -25,6 +25,32 @@ pub(crate) struct SampleBuffers {
     times: Vec<f64>,
 }
 
+impl SampleBuffers {
+    /// The `k` most recent entries of `history` without the events `left_out`, which are in ascending order; oldest first.
+    pub(crate) fn last_without(&mut self, history: History<'_>, k: usize, left_out: &[EventId]) -> History<'_> {
+        self.indices.clear();
+        self.indices.extend(history.last_without(k, left_out).map(index_u32));
+        self.indices.reverse();
+        self.gather(history)
+    }
+
+    /// The entries of `history` at the chosen indices.
+    fn gather(&mut self, history: History<'_>) -> History<'_> {
+        let Self { indices, neighbors, events, times } = self;
+        neighbors.clear();
+        neighbors.extend(indices.iter().map(|&at| history.neighbors[at as usize]));
+        events.clear();
+        events.extend(indices.iter().map(|&at| history.events[at as usize]));
+        times.clear();
+        times.extend(indices.iter().map(|&at| history.times[at as usize]));
+        History { neighbors, events, times }
+    }
+}
+
+fn index_u32(index: usize) -> u32 {
+    u32::try_from(index).expect("lists are shorter than u32::MAX")
+}
+
 impl<'s> HistorySampler<'s> {
     pub(crate) fn new(store: &'s Store, sampling: Sampling) -> Self {
         let cumulative = match sampling {
@@ -69,14 +95,7 @@ impl<'s> HistorySampler<'s> {
             return history.last(k);
         }
         self.sample_indices(node, history.len(), k, &mut random(), &mut buffers.indices);
-        let SampleBuffers { indices, neighbors, events, times } = buffers;
-        neighbors.clear();
-        neighbors.extend(indices.iter().map(|&at| history.neighbors[at as usize]));
-        events.clear();
-        events.extend(indices.iter().map(|&at| history.events[at as usize]));
-        times.clear();
-        times.extend(indices.iter().map(|&at| history.times[at as usize]));
-        History { neighbors, events, times }
+        buffers.gather(history)
     }
 
     /// Writes `k` sampled indices below `n` to `indices`, in ascending order.
@@ -92,7 +111,7 @@ impl<'s> HistorySampler<'s> {
                 }
                 _ => random.index(n),
             };
-            u32::try_from(at).expect("lists are shorter than u32::MAX")
+            index_u32(at)
         }));
         indices.sort_unstable();
     }

@@ -18,6 +18,7 @@ mod real_data;
 mod second_hop;
 mod statistics;
 mod store;
+mod table;
 mod times;
 mod tries;
 mod walk_counts;

@@ -115,6 +115,48 @@ proptest! {
         prop_assert_eq!(tokens.interval_lists(0..0), (&[0_u32][..], &[][..]));
     }
 
+    #[test]
+    fn encoding_without_events_equals_a_store_without_them(
+        stream in edge_cases::stream(60),
+        (src, dst) in (0u32..9, 0u32..9),
+        time in edge_cases::time(),
+        length in 1usize..9,
+        k in 0usize..5,
+        full: bool,
+        chosen in prop::collection::vec(prop::collection::vec(any::<bool>(), 60), 1..4),
+    ) {
+        let scope = if full { MiteScope::Full } else { MiteScope::Truncated };
+        let encoding = PairEncoderConfig { length, k, scope, ..PairEncoderConfig::default() };
+        let query = PairQuery { src: NodeId(src), dst: NodeId(dst), time };
+        let left_out: Vec<Vec<EventId>> =
+            chosen.iter().map(|chosen| stream.ids().filter(|id| chosen[id.index()]).collect()).collect();
+        let lists: Vec<&[EventId]> = left_out.iter().map(Vec::as_slice).collect();
+        let store = Store::build(&stream).unwrap();
+        let mut variants = PairTokens::default();
+        PairEncoder::new(&store, encoding).encode_without(query, &lists, &mut variants).unwrap();
+        prop_assert_eq!(variants.n_pairs(), left_out.len());
+        for (variant, left_out) in left_out.iter().enumerate() {
+            let rest: Vec<EventId> = stream.ids().filter(|id| !left_out.contains(id)).collect();
+            let store = Store::of_events(&stream, &rest).unwrap();
+            let mut expected = PairTokens::default();
+            PairEncoder::new(&store, encoding).encode(&[query], &mut expected);
+            for side in [Side::Src, Side::Dst] {
+                let (got, wanted) = (variants.tokens(variant, side), expected.tokens(0, side));
+                prop_assert_eq!(&variants.nodes()[got.clone()], &expected.nodes()[wanted.clone()]);
+                prop_assert_eq!(&variants.ages()[got.clone()], &expected.ages()[wanted.clone()]);
+                prop_assert_eq!(variants.events(variant, side), expected.events(0, side));
+                for (at, wanted) in got.zip(wanted) {
+                    let (row, wanted) = (variants.rows()[at] as usize, expected.rows()[wanted] as usize);
+                    prop_assert_eq!(variants.counts(row), expected.counts(wanted));
+                    for side in [Side::Src, Side::Dst] {
+                        prop_assert_eq!(variants.intervals(row, side), expected.intervals(wanted, side));
+                    }
+                }
+            }
+            prop_assert_eq!(variants.rows_of_pair(variant).len(), expected.rows_of_pair(0).len());
+        }
+    }
+
     /// Section 4.2: with constant intervals MITE is the neighbor co-occurrence encoding, which counts the tokens of a node on
     /// each side, root tokens included.
     #[test]

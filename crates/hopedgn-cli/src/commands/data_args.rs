@@ -61,16 +61,16 @@ struct FileArgs {
     #[arg(long, value_enum, default_value_t = FormatArg::Auto)]
     format: FormatArg,
     /// Source column, by name or by position from 1
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
     src: Option<ColumnRef>,
     /// Destination column
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
     dst: Option<ColumnRef>,
     /// Time column
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
     time: Option<ColumnRef>,
     /// Label column
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
     label: Option<ColumnRef>,
     /// Feature columns: `none`, `rest`, `numeric`, or columns separated by commas [default: those called feat…]
     #[arg(long, value_name = "COLUMNS", value_parser = parse_features)]
@@ -140,7 +140,13 @@ enum IdsArg {
     Text,
 }
 
-fn parse_delimiter(text: &str) -> Result<u8, String> {
+/// Parses a column: digits are a position. (`From<&str>`, which clap would take, makes everything a name.)
+pub(crate) fn parse_column(text: &str) -> Result<ColumnRef, ctdg::Error> {
+    text.parse()
+}
+
+/// Parses a field separator.
+pub(crate) fn parse_delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
         b"\"" | b"\n" | b"\r" => Err("expected a character that neither quotes fields nor ends lines".into()),
@@ -297,6 +303,15 @@ mod tests {
             ReadOptions::default(),
             "a folder is not a way to read a file"
         );
+    }
+
+    #[test]
+    fn digits_are_the_position_of_a_column() {
+        let flags = ["--src=2", "--dst=whom", "--time=1", "--label=4"];
+        let ReadOptions { src, dst, time, label, .. } = options(&flags);
+        let position = |at| Some(ColumnRef::Position(at));
+        assert_eq!([src, dst, time, label], [position(2), Some("whom".into()), position(1), position(4)]);
+        assert!(Line::try_parse_from(["hopedgn", "--src=0"]).is_err(), "positions count from 1");
     }
 
     #[test]

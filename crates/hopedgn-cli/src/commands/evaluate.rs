@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use ctdg::negative::CandidateCount;
 use ctdg::time::TimeFormat;
@@ -16,6 +15,7 @@ use hopedgn::{EvaluateOptions, Events, ModelRegistry};
 use crate::commands::progress::ProgressCallback;
 use crate::commands::run_args::{OtherEvents, RunArgs};
 use crate::commands::table::Table;
+use crate::commands::time_arg::parse_flag;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 
@@ -48,17 +48,9 @@ pub(crate) struct Evaluate {
 
 impl Evaluate {
     fn range(&self, events: &Events) -> anyhow::Result<TestRange> {
-        let parse = |flag: &str, text: &str| {
-            let format = events.time_format();
-            let expected = match format {
-                TimeFormat::Number => "a number, as the times of the data",
-                TimeFormat::Date => "a date like 2024-01-31 or 2024-01-31 12:00, as the times of the data",
-            };
-            format.parse(text).with_context(|| format!("found --{flag} {text}, expected {expected}"))
-        };
-        let until = self.until.as_deref().map(|text| parse("until", text)).transpose()?;
+        let until = self.until.as_deref().map(|text| parse_flag("--until", text, events)).transpose()?;
         Ok(match &self.from {
-            Some(text) => TestRange::Times { from: parse("from", text)?, until },
+            Some(text) => TestRange::Times { from: parse_flag("--from", text, events)?, until },
             None if self.new => TestRange::New,
             None => TestRange::Split,
         })

@@ -11,6 +11,7 @@ mod help;
 mod lab;
 mod memory;
 mod own_models;
+mod score;
 #[cfg(unix)]
 mod signals;
 mod tidy;

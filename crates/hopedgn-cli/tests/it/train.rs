@@ -112,7 +112,7 @@ fn scores_keep_the_order_and_the_ids_of_the_file() {
 
     let (status, stdout, stderr) = run(home.path(), &["score", "run", "--pairs", "pairs.csv", "--explain"]);
     assert_eq!(status, Some(0));
-    assert!(stdout.starts_with("src,dst,time,score\n101,102,150,0."), "{stdout}");
+    assert!(stdout.starts_with("src,dst,time,score,known\n101,102,150,0."), "{stdout}");
     assert!(stdout.contains("Largest effects on the score") && stdout.contains("have interacted at"), "{stdout}");
     assert!(stderr.contains("1 node is not in the data and scored without a history (7)"), "{stderr}");
 
@@ -120,7 +120,10 @@ fn scores_keep_the_order_and_the_ids_of_the_file() {
         fs::write(home.path().join("bad.csv"), format!("{first}\n101,103,soon\n")).expect("a file");
         let (status, _, stderr) = run(home.path(), &["score", "run", "--pairs", "bad.csv"]);
         assert_eq!(status, Some(2));
-        assert!(stderr.contains("bad.csv, line 2: found the time \"soon\", expected a finite number"), "{stderr}");
+        assert!(
+            stderr.contains("bad.csv, line 2: found the time \"soon\", expected a number, as the times of the data"),
+            "{stderr}"
+        );
     }
 }
 

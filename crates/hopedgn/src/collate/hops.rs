@@ -3,6 +3,7 @@
 //! Shapes: `B` pairs, so `2B` roots: source, destination, source of the next pair, …; `F` neighbours of the roots, `G` of those;
 //! `N`, `E` nodes and events of the dataset; `R` distinct nodes within the pairs; `Dn`, `De` widths of node and edge features.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -159,6 +160,8 @@ pub(crate) struct HopCollator<'a> {
     pub(crate) tokens: &'a PairTokens,
     /// All pairs of `tokens`.
     pub(crate) queries: &'a [PairQuery],
+    /// For each of them, events that count as not in the store; empty if there are none.
+    pub(crate) left_out: &'a [&'a [EventId]],
     pub(crate) pairs: Range<usize>,
     /// Whether a second hop was sampled; tokens do not show it where the first is empty.
     pub(crate) has_second: bool,
@@ -297,13 +300,21 @@ impl HopCollator<'_> {
         let mut means = vec![0.0; 2 * self.pairs.len() * width];
         for ((pair, side), mean) in self.sides().zip(means.chunks_exact_mut(width.max(1))) {
             let root = self.tokens.nodes()[self.tokens.tokens(pair, side).start];
-            let history = self.store.history(root, self.store.cut(self.queries[pair].time)).last(n);
-            for node in history.neighbors {
+            let history = self.store.history(root, self.store.cut(self.queries[pair].time));
+            let newest: Cow<'_, [NodeId]> = match self.left_out.get(pair) {
+                None | Some([]) => history.last(n).neighbors.into(),
+                Some(left_out) => {
+                    let mut newest: Vec<usize> = history.last_without(n, left_out).collect();
+                    newest.reverse();
+                    newest.into_iter().map(|at| history.neighbors[at]).collect()
+                }
+            };
+            for node in newest.iter() {
                 let row = node.index().min(table.rows() - 1);
                 let features = &table.values()[row * width..(row + 1) * width];
                 mean.iter_mut().zip(features).for_each(|(sum, feature)| *sum += feature);
             }
-            let share = 1.0 / history.len().max(1) as f32;
+            let share = 1.0 / newest.len().max(1) as f32;
             for sum in mean {
                 *sum *= share;
             }

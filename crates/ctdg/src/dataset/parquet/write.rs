@@ -16,7 +16,7 @@ use crate::event::{EventStream, Features, NodeId};
 use crate::time::{TimeFormat, exact_micros};
 
 /// Rows per row group: enough to compress well, few enough for bounded memory.
-const GROUP_ROWS: usize = 1 << 20;
+pub(super) const GROUP_ROWS: usize = 1 << 20;
 
 /// Integers below 2^53 are exact in `f64`.
 const EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
@@ -175,7 +175,7 @@ impl ColumnTypes {
     }
 }
 
-fn write_column<T: DataType>(
+pub(super) fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut (dyn Write + Send)>,
     values: &[T::T],
 ) -> Result<()> {

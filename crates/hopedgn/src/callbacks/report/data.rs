@@ -4,12 +4,12 @@ use ctdg::summary::{Distribution, Summary};
 
 use super::{Fact, facts};
 use crate::chart::{Bin, histogram};
-use crate::fmt::{fixed, grouped, time};
+use crate::fmt::{fixed, grouped};
 
 pub(super) fn section(data: &Summary) -> String {
     let share = |part: usize| format!("{:.1} % of events", 100.0 * part as f64 / data.events.max(1) as f64);
     let width = |width: usize| if width == 0 { "none".to_owned() } else { grouped(width) };
-    let [first, last] = data.time_range;
+    let [first, last] = data.time_range.map(|time| data.time_format.show(time));
     let sides = if data.bipartite { "bipartite" } else { "not bipartite" };
     let list: [Fact; 8] = [
         (
@@ -18,7 +18,7 @@ pub(super) fn section(data: &Summary) -> String {
             format!("{} sources, {} destinations, {sides}", grouped(data.sources), grouped(data.destinations)),
         ),
         ("Events", grouped(data.events), format!("{} with a label", grouped(data.labelled))),
-        ("Time", format!("{} to {}", time(first), time(last)), format!("{} distinct", grouped(data.distinct_times))),
+        ("Time", format!("{first} to {last}"), format!("{} distinct", grouped(data.distinct_times))),
         (
             "Pairs",
             grouped(data.distinct_pairs),
