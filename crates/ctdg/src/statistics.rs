@@ -110,7 +110,8 @@ impl PairStatistics {
     /// One row of [`N_STATISTICS`] columns for each query, in parallel.
     #[must_use]
     pub fn rows(&self, queries: &[PairQuery]) -> Vec<f32> {
-        const CHUNK: usize = 64;
+        /// Rows that are worth a task of their own.
+        const CHUNK: usize = 256;
         let mut rows = vec![0.0; queries.len() * N_STATISTICS];
         rows.par_chunks_mut(CHUNK * N_STATISTICS).zip(queries.par_chunks(CHUNK)).for_each(|(rows, queries)| {
             for (row, query) in rows.chunks_exact_mut(N_STATISTICS).zip(queries) {

@@ -13,6 +13,7 @@ mod hops;
 mod patches;
 mod settings;
 mod stage;
+mod statistics;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,6 +30,7 @@ pub use hops::{EmptyGroups, Entries, Hop, HopInput, HopLayout, Sequences};
 pub(crate) use patches::{PaddedTo, PatchCollator, longest};
 pub use patches::{PairInput, PatchLayout};
 pub(crate) use settings::token_encoding;
+pub(crate) use statistics::statistics;
 pub use settings::{
     MiteHistory, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,
 };
@@ -218,6 +220,8 @@ pub enum Layout {
     Hops(HopLayout),
     /// All pairs that a pair's embedding depends on: [`GlobalInput`].
     Pairs(GlobalLayout),
+    /// No events: a model of [statistics](ctdg::statistics) alone.
+    Statistics,
 }
 
 impl Layout {
@@ -230,47 +234,72 @@ impl Layout {
 /// What a model reads of some pairs.
 ///
 /// ```
-/// use hopedgn::collate::{FeatureTables, GlobalInput, GlobalLayout, Input, PairStart, Replacing};
+/// use hopedgn::collate::{FeatureTables, GlobalInput, GlobalLayout, Input, PairStart, PastInput, Replacing};
 /// # use hopedgn::ctdg::{event::{EventId, EventStream}, mite::PairQuery, store::Store};
 ///
 /// let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0)])?;
 /// let (tables, store, queries) = (FeatureTables::of(&stream)?, Store::build(&stream)?, PairQuery::of(&stream, &[EventId(1)]));
 /// let layout = GlobalLayout { n_layers: 1, replacing: Replacing::All, start: PairStart::Features, width: 8 };
-/// let input = Input::Pairs(Box::new(GlobalInput::of(layout, &tables, &store, &queries)?));
+/// let input = Input::from(PastInput::Pairs(Box::new(GlobalInput::of(layout, &tables, &store, &queries)?)));
 /// assert!(input.pairs().is_ok() && input.hops().is_err()); // a model asks for its own layout
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
 #[derive(Debug, Clone)]
-pub enum Input {
+pub struct Input {
+    /// The past of the pairs in the layout of the model.
+    pub past: PastInput,
+    /// `[B, N]`: ln(1 + x) of the [statistics](ctdg::statistics) of each pair, for models that read them.
+    pub statistics: Option<Arc<Tensor>>,
+}
+
+/// The past of some pairs, laid out for a model.
+///
+/// Part of an [`Input`].
+#[derive(Debug, Clone)]
+pub enum PastInput {
     /// See [`Layout::Patches`].
     Patches(PairInput),
     /// See [`Layout::Hops`].
     Hops(Box<HopInput>),
     /// See [`Layout::Pairs`].
     Pairs(Box<GlobalInput>),
+    /// See [`Layout::Statistics`].
+    Nothing,
+}
+
+impl From<PastInput> for Input {
+    fn from(past: PastInput) -> Self {
+        Self { past, statistics: None }
+    }
 }
 
 impl Input {
     /// The input of [`Layout::Patches`].
     pub fn patches(&self) -> Result<&PairInput> {
-        if let Self::Patches(input) = self { Ok(input) } else { Err(self.is_not("Patches")) }
+        if let PastInput::Patches(input) = &self.past { Ok(input) } else { Err(self.is_not("Patches")) }
     }
 
     /// The input of [`Layout::Hops`].
     pub fn hops(&self) -> Result<&HopInput> {
-        if let Self::Hops(input) = self { Ok(input) } else { Err(self.is_not("Hops")) }
+        if let PastInput::Hops(input) = &self.past { Ok(input) } else { Err(self.is_not("Hops")) }
     }
 
     /// The input of [`Layout::Pairs`].
     pub fn pairs(&self) -> Result<&GlobalInput> {
-        if let Self::Pairs(input) = self { Ok(input) } else { Err(self.is_not("Pairs")) }
+        if let PastInput::Pairs(input) = &self.past { Ok(input) } else { Err(self.is_not("Pairs")) }
+    }
+
+    /// The statistics, `[B, N]`.
+    pub fn statistics(&self) -> Result<&Arc<Tensor>> {
+        self.statistics.as_ref().ok_or(Error::MissingInput)
     }
 
     fn is_not(&self, expected: &'static str) -> Error {
-        let found = match self {
-            Self::Patches(_) => "Patches",
-            Self::Hops(_) => "Hops",
-            Self::Pairs(_) => "Pairs",
+        let found = match self.past {
+            PastInput::Patches(_) => "Patches",
+            PastInput::Hops(_) => "Hops",
+            PastInput::Pairs(_) => "Pairs",
+            PastInput::Nothing => "Statistics",
         };
         Error::OtherLayout { found, expected }
     }

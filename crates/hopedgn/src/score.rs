@@ -1,21 +1,21 @@
 //! The one path from pairs to logits: sampling, collation, forward pass. Training, evaluation and prediction all use it.
 
+mod collator;
+
 use std::borrow::Cow;
-use std::ops::Range;
 
 use ctdg::event::EventId;
-use ctdg::mite::{PairEncoder, PairQuery, PairTokens, Side};
+use ctdg::mite::{PairEncoder, PairQuery, PairTokens};
 use ctdg::random::RandomStream;
 use ctdg::store::Store;
-use hopedgn_tensor::{Device, Dropout, Gradients, Mode, Tape, TrainState, Var, Weights};
+use hopedgn_tensor::{BceTerm, Device, Dropout, Gradients, Mode, Tape, TrainState, Var, Weights};
 use rayon::prelude::*;
 
-use crate::collate::{
-    FeatureTables, GlobalInput, HopCollator, Input, Layout, PaddedTo, PairBatch, PatchCollator, longest,
-};
+use crate::collate::{FeatureTables, Input, Layout, PairBatch};
 use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
+use collator::{Chunk, Collator, Target, staged};
 
 /// Scores pairs from the events of one store; keeps its buffers between batches.
 ///
@@ -85,14 +85,6 @@ impl TrainBatch<'_> {
     }
 }
 
-/// A range of pairs computed in one forward pass.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Chunk {
-    index: u64,
-    pairs: Range<usize>,
-    padded_to: Option<PaddedTo>,
-}
-
 impl<'a> PairScorer<'a> {
     /// Scores with `model` over the events of `store`.
     #[must_use]
@@ -108,7 +100,7 @@ impl<'a> PairScorer<'a> {
     /// The logit of each of `pairs`.
     pub fn logits(&mut self, weights: &Weights, pairs: PairBatch<'_>) -> Result<Vec<f32>> {
         self.sample(pairs.queries, 0);
-        self.collator.score(weights, &self.tokens, pairs, Target::Logits)
+        self.collator.score(weights, &self.tokens, pairs, Target::Score(Output::Partner))
     }
 
     /// The same with a node memory, which is updated with `events`, those of the first queries, afterwards.
@@ -119,7 +111,7 @@ impl<'a> PairScorer<'a> {
         memory: &mut Memory<'_>,
         events: &[EventId],
     ) -> Result<Vec<f32>> {
-        self.forward_with_memory(weights, queries, memory, events, Target::Logits)
+        self.forward_with_memory(weights, queries, memory, events, Target::Score(Output::Partner))
     }
 
     /// The embedding of the source of each of `pairs`, `[pairs, d]` in row-major order, without dropout.
@@ -327,147 +319,6 @@ pub(crate) fn score_tokens(
         weights,
         tokens,
         PairBatch::new(&queries).padded_alone(),
-        Target::Logits,
+        Target::Score(Output::Partner),
     )
 }
-
-/// Builds the input of a model from sampled tokens.
-#[derive(Debug)]
-struct Collator<'a> {
-    model: &'a dyn Model,
-    tables: FeatureTables,
-    store: &'a Store,
-    /// For each pair, events that count as not in the store; empty if there are none.
-    left_out: &'a [&'a [EventId]],
-}
-
-/// The output of a model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Target {
-    Logits,
-    Sources,
-}
-
-impl Collator<'_> {
-    fn score(&self, weights: &Weights, tokens: &PairTokens, pairs: PairBatch<'_>, target: Target) -> Result<Vec<f32>> {
-        let (device, queries) = (weights.device(), pairs.queries);
-        let plan = self.plan(device.eval_chunk_rows(), tokens, pairs);
-        let scores = if device.is_gpu() {
-            // All host threads collate; the GPU reads the results.
-            let collate = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?, false);
-            let inputs: Vec<Input> = plan.par_iter().with_max_len(1).map(collate).collect::<Result<_>>()?;
-            weights.evaluate(&inputs, |tape, input| self.forward(tape, input, target))?
-        } else {
-            weights.evaluate(&plan, |tape, chunk| self.forward(tape, &self.input(tokens, queries, chunk)?, target))?
-        };
-        Ok(scores.concat())
-    }
-
-    fn forward(&self, tape: &mut Tape<'_>, input: &Input, target: Target) -> Result<Vec<f32>> {
-        if target == Target::Logits {
-            let logits = self.model.logits(tape, input, Dropout::NONE)?;
-            return Ok(tape.read(logits)?);
-        }
-        let nodes = self.model.nodes(tape, input, Dropout::NONE)?;
-        if matches!(input, Input::Pairs(_)) {
-            return Ok(tape.read(nodes)?); // [B, d]
-        }
-        let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
-        let pairs = tape.reshape(nodes, rows / 2, 2 * cols)?; // [B, 2d]
-        let sources = tape.columns(pairs, 0, cols)?; // [B, d]
-        Ok(tape.read(sources)?)
-    }
-
-    fn input(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<Input> {
-        let Chunk { pairs, padded_to, .. } = chunk.clone();
-        let (tables, store) = (&self.tables, self.store);
-        match self.model.layout() {
-            Layout::Patches(layout) => {
-                PatchCollator { layout, tables, tokens, pairs, padded_to }.run().map(Input::Patches)
-            }
-            Layout::Hops(layout) => {
-                let has_second = self.model.encoding().second.is_some();
-                let left_out = self.left_out;
-                let input =
-                    HopCollator { layout, tables, store, tokens, queries, left_out, pairs, has_second }.run()?;
-                Ok(Input::Hops(Box::new(input)))
-            }
-            Layout::Pairs(layout) => {
-                Ok(Input::Pairs(Box::new(GlobalInput::of(layout, tables, store, &queries[pairs])?)))
-            }
-        }
-    }
-
-    /// The input of all pairs with the memory of their nodes, and the update of the memory by `events`.
-    fn input_with_memory(
-        &self,
-        tokens: &PairTokens,
-        queries: &[PairQuery],
-        memory: &mut Memory<'_>,
-        events: &[EventId],
-    ) -> Result<Input> {
-        let whole = Chunk { index: 0, pairs: 0..tokens.n_pairs(), padded_to: None };
-        let Input::Hops(mut input) = self.input(tokens, queries, &whole)? else { return Err(Error::MissingInput) };
-        let mut read = memory.read(tokens, queries, input.second.is_some())?;
-        if !events.is_empty() {
-            read.update = Some(memory.consume(events)?);
-        }
-        input.memory = Some(read);
-        Ok(Input::Hops(input))
-    }
-
-    /// Divides the pairs of `tokens` into chunks of at most `n_rows` rows, or one pair. The plan depends on the tokens alone.
-    fn plan(&self, n_rows: usize, tokens: &PairTokens, pairs: PairBatch<'_>) -> Vec<Chunk> {
-        let layout = self.model.layout();
-        let (patch, slots, max_pairs) = match layout {
-            Layout::Patches(layout) => (layout.patch, 0, MAX_PAIRS),
-            Layout::Hops(layout) => (1, layout.slots, MAX_PAIRS),
-            // An embedding of one pair depends on those of thousands.
-            Layout::Pairs(_) => (1, 0, 1),
-        };
-        let has_second = self.model.encoding().second.is_some();
-        let is_padded = layout.is_padded();
-        let group = if is_padded { pairs.padding_group() } else { tokens.n_pairs() };
-        let mut plan = Vec::new();
-        for first in (0..tokens.n_pairs()).step_by(group.max(1)) {
-            let in_group = first..tokens.n_pairs().min(first + group.max(1));
-            let padded_to = is_padded.then(|| longest(tokens, in_group.clone(), patch));
-            let of_side = |pair: usize, side: Side| {
-                let drawn = tokens.event_tokens(pair, side);
-                let starts = tokens.second_starts();
-                // A second-hop neighbour costs about an eighth of a first-hop one.
-                let second_hop = if has_second { (starts[drawn.end] - starts[drawn.start]) as usize / 8 } else { 0 };
-                tokens.tokens(pair, side).len().div_ceil(patch).max(slots) + second_hop
-            };
-            let n_patches = |pair: usize| {
-                padded_to.map_or_else(
-                    || of_side(pair, Side::Src) + of_side(pair, Side::Dst),
-                    |[src, dst]: PaddedTo| src + dst,
-                )
-            };
-            let mut start = in_group.start;
-            while start < in_group.end {
-                let (mut end, mut rows) = (start, 0);
-                let room = n_rows.min(MAX_TOKENS / patch.max(1));
-                let last = in_group.end.min(start + max_pairs);
-                while end < last && (end == start || rows + n_patches(end) <= room) {
-                    rows += n_patches(end);
-                    end += 1;
-                }
-                plan.push(Chunk { index: plan.len() as u64, pairs: start..end, padded_to });
-                start = end;
-            }
-        }
-        plan
-    }
-}
-
-/// `input`, copied to pinned memory if `device` is a GPU.
-fn staged(device: &Device, input: Input, for_training: bool) -> Result<Input> {
-    input.stage(device, for_training)?;
-    Ok(input)
-}
-
-/// Limits of the grid dimensions of CUDA kernels.
-const MAX_PAIRS: usize = 1 << 14;
-const MAX_TOKENS: usize = 1 << 22;

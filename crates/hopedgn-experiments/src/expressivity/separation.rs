@@ -7,7 +7,7 @@ use ctdg::wl::{Dwl, Graph, GraphOptions};
 use hopedgn_tensor::Dropout;
 
 use super::{Case, WeightedModel};
-use hopedgn::collate::{FeatureTables, GlobalInput, Input, Layout, PairBatch};
+use hopedgn::collate::{FeatureTables, GlobalInput, Input, Layout, PairBatch, PastInput};
 use hopedgn::memory::Memory;
 use hopedgn::score::PairScorer;
 use hopedgn::{Error, Result};
@@ -71,7 +71,7 @@ pub fn logits(stream: &EventStream, weighted: &WeightedModel, queries: &[PairQue
     let (store, tables) = (Store::build(stream)?, FeatureTables::of(stream)?);
     if let Layout::Pairs(layout) = model.layout() {
         // One input: queries share their pairs.
-        let input = Input::Pairs(Box::new(GlobalInput::of(layout, &tables, &store, queries)?));
+        let input = Input::from(PastInput::Pairs(Box::new(GlobalInput::of(layout, &tables, &store, queries)?)));
         let scores = weights.evaluate(&[input], |tape, input| -> Result<Vec<f32>> {
             let logits = model.logits(tape, input, Dropout::NONE)?;
             Ok(tape.read(logits)?)

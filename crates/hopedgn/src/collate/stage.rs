@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hopedgn_tensor::{Device, Indices, Tensor};
 
-use super::{Hop, HopInput, Input, MiteIntervals, PairInput};
+use super::{Hop, HopInput, Input, MiteIntervals, PairInput, PastInput};
 use crate::Result;
 
 /// Row numbers of a gather, and how many rows its table has where the table has a gradient.
@@ -27,28 +27,30 @@ impl Input {
     }
 
     fn mite(&self) -> Option<&MiteIntervals> {
-        match self {
-            Self::Patches(input) => input.mite.as_ref(),
-            Self::Hops(input) => input.mite.as_ref(),
-            Self::Pairs(_) => None,
+        match &self.past {
+            PastInput::Patches(input) => input.mite.as_ref(),
+            PastInput::Hops(input) => input.mite.as_ref(),
+            PastInput::Pairs(_) | PastInput::Nothing => None,
         }
     }
 
     fn tensors(&self) -> Vec<&Arc<Tensor>> {
         let mut tensors: Vec<_> = self.mite().map(|mite| &mite.intervals).into_iter().collect();
-        match self {
-            Self::Patches(input) => tensors.extend(std::iter::once(&input.ages).chain(&input.counts)),
-            Self::Hops(input) => tensors.extend(of_hops(input)),
-            Self::Pairs(input) => tensors.extend([&input.ages, &input.log_ages, &input.same]),
+        tensors.extend(&self.statistics);
+        match &self.past {
+            PastInput::Patches(input) => tensors.extend(std::iter::once(&input.ages).chain(&input.counts)),
+            PastInput::Hops(input) => tensors.extend(of_hops(input)),
+            PastInput::Pairs(input) => tensors.extend([&input.ages, &input.log_ages, &input.same]),
+            PastInput::Nothing => {}
         }
         tensors
     }
 
     fn gathered(&self) -> Vec<Gathered<'_>> {
-        match self {
-            Self::Patches(input) => gathered_by_tokens(input),
-            Self::Hops(input) => gathered_by_hops(input),
-            Self::Pairs(_) => Vec::new(),
+        match &self.past {
+            PastInput::Patches(input) => gathered_by_tokens(input),
+            PastInput::Hops(input) => gathered_by_hops(input),
+            PastInput::Pairs(_) | PastInput::Nothing => Vec::new(),
         }
     }
 }

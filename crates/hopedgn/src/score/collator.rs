@@ -1,0 +1,186 @@
+//! From sampled tokens to the input of a model, in chunks that are computed in one forward pass.
+
+use std::ops::Range;
+
+use ctdg::event::EventId;
+use ctdg::mite::{PairQuery, PairTokens, Side};
+use ctdg::store::Store;
+use hopedgn_tensor::{Device, Dropout, Tape, Weights};
+use rayon::prelude::*;
+
+use super::Output;
+use crate::collate::{
+    FeatureTables, GlobalInput, HopCollator, Input, Layout, PaddedTo, PairBatch, PastInput, PatchCollator, longest,
+    statistics,
+};
+use crate::memory::Memory;
+use crate::model::Model;
+use crate::{Error, Result};
+
+/// A range of pairs computed in one forward pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Chunk {
+    pub(super) index: u64,
+    pub(super) pairs: Range<usize>,
+    padded_to: Option<PaddedTo>,
+}
+
+/// Builds the input of a model from sampled tokens.
+#[derive(Debug)]
+pub(super) struct Collator<'a> {
+    pub(super) model: &'a dyn Model,
+    pub(super) tables: FeatureTables,
+    pub(super) store: &'a Store,
+    /// For each pair, events that count as not in the store; empty if there are none.
+    pub(super) left_out: &'a [&'a [EventId]],
+}
+
+/// The output of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    Score(Output),
+    Sources,
+}
+
+impl Collator<'_> {
+    pub(super) fn score(&self, weights: &Weights, tokens: &PairTokens, pairs: PairBatch<'_>, target: Target) -> Result<Vec<f32>> {
+        let (device, queries) = (weights.device(), pairs.queries);
+        let plan = self.plan(device.eval_chunk_rows(), tokens, pairs);
+        let scores = if device.is_gpu() {
+            // All host threads collate; the GPU reads the results.
+            let collate = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?, false);
+            let inputs: Vec<Input> = plan.par_iter().with_max_len(1).map(collate).collect::<Result<_>>()?;
+            weights.evaluate(&inputs, |tape, input| self.forward(tape, input, target))?
+        } else {
+            weights.evaluate(&plan, |tape, chunk| self.forward(tape, &self.input(tokens, queries, chunk)?, target))?
+        };
+        Ok(scores.concat())
+    }
+
+    pub(super) fn forward(&self, tape: &mut Tape<'_>, input: &Input, target: Target) -> Result<Vec<f32>> {
+        if let Target::Score(output) = target {
+            let mut score = self.model.logits(tape, input, Dropout::NONE)?; // [B, 1]
+            if output == Output::Pair
+                && let Some(activity) = self.model.activity(tape, input)?
+            {
+                score = tape.add(score, activity)?;
+            }
+            return Ok(tape.read(score)?);
+        }
+        let nodes = self.model.nodes(tape, input, Dropout::NONE)?;
+        if matches!(input.past, PastInput::Pairs(_)) {
+            return Ok(tape.read(nodes)?); // [B, d]
+        }
+        let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
+        let pairs = tape.reshape(nodes, rows / 2, 2 * cols)?; // [B, 2d]
+        let sources = tape.columns(pairs, 0, cols)?; // [B, d]
+        Ok(tape.read(sources)?)
+    }
+
+    pub(super) fn input(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<Input> {
+        let Chunk { pairs, padded_to, .. } = chunk.clone();
+        let (tables, store) = (&self.tables, self.store);
+        let reads_statistics = self.model.reads_statistics();
+        let statistics = reads_statistics.then(|| statistics(store, &queries[pairs.clone()])).transpose()?;
+        let past = match self.model.layout() {
+            Layout::Patches(layout) => {
+                PastInput::Patches(PatchCollator { layout, tables, tokens, pairs, padded_to }.run()?)
+            }
+            Layout::Hops(layout) => {
+                let has_second = self.model.encoding().second.is_some();
+                let left_out = self.left_out;
+                let input =
+                    HopCollator { layout, tables, store, tokens, queries, left_out, pairs, has_second }.run()?;
+                PastInput::Hops(Box::new(input))
+            }
+            Layout::Pairs(layout) => {
+                PastInput::Pairs(Box::new(GlobalInput::of(layout, tables, store, &queries[pairs])?))
+            }
+            Layout::Statistics => PastInput::Nothing,
+        };
+        Ok(Input { past, statistics })
+    }
+
+    /// The input of all pairs with the memory of their nodes, and the update of the memory by `events`.
+    pub(super) fn input_with_memory(
+        &self,
+        tokens: &PairTokens,
+        queries: &[PairQuery],
+        memory: &mut Memory<'_>,
+        events: &[EventId],
+    ) -> Result<Input> {
+        let whole = Chunk { index: 0, pairs: 0..tokens.n_pairs(), padded_to: None };
+        let mut input = self.input(tokens, queries, &whole)?;
+        let PastInput::Hops(hops) = &mut input.past else { return Err(Error::MissingInput) };
+        let mut read = memory.read(tokens, queries, hops.second.is_some())?;
+        if !events.is_empty() {
+            read.update = Some(memory.consume(events)?);
+        }
+        hops.memory = Some(read);
+        Ok(input)
+    }
+
+    /// Divides the pairs of `tokens` into chunks of at most `n_rows` rows, or one pair. The plan depends on the tokens alone.
+    pub(super) fn plan(&self, n_rows: usize, tokens: &PairTokens, pairs: PairBatch<'_>) -> Vec<Chunk> {
+        let layout = self.model.layout();
+        if layout == Layout::Statistics {
+            let n = pairs.queries.len();
+            let chunk = |(index, start): (usize, usize)| Chunk {
+                index: index as u64,
+                pairs: start..n.min(start + n_rows),
+                padded_to: None,
+            };
+            return (0..n).step_by(n_rows.max(1)).enumerate().map(chunk).collect();
+        }
+        let (patch, slots, max_pairs) = match layout {
+            Layout::Patches(layout) => (layout.patch, 0, MAX_PAIRS),
+            Layout::Hops(layout) => (1, layout.slots, MAX_PAIRS),
+            // An embedding of one pair depends on those of thousands.
+            Layout::Pairs(_) | Layout::Statistics => (1, 0, 1),
+        };
+        let has_second = self.model.encoding().second.is_some();
+        let is_padded = layout.is_padded();
+        let group = if is_padded { pairs.padding_group() } else { tokens.n_pairs() };
+        let mut plan = Vec::new();
+        for first in (0..tokens.n_pairs()).step_by(group.max(1)) {
+            let in_group = first..tokens.n_pairs().min(first + group.max(1));
+            let padded_to = is_padded.then(|| longest(tokens, in_group.clone(), patch));
+            let of_side = |pair: usize, side: Side| {
+                let drawn = tokens.event_tokens(pair, side);
+                let starts = tokens.second_starts();
+                // A second-hop neighbour costs about an eighth of a first-hop one.
+                let second_hop = if has_second { (starts[drawn.end] - starts[drawn.start]) as usize / 8 } else { 0 };
+                tokens.tokens(pair, side).len().div_ceil(patch).max(slots) + second_hop
+            };
+            let n_patches = |pair: usize| {
+                padded_to.map_or_else(
+                    || of_side(pair, Side::Src) + of_side(pair, Side::Dst),
+                    |[src, dst]: PaddedTo| src + dst,
+                )
+            };
+            let mut start = in_group.start;
+            while start < in_group.end {
+                let (mut end, mut rows) = (start, 0);
+                let room = n_rows.min(MAX_TOKENS / patch.max(1));
+                let last = in_group.end.min(start + max_pairs);
+                while end < last && (end == start || rows + n_patches(end) <= room) {
+                    rows += n_patches(end);
+                    end += 1;
+                }
+                plan.push(Chunk { index: plan.len() as u64, pairs: start..end, padded_to });
+                start = end;
+            }
+        }
+        plan
+    }
+}
+
+/// `input`, copied to pinned memory if `device` is a GPU.
+pub(super) fn staged(device: &Device, input: Input, for_training: bool) -> Result<Input> {
+    input.stage(device, for_training)?;
+    Ok(input)
+}
+
+/// Limits of the grid dimensions of CUDA kernels.
+const MAX_PAIRS: usize = 1 << 14;
+const MAX_TOKENS: usize = 1 << 22;
