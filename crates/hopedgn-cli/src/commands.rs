@@ -23,12 +23,13 @@ use hopedgn::ModelRegistry;
 
 use crate::args::Global;
 use crate::output::{Outcome, Output};
+use crate::version;
 
 /// Learn from timestamped interactions and predict which pair of nodes interacts next.
 #[derive(Debug, Parser)]
 #[command(
     name = "hopedgn",
-    version,
+    version = version::TEXT,
     propagate_version = true,
     arg_required_else_help = true,
     max_term_width = 110,

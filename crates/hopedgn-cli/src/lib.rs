@@ -20,6 +20,7 @@ mod output;
 mod plural;
 mod progress;
 mod remedy;
+mod version;
 
 use std::process::ExitCode;
 

@@ -38,6 +38,7 @@ pub struct LinkPredictorBuilder<'c> {
     run_folder: Option<PathBuf>,
     warm_start: Option<PathBuf>,
     command: Vec<String>,
+    commit: Option<String>,
 }
 
 impl Default for LinkPredictorBuilder<'_> {
@@ -53,6 +54,7 @@ impl Default for LinkPredictorBuilder<'_> {
             run_folder: None,
             warm_start: None,
             command: Vec::new(),
+            commit: None,
         }
     }
 }
@@ -247,6 +249,13 @@ impl<'c> LinkPredictorBuilder<'c> {
         self
     }
 
+    /// The commit that the program was built from, to record in the manifest of the run.
+    #[must_use]
+    pub fn commit(mut self, commit: impl Into<String>) -> Self {
+        self.commit = Some(commit.into());
+        self
+    }
+
     /// The settings that [`fit`](Self::fit) uses for data called `data`.
     pub fn resolve(&self, data: &str) -> Result<Config> {
         if let Some(run) = &self.warm_start {
@@ -380,7 +389,7 @@ impl<'c> LinkPredictorBuilder<'c> {
     fn manifest(&self, events: &Events, task: &Task<'_>) -> Manifest {
         Manifest {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: option_env!("HOPEDGN_COMMIT").map(str::to_owned),
+            commit: self.commit.clone(),
             command: self.command.clone(),
             started: system::wall_time(),
             threads: rayon::current_num_threads(),
