@@ -7,6 +7,7 @@ mod experiment;
 mod fetch;
 mod grown;
 mod help;
+mod json_errors;
 mod lab;
 mod own_models;
 mod tidy;

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::Context;
+use ctdg::error::Place;
 use ctdg::event::EventStream;
 use hopedgn::Events;
 use hopedgn::predict::NamedPairs;
@@ -67,7 +68,7 @@ impl<'s> Pairs<'s> {
             }
             let line = row.position().map_or(0, csv::Position::line);
             let columns = columns.unwrap_or(Columns::IN_ORDER);
-            pairs.push(&row, columns, default_time).with_context(|| format!("{name}, line {line}"))?;
+            pairs.push(&row, columns, default_time).with_context(|| Place::file(&name).line(line))?;
         }
         let found = header.map_or("no pairs".to_owned(), |header| format!("the header {header:?} and no pairs"));
         let expected = "expected one a line: SRC,DST[,TIME]";
