@@ -10,6 +10,7 @@ mod help;
 mod json_errors;
 mod lab;
 mod own_models;
+mod schemas;
 mod shell;
 mod tidy;
 mod train;
