@@ -2,7 +2,6 @@
 //!
 //! The environment variable `HOPEDGN_COMMIT` wins over git; without both the commit is unknown. The script runs again after a
 //! commit, a checkout, or an edit of a source file that goes into the program, which is compiled again then anyway.
-#![expect(clippy::print_stdout, reason = "cargo reads the output of a build script")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

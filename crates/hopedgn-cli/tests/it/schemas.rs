@@ -42,7 +42,9 @@ pub(crate) fn check(name: &str, document: &Value) {
 
 /// Without how many of its fields, each removed alone, the schema refuses the document.
 fn n_needed(schema: &Value, document: &Value, path: &[String]) -> usize {
-    let pointer: String = path.iter().map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect();
+    let parts: Vec<String> =
+        path.iter().map(|part| format!("/{}", part.replace('~', "~0").replace('/', "~1"))).collect();
+    let pointer = parts.concat();
     let here = document.pointer(&pointer).expect("a path into the document");
     let inner: Vec<String> = match here {
         Value::Object(fields) => fields.keys().cloned().collect(),

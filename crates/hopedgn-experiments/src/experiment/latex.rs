@@ -17,11 +17,11 @@ pub fn latex(experiment: &Experiment, found: &[Found]) -> String {
     }
     for table in Table::all(experiment, found) {
         let has_result = table.rows.iter().flat_map(|(_, row)| row).flatten().any(|entry| entry.ours.is_some());
-        out.push_str(&if has_result {
-            float(experiment, &table)
+        if has_result {
+            out.push_str(&float(experiment, &table));
         } else {
-            format!("\n% No results yet: {}.\n", table.title())
-        });
+            let _ = writeln!(out, "\n% No results yet: {}.", table.title());
+        }
     }
     out
 }

@@ -31,8 +31,7 @@ struct Line<'a> {
 }
 
 /// A header, and a line for each entry of each table, also where there is no result yet.
-#[must_use]
-pub fn long_csv(experiment: &Experiment, found: &[Found]) -> String {
+pub fn long_csv(experiment: &Experiment, found: &[Found]) -> csv::Result<String> {
     let mut lines = csv::Writer::from_writer(Vec::new());
     for table in Table::all(experiment, found) {
         for (row, entries) in &table.rows {
@@ -57,10 +56,10 @@ pub fn long_csv(experiment: &Experiment, found: &[Found]) -> String {
                     published: entry.paper.map(|paper| paper.mean),
                     published_sd: entry.paper.and_then(|paper| paper.deviation),
                 };
-                lines.serialize(line).expect("plain fields into memory");
+                lines.serialize(line)?;
             }
         }
     }
-    let bytes = lines.into_inner().expect("memory takes everything");
-    String::from_utf8(bytes).expect("made of text")
+    let bytes = lines.into_inner().map_err(csv::IntoInnerError::into_error)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -92,7 +92,7 @@ pub(super) fn report(args: &Report, registry: &ModelRegistry, output: &Output) -
         let text = match format {
             TableFormat::Markdown => experiment::markdown_tables(&experiment, &found),
             TableFormat::Latex => experiment::latex(&experiment, &found),
-            TableFormat::Csv => experiment::long_csv(&experiment, &found),
+            TableFormat::Csv => experiment::long_csv(&experiment, &found)?,
             TableFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
         };
         output.answer_data(text, &document)?;

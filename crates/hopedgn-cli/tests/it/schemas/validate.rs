@@ -26,91 +26,55 @@ struct Validator<'a> {
 impl<'a> Validator<'a> {
     fn check(&self, schema: &'a Value, value: &Value, at: &str, found: &mut Vec<String>) {
         for (keyword, rule) in schema.as_object().unwrap_or_else(|| panic!("{schema} is no schema")) {
-            if !self.holds(keyword, rule, schema, value, at, found) {
-                let shown: String = value.to_string().chars().take(60).collect();
-                found.push(format!("{at}: {shown} violates {keyword} {rule}"));
+            match keyword.as_str() {
+                "$schema" | "$id" | "$defs" | "title" | "description" => {}
+                "$ref" => self.check(self.definition(rule), value, at, found),
+                "items" => {
+                    for (index, item) in value.as_array().into_iter().flatten().enumerate() {
+                        self.check(rule, item, &format!("{at}[{index}]"), found);
+                    }
+                }
+                "required" => {
+                    let is_missing = |name: &&Value| value.is_object() && value.get(text(name)).is_none();
+                    let missing = list(rule).iter().filter(is_missing);
+                    found.extend(missing.map(|name| format!("{at}: no field {name}")));
+                }
+                "properties" => {
+                    for (name, inner) in rule.as_object().expect("a map") {
+                        if let Some(field) = value.get(name) {
+                            self.check(inner, field, &format!("{at}.{name}"), found);
+                        }
+                    }
+                }
+                "additionalProperties" => {
+                    let is_listed = |name: &str| schema["properties"].get(name).is_some();
+                    for (name, field) in value.as_object().into_iter().flatten().filter(|(name, _)| !is_listed(name)) {
+                        self.check(rule, field, &format!("{at}.{name}"), found);
+                    }
+                }
+                "anyOf" if list(rule).iter().any(|choice| self.fits(choice, value)) => {}
+                keyword if keyword != "anyOf" && holds(keyword, rule, value) => {}
+                keyword => {
+                    let shown: String = value.to_string().chars().take(60).collect();
+                    found.push(format!("{at}: {shown} violates {keyword} {rule}"));
+                }
             }
         }
     }
 
-    /// Whether one keyword holds; errors inside of the value are added to `found`.
-    fn holds(
-        &self,
-        keyword: &str,
-        rule: &'a Value,
-        schema: &'a Value,
-        value: &Value,
-        at: &str,
-        found: &mut Vec<String>,
-    ) -> bool {
-        let size = |bound: &Value| bound.as_u64().and_then(|bound| usize::try_from(bound).ok()).expect("a size");
-        let number = |bound: &Value| bound.as_f64().expect("a number");
-        match keyword {
-            "$schema" | "$id" | "$defs" | "title" | "description" => true,
-            "$ref" => {
-                self.check(self.definition(rule), value, at, found);
-                true
-            }
-            "type" => match rule {
-                Value::Array(names) => names.iter().any(|name| is_type(value, name)),
-                name => is_type(value, name),
-            },
-            "enum" => list(rule).contains(value),
-            "const" => rule == value,
-            "anyOf" => list(rule).iter().any(|one| {
-                let mut inner = Vec::new();
-                self.check(one, value, at, &mut inner);
-                inner.is_empty()
-            }),
-            "minimum" => value.as_f64().is_none_or(|value| value >= number(rule)),
-            "maximum" => value.as_f64().is_none_or(|value| value <= number(rule)),
-            "minLength" => value.as_str().is_none_or(|text| text.chars().count() >= size(rule)),
-            "maxLength" => value.as_str().is_none_or(|text| text.chars().count() <= size(rule)),
-            "minItems" => value.as_array().is_none_or(|items| items.len() >= size(rule)),
-            "maxItems" => value.as_array().is_none_or(|items| items.len() <= size(rule)),
-            "items" => {
-                for (index, item) in value.as_array().into_iter().flatten().enumerate() {
-                    self.check(rule, item, &format!("{at}[{index}]"), found);
-                }
-                true
-            }
-            "required" => {
-                let missing = |name: &&Value| value.is_object() && value.get(name.as_str().expect("a name")).is_none();
-                for name in list(rule).iter().filter(missing) {
-                    found.push(format!("{at}: no field {name}"));
-                }
-                true
-            }
-            "properties" => {
-                for (name, inner) in rule.as_object().expect("a map") {
-                    if let Some(field) = value.get(name) {
-                        self.check(inner, field, &format!("{at}.{name}"), found);
-                    }
-                }
-                true
-            }
-            "additionalProperties" => {
-                let is_listed = |name: &str| schema["properties"].get(name).is_some();
-                for (name, field) in value.as_object().into_iter().flatten().filter(|(name, _)| !is_listed(name)) {
-                    self.check(rule, field, &format!("{at}.{name}"), found);
-                }
-                true
-            }
-            other => panic!("{other} is not among the keywords that are checked here"),
-        }
+    fn fits(&self, schema: &'a Value, value: &Value) -> bool {
+        let mut found = Vec::new();
+        self.check(schema, value, "", &mut found);
+        found.is_empty()
     }
 
     fn describe(&self, schema: &'a Value, value: &Value, at: &str, found: &mut Vec<String>) {
         if let Some(target) = schema.get("$ref") {
             self.describe(self.definition(target), value, at, found);
         }
-        if let Some(choices) = schema.get("anyOf") {
-            let fits = |choice: &&Value| {
-                let mut inner = Vec::new();
-                self.check(choice, value, at, &mut inner);
-                inner.is_empty()
-            };
-            list(choices).iter().find(fits).into_iter().for_each(|choice| self.describe(choice, value, at, found));
+        let choices = schema.get("anyOf").into_iter().flat_map(list);
+        if let Some(choice) = choices.into_iter().find(|choice| self.fits(choice, value)) {
+            self.describe(choice, value, at, found);
         }
         for (index, item) in value.as_array().into_iter().flatten().enumerate() {
             if let Some(items) = schema.get("items") {
@@ -130,9 +94,34 @@ impl<'a> Validator<'a> {
 
     /// The schema that `#/$defs/NAME` refers to.
     fn definition(&self, target: &Value) -> &'a Value {
-        let pointer = target.as_str().and_then(|target| target.strip_prefix('#')).expect("a reference within the file");
+        let pointer = text(target).strip_prefix('#').expect("a reference within the file");
         self.root.pointer(pointer).unwrap_or_else(|| panic!("{target} does not exist"))
     }
+}
+
+/// Whether a keyword about the value itself, not about its parts, holds.
+fn holds(keyword: &str, rule: &Value, value: &Value) -> bool {
+    let size = || rule.as_u64().and_then(|bound| usize::try_from(bound).ok()).expect("a size");
+    let bound = || rule.as_f64().expect("a number");
+    match keyword {
+        "type" => match rule {
+            Value::Array(names) => names.iter().any(|name| is_type(value, name)),
+            name => is_type(value, name),
+        },
+        "enum" => list(rule).contains(value),
+        "const" => rule == value,
+        "minimum" => value.as_f64().is_none_or(|value| value >= bound()),
+        "maximum" => value.as_f64().is_none_or(|value| value <= bound()),
+        "minLength" => value.as_str().is_none_or(|text| text.chars().count() >= size()),
+        "maxLength" => value.as_str().is_none_or(|text| text.chars().count() <= size()),
+        "minItems" => value.as_array().is_none_or(|items| items.len() >= size()),
+        "maxItems" => value.as_array().is_none_or(|items| items.len() <= size()),
+        other => panic!("{other} is not among the keywords that are checked here"),
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
 }
 
 fn list(value: &Value) -> &Vec<Value> {
@@ -140,7 +129,7 @@ fn list(value: &Value) -> &Vec<Value> {
 }
 
 fn is_type(value: &Value, name: &Value) -> bool {
-    match name.as_str().expect("a name") {
+    match text(name) {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),
         "string" => value.is_string(),

@@ -75,7 +75,7 @@ fn latex_without_results_has_no_table() {
 #[test]
 fn csv_has_a_line_for_each_row_dataset_and_metric() {
     let home = with_runs();
-    let text = long_csv(&home.experiment, &home.found());
+    let text = long_csv(&home.experiment, &home.found()).unwrap();
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().unwrap().clone();
     assert_eq!(
