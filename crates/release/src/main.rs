@@ -1,7 +1,7 @@
 //! Packs a release: the program with completions, manual pages, schemas and licences as one archive, a bill of materials beside it,
 //! and their checksums. `scripts/release` builds the program and calls this.
 //!
-//! The same sources, program and time stamp give the same bytes, whatever the machine.
+//! The same sources, program and time stamp give the same bytes.
 
 mod archive;
 mod contents;
