@@ -250,6 +250,20 @@ impl<'c> LinkPredictorBuilder<'c> {
     }
 
     /// The commit that the program was built from, to record in the manifest of the run.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::{LinkPredictor, run::RunFolder};
+    ///
+    /// # let place = tempfile::tempdir()?;
+    /// let run = place.path().join("run");
+    /// let builder = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1);
+    /// builder.commit("0123abc").run_folder(&run).fit(&events)?; // perhaps env!("GIT_COMMIT") of a build script
+    /// assert_eq!(RunFolder::open(&run)?.manifest()?.commit.as_deref(), Some("0123abc"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn commit(mut self, commit: impl Into<String>) -> Self {
         self.commit = Some(commit.into());
