@@ -1,5 +1,6 @@
 //! The crate's error type: where in the input, what was found, what was expected, and what to do.
 
+mod code;
 mod printable;
 mod problem;
 mod remedy;

@@ -2,12 +2,14 @@
 
 pub(crate) mod bench;
 pub(crate) mod classify;
+pub(crate) mod completions;
 pub(crate) mod data;
 mod data_args;
 mod device;
 pub(crate) mod evaluate;
 pub(crate) mod experiment;
 pub(crate) mod lab;
+pub(crate) mod man;
 mod model;
 mod new_file;
 mod progress;
@@ -24,12 +26,13 @@ use hopedgn::ModelRegistry;
 
 use crate::args::Global;
 use crate::output::{Outcome, Output};
+use crate::version;
 
 /// Learn from timestamped interactions and predict which pair of nodes interacts next.
 #[derive(Debug, Parser)]
 #[command(
     name = "hopedgn",
-    version,
+    version = version::TEXT,
     propagate_version = true,
     arg_required_else_help = true,
     max_term_width = 110,
@@ -63,6 +66,8 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = bench::EXAMPLES)]
     Bench(bench::Bench),
     Selftest(selftest::Selftest),
+    Completions(completions::Completions),
+    Man(man::ManPages),
 }
 
 pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
@@ -77,5 +82,7 @@ pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -
         Command::Wl(args) => wl::run(*args, output),
         Command::Experiment(command) => experiment::run(&command, registry, output),
         Command::Bench(bench) => bench::run(bench, registry, output),
+        Command::Completions(args) => completions::run(&args, registry, output),
+        Command::Man(args) => man::run(&args, output),
     }
 }

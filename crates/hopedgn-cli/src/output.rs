@@ -7,6 +7,7 @@ use ctdg::error::printable_lines;
 use serde::Serialize;
 
 use crate::args::Global;
+use crate::failure::Failure;
 use crate::remedy;
 
 /// The exit status of a command that ran.
@@ -78,14 +79,25 @@ impl Output {
         }
     }
 
-    /// Prints the error that ends the program, with what to do about it on this command line. Printed even with `--quiet`.
-    pub(crate) fn error(error: &anyhow::Error) {
+    /// Prints the error that ends the program, with what to do about it on this command line. Printed even with `--quiet`; with
+    /// `--json` also to stdout, as a document.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        if self.json {
+            Self::print_failure(&Failure::of(error));
+        }
         let _ = writeln!(io::stderr(), "error: {}", printable_lines(&remedy::message(error)));
     }
 
     /// Bytes of memory that work may take, if the user said so.
     pub(crate) fn max_memory(&self) -> Option<u64> {
         self.max_memory
+    }
+
+    /// Prints an error as the one JSON document on stdout.
+    pub(crate) fn print_failure(failure: &Failure) {
+        let document = serde_json::to_string_pretty(failure).unwrap_or_default();
+        // A closed stdout cannot be reported there; the text goes to stderr in any case.
+        let _ = writeln!(io::stdout(), "{document}");
     }
 
     /// Whether to draw progress bars.

@@ -304,6 +304,54 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// The kind of failure as one stable word, for programs: `not-a-run-folder`, `data-mismatch`, ….
+    ///
+    /// Messages may change between versions, these words do not. Errors of events and tensors have the words of their crates.
+    ///
+    /// ```
+    /// let error = hopedgn::Events::read("no such file.csv").unwrap_err();
+    /// assert_eq!(error.code(), "io");
+    /// ```
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Data(error) => error.code(),
+            Self::Tensor(error) | Self::Checkpoint { problem: error, .. } => error.code(),
+            Self::Config { .. } => "invalid-config",
+            Self::Experiment { .. } => "invalid-experiment",
+            Self::Damaged { .. } => "damaged-run-file",
+            Self::NewerFormat { .. } => "newer-format",
+            Self::ChangedSettings { .. } => "changed-settings",
+            Self::OtherSettings { .. } => "other-settings",
+            Self::Setting { .. } => "invalid-setting",
+            Self::Diverged { .. } => "diverged",
+            Self::OtherLayout { .. } => "model-layout",
+            Self::MissingInput => "missing-features",
+            Self::TooManyPairs { .. } => "too-many-pairs",
+            Self::Labels { .. } => "invalid-labels",
+            Self::TooMuchMemory { .. } => "too-much-memory",
+            Self::NotExplained { .. } => "not-explained",
+            Self::NoNodeEmbeddings { .. } => "no-node-embeddings",
+            Self::NoMemory => "no-node-memory",
+            Self::EmptyPart { .. } => "empty-split",
+            Self::Progress { .. } => "damaged-checkpoint",
+            Self::Threads { .. } => "no-threads",
+            Self::Interrupted => "interrupted",
+            Self::Run { .. } => "invalid-run-folder",
+            Self::RunFolderTaken { .. } => "run-folder-taken",
+            Self::NotARunFolder { .. } => "not-a-run-folder",
+            Self::NoWeights { .. } => "no-weights",
+            Self::NoCheckpoint { .. } => "no-checkpoint",
+            Self::NonFiniteScore { .. } => "non-finite-score",
+            Self::RunFolderBusy { .. } => "run-folder-busy",
+            Self::TrainingNotComplete { .. } => "training-not-complete",
+            Self::NoTestEvents { .. } => "no-test-events",
+            Self::DataMismatch { .. } => "data-mismatch",
+        }
+    }
+}
+
 /// One setting with two values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SettingDifference {

@@ -8,7 +8,7 @@ mod subprocess;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use hopedgn::ModelRegistry;
 use hopedgn_experiments::experiment::{self, Experiment, Found, RunArchive, State};
 
@@ -130,11 +130,13 @@ pub(crate) struct Status {
     archive: ArchivedRuns,
 }
 
-/// Write tables and figures beside the values of the paper, as HTML and Markdown
+/// Write tables and figures beside the values of the paper, as HTML and Markdown; or print the tables
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn experiment report experiments/table-1.toml
-  hopedgn experiment report experiments/table-2.toml --results results/models.jsonl")]
+  hopedgn experiment report experiments/table-2.toml --results results/models.jsonl
+  hopedgn experiment report experiments/table-1.toml --format latex > table-1.tex
+  hopedgn experiment report experiments/table-1.toml --format csv > table-1.csv")]
 pub(crate) struct Report {
     #[command(flatten)]
     files: Files,
@@ -146,6 +148,21 @@ pub(crate) struct Report {
     /// File of the Markdown page [default: report.md in the folder of the runs]
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Print the tables in this format instead, and write no page
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["html", "markdown"])]
+    format: Option<TableFormat>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TableFormat {
+    /// Tables of the Markdown page, with the values of the paper
+    Markdown,
+    /// Tables with booktabs, one for each metric
+    Latex,
+    /// One line for each row, dataset and metric: mean, sd, n, published
+    Csv,
+    /// The document that --json prints
+    Json,
 }
 
 /// Write the pages of many experiments and an index of them

@@ -20,6 +20,7 @@ use crate::commands::run_args;
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
+use crate::version;
 
 /// Train a model and test it; without arguments, HopeDGN on the bundled data in a few minutes
 #[derive(Debug, Args)]
@@ -91,8 +92,11 @@ fn fit(args: &Train, builder: LinkPredictorBuilder<'_>, events: &Events, output:
     let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let mut progress = ProgressCallback::new(output)?;
     let announce = Announce { folder: &folder, output };
-    let builder: LinkPredictorBuilder<'_> = builder.device(device).run_folder(&folder).command(command);
-    let builder = with_memory_limit(builder, output);
+    let builder = builder.device(device).run_folder(&folder).command(command);
+    let mut builder: LinkPredictorBuilder<'_> = with_memory_limit(builder, output);
+    if let Some(commit) = version::commit() {
+        builder = builder.commit(commit);
+    }
     let trained = builder.callback(announce).callback(&mut progress).fit(events);
     if trained.is_err() {
         // Removes the folder if it is still empty.

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{json, run};
+use crate::{json, run, schemas};
 
 /// A folder with 400 events of 20 sources; an event within five steps of its source's last one has label 1.
 fn home() -> TempDir {
@@ -118,8 +118,8 @@ fn ctrl_c_leaves_no_file_behind() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_hopedgn"))
         .env("CUDA_VISIBLE_DEVICES", "-1")
         .current_dir(home.path())
-        .args(["classify", "tgat", "--epochs", "1000000", "--patience", "1000000"])
-        .stdout(Stdio::null())
+        .args(["classify", "tgat", "--epochs", "1000000", "--patience", "1000000", "--json"])
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -130,7 +130,9 @@ fn ctrl_c_leaves_no_file_behind() {
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.expect("kill is there").success());
     assert!(lines.any(|line| line == "interrupted; nothing was written"));
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    schemas::check("interrupted", &serde_json::from_slice(&output.stdout).expect("one JSON document"));
     let left =
         fs::read_dir(home.path().join("tgat")).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     let left: Vec<String> = left.map(|name| name.to_string_lossy().into_owned()).collect();

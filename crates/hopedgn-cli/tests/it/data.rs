@@ -120,7 +120,7 @@ fn reading_csv_takes_less_than_one_and_a_half_times_the_memory_of_its_columns() 
 fn bad_input_exits_with_2_and_names_place_and_remedy() {
     let folder = folder();
     fs::write(folder.path().join("x.csv"), "src,dst,time\n1,2,3\n1,2,2\n").expect("written");
-    let (status, stdout, stderr) = run(folder.path(), &["data", "convert", "x.csv", "y.ctdg", "--json"]);
+    let (status, stdout, stderr) = run(folder.path(), &["data", "convert", "x.csv", "y.ctdg"]);
     assert_eq!((status, stdout.as_str()), (Some(2), ""));
     assert_eq!(
         stderr,

@@ -231,6 +231,27 @@ fn pages_writes_an_index_of_all_experiments() {
 }
 
 #[test]
+fn report_prints_tables_in_other_formats_and_writes_no_page() {
+    let home = folder(GRID);
+    let report = ["experiment", "report", "grid.toml", "--data-dir", ".", "--format"];
+    let document = json(home.path(), &[&report[..], &["json"]].concat());
+    for (format, start) in [
+        ("markdown", "All are in percent."),
+        ("latex", "% Needs \\usepackage{booktabs}.\n"),
+        ("csv", "row,model,mite,variant,data,metric,setting,negatives,mean,sd,n,n_seeds,published,published_sd\n"),
+    ] {
+        let (status, stdout, stderr) = run(home.path(), &[&report[..], &[format]].concat());
+        assert_eq!((status, stderr.as_str()), (Some(0), ""), "{format}");
+        assert!(stdout.starts_with(start), "{format}: {stdout}");
+        assert_eq!(json(home.path(), &[&report[..], &[format, "--json"]].concat()), document, "--json wins");
+    }
+    assert_eq!((&document["done"], document["tables"].as_array().map(Vec::is_empty)), (&0.into(), Some(false)));
+    assert!(!home.path().join("runs").exists(), "no page is written");
+    let both = [&report[..], &["csv", "--html", "page.html"]].concat();
+    assert_eq!(run(home.path(), &both).0, Some(2), "either pages or tables");
+}
+
+#[test]
 fn invalid_file_is_refused_before_anything_runs() {
     let home = folder(&GRID.replace("\"tgat\"]", "\"tgad\"]"));
     let (status, stdout, stderr) = run(home.path(), &["experiment", "run", "grid.toml", "--smoke"]);

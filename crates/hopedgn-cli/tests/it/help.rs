@@ -27,7 +27,7 @@ fn subcommands(help: &str) -> Vec<String> {
 }
 
 /// Every command with its subcommands, the program itself first.
-fn commands() -> Vec<Vec<String>> {
+pub(crate) fn commands() -> Vec<Vec<String>> {
     let (mut all, mut next) = (vec![Vec::new()], 0);
     while next < all.len() {
         let command: Vec<String> = all[next].clone();

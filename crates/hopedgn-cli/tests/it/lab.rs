@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{json, run};
+use crate::{json, run, schemas};
 
 /// Small enough for a test: three models, four families.
 const SMALL: [&str; 19] = [
@@ -50,6 +50,7 @@ fn json_svg_and_html_hold_the_same_results() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = [&SMALL[..], &["--json", "--quiet", "--svg", "lab.svg", "--html", "lab.html"]].concat();
     let found = json(folder.path(), &arguments);
+    schemas::check("lab", &found);
     assert_eq!(found["subjects"], serde_json::json!(["hopedgn", "tgat", "tgn"]));
     assert_eq!(found["bounds"], serde_json::json!(["2-DWL", "1-DWL", "1-DWL"]));
     let path = found["families"].as_array().expect("families").iter().find(|family| family["name"] == "path-3");

@@ -8,10 +8,13 @@ mod fetch;
 mod files;
 mod grown;
 mod help;
+mod json_errors;
 mod lab;
 mod memory;
 mod own_models;
+mod schemas;
 mod score;
+mod shell;
 #[cfg(unix)]
 mod signals;
 mod tidy;

@@ -25,18 +25,7 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
         }
         let _ = writeln!(out, "{}{}\n", if figure.pictures.is_empty() { "" } else { "\n" }, lacking(&figure));
     }
-    let _ = writeln!(out, "{} **Bold**: best of its column; _italic_: second best.\n", explanation(experiment));
-    for table in Table::all(experiment, found) {
-        let _ = writeln!(out, "## {}\n", table.title());
-        let _ = writeln!(out, "| | {} |\n|---|{}", table.columns.join(" | "), "---|".repeat(table.columns.len()));
-        let metric = table.measure.metric;
-        for (name, entries) in &table.rows {
-            let shown = |entry: &Option<Entry>| entry.as_ref().map_or(String::new(), |entry| cell(entry, metric));
-            let cells: Vec<String> = entries.iter().map(shown).collect();
-            let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
-        }
-        out.push('\n');
-    }
+    out.push_str(&tables(experiment, found));
     runs(&mut out, experiment, found, folder);
     for (title, lines) in [("Missing", missing(found)), ("Machines", machines(found))] {
         if !lines.is_empty() {
@@ -48,6 +37,24 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
         }
     }
     let _ = writeln!(out, "## Commands\n\n```\n{}\n```", commands.join("\n"));
+    out
+}
+
+/// How to read the tables, and the tables alone.
+#[must_use]
+pub fn tables(experiment: &Experiment, found: &[Found]) -> String {
+    let mut out = format!("{} **Bold**: best of its column; _italic_: second best.\n\n", explanation(experiment));
+    for table in Table::all(experiment, found) {
+        let _ = writeln!(out, "## {}\n", table.title());
+        let _ = writeln!(out, "| | {} |\n|---|{}", table.columns.join(" | "), "---|".repeat(table.columns.len()));
+        let metric = table.measure.metric;
+        for (name, entries) in &table.rows {
+            let shown = |entry: &Option<Entry>| entry.as_ref().map_or(String::new(), |entry| cell(entry, metric));
+            let cells: Vec<String> = entries.iter().map(shown).collect();
+            let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
+        }
+        out.push('\n');
+    }
     out
 }
 

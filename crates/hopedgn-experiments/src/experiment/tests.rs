@@ -192,5 +192,6 @@ fn archived_results_of_the_repository_meet_the_expectations() {
     }
 }
 
+mod formats;
 mod inherits;
 mod numbers;

@@ -81,7 +81,7 @@ const LIBRARIES: [&str; 3] = ["ctdg", "tensor", "hopedgn"];
 /// Flags of other programs: NVRTC's.
 const OTHER_FLAGS: [&str; 1] = ["crates/tensor/src/cuda/compile.rs"];
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 14] = [
     "train",
     "evaluate",
     "score",
@@ -94,6 +94,8 @@ const COMMANDS: [&str; 12] = [
     "experiment",
     "bench",
     "selftest",
+    "completions",
+    "man",
 ];
 
 /// Whether a text names a flag (`--sort`, but not CSS's `--ink:`) or a command (`hopedgn train`).

@@ -11,13 +11,13 @@ use hopedgn::evaluate::Negatives;
 use hopedgn::run::{CLASSIFICATION, EVALUATION};
 
 /// An experiment with a folder of runs.
-struct Home {
+pub(super) struct Home {
     folder: TempDir,
-    experiment: Experiment,
+    pub(super) experiment: Experiment,
 }
 
 impl Home {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         Self { folder: tempfile::tempdir().unwrap(), experiment: parse(text).unwrap() }
     }
 
@@ -26,7 +26,7 @@ impl Home {
     }
 
     /// A finished run of the cell `name`: this AP, and epochs of so many seconds.
-    fn run(&self, name: &str, ap: f64, seconds: &[f64]) -> &Self {
+    pub(super) fn run(&self, name: &str, ap: f64, seconds: &[f64]) -> &Self {
         let cell = self.cell(name);
         let metrics = json!({ "ap": ap, "auc": ap - 0.01, "ap_global": ap, "auc_global": ap });
         let test = json!({ "transductive": metrics, "inductive": metrics });
@@ -59,7 +59,7 @@ impl Home {
         self
     }
 
-    fn found(&self) -> Vec<Found> {
+    pub(super) fn found(&self) -> Vec<Found> {
         self.experiment.cells().iter().map(|cell| Found::of(cell, self.folder.path()).unwrap()).collect()
     }
 
