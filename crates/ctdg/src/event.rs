@@ -20,7 +20,7 @@ pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};
 pub use prefix::Prefix;
 
-use crate::error::{Place, Problem, Result};
+use crate::error::{Place, Problem, Result, counted};
 use crate::time::TimeFormat;
 
 /// A node, numbered densely from 0. Its name in the input is in [`NodeNames`].
@@ -215,7 +215,7 @@ impl EventStream {
         let n_nodes = u32::try_from(names.len()).map_err(|_| too_many("nodes"))?;
         for (what, len) in [("sources", src.len()), ("destinations", dst.len()), ("labels", label.len())] {
             if len != n {
-                return Err(damaged(format!("{len} {what} for {n} events")));
+                return Err(damaged(format!("{len} {what} for {}", counted(n, "event"))));
             }
         }
         if let Some(node) = src.iter().chain(dst.iter()).find(|node| node.0 >= n_nodes) {

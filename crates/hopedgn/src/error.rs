@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ctdg::error::counted;
+
 /// Result of every fallible function of this crate.
 ///
 /// ```
@@ -253,8 +255,9 @@ pub enum Error {
     },
     /// Events other than those a run was trained on.
     #[error(
-        "found {found_events} other events of {found_nodes} nodes, expected the {events} events of {nodes} nodes that the run was \
-         trained on ({name}), features included; read the same file with the same options"
+        "found {} of {}, expected the {} of {} that the run was trained on ({name}), features included; read the same file with the \
+         same options",
+        counted(*found_events, "other event"), counted(*found_nodes, "node"), counted(*events, "event"), counted(*nodes, "node")
     )]
     DataMismatch {
         /// Name of the data that the run was trained on.

@@ -1,6 +1,6 @@
 //! The kinds of failure, ordered by stage: file, table, values, use, network.
 
-use crate::error::{Error, Remedy};
+use crate::error::{Error, Remedy, counted};
 
 /// What went wrong, with the facts: what was found and what was expected. [`Problem::remedy`] says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ pub enum Problem {
         guess: Option<char>,
     },
     /// A row shorter or longer than the others.
-    #[error("found {found} fields, expected {expected}")]
+    #[error("found {}, expected {expected}", counted(*found, "field"))]
     RowLength {
         /// Fields in the row.
         found: u64,
