@@ -8,6 +8,8 @@
 //! | `model.safetensors` | weights of the best epoch |
 //! | `state.safetensors` | checkpoint: latest weights, optimizer state and progress |
 //! | `summary.json` | test metrics, once training is complete |
+//! | `evaluation.json` | test metrics under other protocols, if they were measured |
+//! | `evaluation.partial.json` | checkpoint of an evaluation that was interrupted |
 //! | `classification.json` | results of node classification, if it was run |
 //! | `report.html` | a page with curves and metrics |
 //! | `events.out.tfevents.*` | the same for `TensorBoard` |
@@ -16,6 +18,7 @@
 //! it lists the completed epochs, and files that were written after it are written again with the same content.
 
 mod classify;
+mod evaluation;
 mod known_part;
 mod manifest;
 mod session;
@@ -36,6 +39,8 @@ use crate::metrics::{Classification, EpochRecord, Summary};
 use crate::model::{Model, ModelRegistry};
 use crate::{Error, Result};
 
+pub use crate::metrics::EVALUATION;
+pub(crate) use evaluation::PartialEvaluation;
 pub use known_part::{Difference, KnownPart};
 pub use manifest::{DataRecord, Manifest};
 use session::weights_file;
@@ -51,8 +56,6 @@ const STATE: &str = "state.safetensors";
 const SUMMARY: &str = "summary.json";
 /// The file of node classification results.
 pub const CLASSIFICATION: &str = "classification.json";
-/// The file of an [`Evaluation`](crate::Evaluation), where an experiment keeps one.
-pub const EVALUATION: &str = "evaluation.json";
 const LOCK: &str = ".lock";
 
 /// The folder of one run.
@@ -171,7 +174,7 @@ impl RunFolder {
 
     /// Removes results that belong to weights about to be replaced.
     fn remove_results(&self) -> Result<()> {
-        for name in [SUMMARY, CLASSIFICATION, EVALUATION] {
+        for name in [SUMMARY, CLASSIFICATION, EVALUATION, evaluation::PARTIAL] {
             let path = self.path.join(name);
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -3,6 +3,7 @@
 
 mod classify;
 mod custom_model;
+mod evaluation;
 mod grown;
 mod learn;
 mod models;
