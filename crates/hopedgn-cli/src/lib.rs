@@ -23,7 +23,7 @@ mod remedy;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use hopedgn::ModelRegistry;
 
 use crate::commands::Cli;
@@ -32,7 +32,9 @@ use crate::output::{Outcome, Output, is_closed_pipe};
 /// Parses the arguments of the process, runs the command with the models of `registry`, and prints its result.
 #[must_use]
 pub fn main(registry: &ModelRegistry) -> ExitCode {
-    let cli = Cli::parse();
+    let mut line = commands::command_line(registry);
+    let found = line.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|error| error.exit());
+    let cli = Cli::from_arg_matches(&found).unwrap_or_else(|error| error.exit());
     let output = Output::new(&cli.global);
     let outcome = set_threads(cli.global.threads).and_then(|()| commands::run(cli.command, registry, &output));
     match outcome {
@@ -40,7 +42,7 @@ pub fn main(registry: &ModelRegistry) -> ExitCode {
         Ok(Outcome::FellShort) => ExitCode::from(1),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            Output::error(&error);
+            Output::error(&error, &commands::flags(&line, &found));
             ExitCode::from(2)
         }
     }

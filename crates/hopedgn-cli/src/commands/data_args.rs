@@ -18,6 +18,7 @@ use crate::progress;
 ///
 /// Flatten it last: arguments after it would be listed under its help heading.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Reading a file")]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(crate) folder: DataFolder,
@@ -54,23 +55,22 @@ impl DataFolder {
 
 /// How to read a file of events.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Reading a file")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct FileArgs {
     /// Format of the file
     #[arg(long, value_enum, default_value_t = FormatArg::Auto)]
     format: FormatArg,
     /// Source column, by name or by position from 1
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
     src: Option<ColumnRef>,
     /// Destination column
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
     dst: Option<ColumnRef>,
     /// Time column
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
     time: Option<ColumnRef>,
     /// Label column
-    #[arg(long, value_name = "COLUMN")]
+    #[arg(long, value_name = "COLUMN", value_parser = parse_column)]
     label: Option<ColumnRef>,
     /// Feature columns: `none`, `rest`, `numeric`, or columns separated by commas [default: those called feat…]
     #[arg(long, value_name = "COLUMNS", value_parser = parse_features)]
@@ -149,6 +149,11 @@ fn parse_delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
+/// A number is a position. Without this clap would take every text as a name, since a name can be made from any.
+fn parse_column(text: &str) -> Result<ColumnRef, ctdg::Error> {
+    text.parse()
+}
+
 fn parse_features(text: &str) -> Result<FeatureColumns, ctdg::Error> {
     Ok(match text {
         "none" => FeatureColumns::None,
@@ -195,6 +200,26 @@ impl ReadArgs {
                 UnitArg::Ns => TimeUnit::Ns,
             }),
             dedup: file.dedup,
+        }
+    }
+
+    /// The flags, and `below` for what they leave open.
+    pub(crate) fn options_over(&self, below: &ReadOptions) -> ReadOptions {
+        let (typed, below) = (self.options(), below.clone());
+        ReadOptions {
+            format: if typed.format == Format::Auto { below.format } else { typed.format },
+            src: typed.src.or(below.src),
+            dst: typed.dst.or(below.dst),
+            time: typed.time.or(below.time),
+            label: typed.label.or(below.label),
+            features: if typed.features == FeatureColumns::Auto { below.features } else { typed.features },
+            header: typed.header.or(below.header),
+            delimiter: typed.delimiter.or(below.delimiter),
+            ids: if typed.ids == IdKind::Auto { below.ids } else { typed.ids },
+            bipartite: typed.bipartite.or(below.bipartite),
+            sort: typed.sort || below.sort,
+            time_unit: typed.time_unit.or(below.time_unit),
+            dedup: typed.dedup || below.dedup,
         }
     }
 
@@ -297,6 +322,36 @@ mod tests {
             ReadOptions::default(),
             "a folder is not a way to read a file"
         );
+    }
+
+    #[test]
+    fn a_number_is_the_position_of_a_column() {
+        let options = options(&["--src=3", "--dst=to", "--label=1"]);
+        assert_eq!((options.src, options.dst), (Some(ColumnRef::Position(3)), Some(ColumnRef::Name("to".to_owned()))));
+        assert_eq!(options.label, Some(ColumnRef::Position(1)));
+        assert!(Line::try_parse_from(["hopedgn", "--src=0"]).is_err());
+    }
+
+    #[test]
+    fn flags_win_over_other_options_one_by_one() {
+        let below: ReadOptions = serde_json::from_str(
+            r#"{"format": "text", "src": "a", "dst": "b", "time": "t", "delimiter": ";", "ids": "text", "sort": true, "header": true}"#,
+        )
+        .expect("options");
+        let over = |flags: &[&str]| {
+            let line = Line::try_parse_from([&["hopedgn"], flags].concat()).expect("valid flags");
+            line.read.options_over(&below)
+        };
+        assert_eq!(over(&[]), below);
+        let changed = over(&["--dst=2", "--no-header", "--dedup", "--ids=integer"]);
+        let expected = ReadOptions {
+            dst: Some(ColumnRef::Position(2)),
+            header: Some(false),
+            dedup: true,
+            ids: IdKind::Integer,
+            ..below.clone()
+        };
+        assert_eq!(changed, expected);
     }
 
     #[test]

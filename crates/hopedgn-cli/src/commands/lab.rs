@@ -133,13 +133,14 @@ impl Text<'_> {
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Findings { beyond, missed, lost, n_draws, .. } = self.0;
-        writeln!(f, "Separated with random weights by at least one of {n_draws} initialisations:\n")?;
+        let by = if *n_draws == 1 {
+            "1 initialisation".to_owned()
+        } else {
+            format!("at least one of {n_draws} initialisations")
+        };
+        writeln!(f, "Separated with random weights by {by}:\n")?;
         self.table(f, Origin::Random)?;
-        writeln!(
-            f,
-            "\nSeparated after training by at least one of {n_draws} initialisations ({}):\n",
-            expressivity::TRAINING
-        )?;
+        writeln!(f, "\nSeparated after training by {by} ({}):\n", expressivity::TRAINING)?;
         self.table(f, Origin::Trained)?;
         Self::list(f, "Separated beyond the bound of Propositions 2 and 4", beyond)?;
         Self::list(f, "Separated by 2-DWL, but not by global HopeDGN (Proposition 5)", missed)?;

@@ -29,7 +29,7 @@ const SMALL: [&str; 12] = [
 ];
 
 /// A folder with 400 events of 20 nodes in five rings.
-fn home() -> TempDir {
+pub(crate) fn home() -> TempDir {
     let home = tempfile::tempdir().expect("a folder");
     let mut text = String::from("src,dst,time\n");
     for i in 0..400 {
@@ -40,11 +40,11 @@ fn home() -> TempDir {
     home
 }
 
-fn with_small<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn with_small<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     arguments.iter().copied().chain(SMALL).collect()
 }
 
-fn trained(home: &Path, epochs: &str) -> Value {
+pub(crate) fn trained(home: &Path, epochs: &str) -> Value {
     json(home, &with_small(&["train", "--data", "events.csv", "--out", "run", "--epochs", epochs, "--json"]))
 }
 
