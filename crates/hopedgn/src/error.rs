@@ -107,7 +107,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// The model was made for features that its input does not have.
-    #[error("the input lacks features that the model was made for; use the data set it was trained on")]
+    #[error("the input lacks features that the model was made for; use the dataset it was trained on")]
     MissingInput,
     /// More pairs of nodes than memory is allowed for.
     #[error(
@@ -167,7 +167,7 @@ pub enum Error {
     NoMemory,
     /// A part of the split that learning needs is empty.
     #[error(
-        "found no {what} events, expected some; the data set has too few events, or too few distinct times, to split it into three parts"
+        "found no {what} events, expected some; the dataset has too few events, or too few distinct times, to split it into three parts"
     )]
     EmptyPart {
         /// e.g. `training`.
