@@ -28,8 +28,9 @@ use crate::plural::count;
   hopedgn evaluate runs/mine --data grown.csv --new
   hopedgn evaluate runs/mine --from 2024-01-01 --until 2024-02-01
 
-What is measured on the test part is kept in evaluation.json of the run folder and shown in report.html.
-After Ctrl-C the complete passes are printed (exit status 1), and the same command continues with the others.")]
+What is measured on the test part is kept in evaluation.json of the run folder,
+and report.html shows it. After Ctrl-C the complete passes are printed (exit
+status 1), and the same command continues with the others.")]
 pub(crate) struct Evaluate {
     /// Negatives for AP and AUC
     #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
