@@ -8,6 +8,7 @@ mod data_args;
 mod device;
 pub(crate) mod evaluate;
 pub(crate) mod experiment;
+mod heuristics;
 pub(crate) mod lab;
 pub(crate) mod man;
 mod model;
@@ -21,7 +22,7 @@ mod time_arg;
 pub(crate) mod train;
 pub(crate) mod wl;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 use hopedgn::ModelRegistry;
 
 use crate::args::Global;
@@ -70,6 +71,25 @@ pub(crate) enum Command {
     Man(man::ManPages),
 }
 
+/// The command line of a program with the models of `registry`, whose names the help of `--model` lists.
+pub(crate) fn command_line(registry: &ModelRegistry) -> clap::Command {
+    let help = model::help(registry);
+    let with_models = |command: clap::Command| command.mut_arg("model", |arg| arg.help(&help));
+    Cli::command()
+        .mut_subcommand("train", with_models)
+        .mut_subcommand("bench", |bench| bench.mut_subcommand("epoch", with_models))
+}
+
+/// The long flags of the command that was called, without dashes.
+pub(crate) fn flags(line: &clap::Command, found: &ArgMatches) -> Vec<String> {
+    let (mut command, mut found) = (line, found);
+    while let Some((name, inner)) = found.subcommand() {
+        let Some(next) = command.find_subcommand(name) else { break };
+        (command, found) = (next, inner);
+    }
+    command.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
+}
+
 pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     match command {
         Command::Data(data) => data::run(data, output),
@@ -84,5 +104,42 @@ pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -
         Command::Bench(bench) => bench::run(bench, registry, output),
         Command::Completions(args) => completions::run(&args, registry, output),
         Command::Man(args) => man::run(&args, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flags of the command that `arguments` call.
+    fn flags_of(arguments: &[&str]) -> Vec<String> {
+        let mut line = command_line(&ModelRegistry::default());
+        let found = line.try_get_matches_from_mut([&["hopedgn"], arguments].concat()).expect("valid arguments");
+        flags(&line, &found)
+    }
+
+    #[test]
+    fn commands_that_read_a_file_have_every_flag_that_its_errors_advise() {
+        let commands: [&[&str]; 10] = [
+            &["train"],
+            &["evaluate", "run"],
+            &["score", "run", "--pairs", "-"],
+            &["classify", "run"],
+            &["wl", "a", "b"],
+            &["data", "info", "d"],
+            &["data", "split", "d"],
+            &["data", "convert", "d", "out"],
+            &["bench", "epoch"],
+            &["bench", "sample"],
+        ];
+        let advised = "src dst time label features no-header sort time-unit delimiter ids";
+        for command in commands {
+            let flags = flags_of(command);
+            for flag in advised.split(' ') {
+                assert!(flags.iter().any(|known| known == flag), "{command:?} has no --{flag}");
+            }
+        }
+        assert!(!flags_of(&["experiment", "status", "f.toml"]).contains(&"sort".to_owned()));
+        assert!(flags_of(&["data", "fetch", "uci"]).contains(&"insecure".to_owned()));
     }
 }

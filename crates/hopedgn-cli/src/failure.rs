@@ -49,7 +49,7 @@ const IO: &str = "io";
 
 impl Failure {
     /// The error that ends a command.
-    pub(crate) fn of(error: &anyhow::Error) -> Self {
+    pub(crate) fn of(error: &anyhow::Error, flags: &[String]) -> Self {
         // A command states a place as context where its own code reads a file.
         let mut place = error.downcast_ref::<Place>().cloned().unwrap_or_default();
         let mut code = if place == Place::default() { INVALID_ARGUMENT } else { INVALID_INPUT };
@@ -77,7 +77,7 @@ impl Failure {
         }
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let Place { file, line, row, column, name } = place;
-        let message = printable_lines(&remedy::message(error)).into_owned();
+        let message = printable_lines(&remedy::message(error, flags)).into_owned();
         Self { error: Facts { code, message, file: file.as_deref().map(text), line, row, column, column_name: name } }
     }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn facts(error: impl Into<anyhow::Error>) -> Facts {
-        Failure::of(&error.into()).error
+        Failure::of(&error.into(), &[]).error
     }
 
     #[test]

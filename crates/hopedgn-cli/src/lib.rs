@@ -27,7 +27,7 @@ mod version;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use hopedgn::ModelRegistry;
 
 pub use crate::allocator::CheckedAllocator;
@@ -38,7 +38,12 @@ use crate::output::{Outcome, Output, is_closed_pipe};
 /// Parses the arguments of the process, runs the command with the models of `registry`, and prints its result.
 #[must_use]
 pub fn main(registry: &ModelRegistry) -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let mut line = commands::command_line(registry);
+    let found = match line.try_get_matches_from_mut(std::env::args_os()) {
+        Ok(found) => found,
+        Err(error) => return refuse_usage(&error),
+    };
+    let cli = match Cli::from_arg_matches(&found) {
         Ok(cli) => cli,
         Err(error) => return refuse_usage(&error),
     };
@@ -50,7 +55,7 @@ pub fn main(registry: &ModelRegistry) -> ExitCode {
         Ok(Outcome::FellShort) => ExitCode::from(1),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output.error(&error);
+            output.error(&error, &commands::flags(&line, &found));
             ExitCode::from(2)
         }
     }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ctdg::error::counted;
+
 /// Result of every fallible function of this crate.
 ///
 /// ```
@@ -139,7 +141,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// The model was made for features that its input does not have.
-    #[error("the input lacks features that the model was made for; use the data set it was trained on")]
+    #[error("the input lacks features that the model was made for; use the dataset it was trained on")]
     MissingInput,
     /// More pairs of nodes than memory is allowed for.
     #[error(
@@ -199,7 +201,7 @@ pub enum Error {
     NoMemory,
     /// A part of the split that learning needs is empty.
     #[error(
-        "found no {what} events, expected some; the data set has too few events, or too few distinct times, to split it into three parts"
+        "found no {what} events, expected some; the dataset has too few events, or too few distinct times, to split it into three parts"
     )]
     EmptyPart {
         /// e.g. `training`.
@@ -287,8 +289,9 @@ pub enum Error {
     },
     /// Events other than those a run was trained on.
     #[error(
-        "found {found_events} other events of {found_nodes} nodes, expected the {events} events of {nodes} nodes that the run was \
-         trained on ({name}), features included; read the same file with the same options"
+        "found {} of {}, expected the {} of {} that the run was trained on ({name}), features included; read the same file with the \
+         same options",
+        counted(*found_events, "other event"), counted(*found_nodes, "node"), counted(*events, "event"), counted(*nodes, "node")
     )]
     DataMismatch {
         /// Name of the data that the run was trained on.

@@ -24,10 +24,12 @@ const EXAMPLE_FILE: &str = r#"An experiment is a TOML file. All that it may hold
   title = "Two models on two datasets"
   kind = "link-prediction"      # or node-classification
   # also: mrr, hits-at-10, parameters, peak-memory, seconds-per-epoch,
-  # pairs-per-second
+  # pairs-per-second; without this line, all that [evaluate] measures
   metrics = ["ap", "auc"]
-  # for ap and auc; historical and inductive need [evaluate]
+  # for ap and auc; without this line, those of [evaluate]
   negatives = ["random"]
+  # the plain model beside its variants; true unless stated
+  baseline = true
   # optional: rows of scorers without parameters
   heuristics = ["edgebank-unlimited"]
 
@@ -37,6 +39,14 @@ const EXAMPLE_FILE: &str = r#"An experiment is a TOML file. All that it may hold
   data = ["uci", "enron"]
   seed = [0, 1, 2]
   mite = [true]                 # optional
+
+  # optional: how the file of a dataset is read. Also: format, label, features,
+  # header, delimiter, ids, bipartite, time-unit, dedup
+  [read.enron]
+  src = "sender"                # a name, or a position from 1
+  dst = "receiver"
+  time = 3
+  sort = true
 
   # optional: `hopedgn evaluate` after each training
   [evaluate]
@@ -112,11 +122,11 @@ pub(crate) struct Run {
     files: Files,
     #[command(flatten)]
     archive: ArchivedRuns,
-    #[command(flatten)]
-    device: DeviceArgs,
     /// Cells to run at once, each in its own process; always one on a GPU [default: 1]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 /// Show the state of every cell

@@ -138,3 +138,21 @@ fn ctrl_c_leaves_no_file_behind() {
     let left: Vec<String> = left.map(|name| name.to_string_lossy().into_owned()).collect();
     assert!(!left.iter().any(|name| name.starts_with("classification") || name.starts_with(".hopedgn-")), "{left:?}");
 }
+
+#[test]
+fn the_column_of_labels_can_be_named_later() {
+    let home = home();
+    let events = fs::read_to_string(home.path().join("events.csv")).expect("a file");
+    fs::write(home.path().join("events.csv"), events.replace("src,dst,time,label", "from,to,when,state"))
+        .expect("a file");
+    let columns = ["--src", "from", "--dst", "2", "--time", "when"];
+    let small = ["--set", "model.d-time=4", "--set", "model.d-out=6", "--set", "train.batch=20"];
+    let train = ["train", "--data", "events.csv", "--model", "jodie", "--out", "jodie", "--epochs", "1", "--json"];
+    json(home.path(), &[&train[..], &columns, &small].concat());
+    let (status, _, stderr) = run(home.path(), &["classify", "jodie", "--epochs", "1"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("name the column of labels with --label"), "{stderr}");
+    // The other columns are those of the run.
+    let answer = json(home.path(), &["classify", "jodie", "--epochs", "1", "--label", "state", "--json"]);
+    assert_eq!(answer["epochs"], 1);
+}

@@ -129,10 +129,7 @@ fn bad_input_exits_with_2_and_names_place_and_remedy() {
     );
     assert!(!folder.path().join("y.ctdg").exists(), "nothing is half-written");
     let (_, _, stderr) = run(folder.path(), &["data", "info", "reddit", "--data-dir", "."]);
-    assert_eq!(
-        stderr,
-        "error: the data set reddit is not on this machine; fetch it with `hopedgn data fetch reddit`\n"
-    );
+    assert_eq!(stderr, "error: the dataset reddit is not on this machine; fetch it with `hopedgn data fetch reddit`\n");
     for arguments in [
         &["data", "info", "nowhere"][..],
         &["data", "info", "reddit", "--data-dir", "."],

@@ -69,3 +69,12 @@ fn missing_and_wrong_downloads_are_refused_and_leave_no_file() {
         assert!(!folder.path().join("d/wikipedia.ctdg").exists());
     }
 }
+
+#[test]
+fn a_missing_name_is_asked_for_with_the_names_there_are() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (status, _, stderr) = run(home.path(), &["data", "fetch"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("found no name, expected at least one of reddit, wikipedia, "), "{stderr}");
+    assert!(stderr.contains("`hopedgn data list`"), "{stderr}");
+}

@@ -33,7 +33,8 @@ const SMALL: [&str; 19] = [
 fn tables_show_which_model_separates_which_family() {
     let folder = tempfile::tempdir().expect("a folder");
     let (status, stdout, stderr) = run(folder.path(), &SMALL);
-    assert_eq!((status, stderr.as_str()), (Some(0), ""));
+    // On a slow machine there are lines about progress.
+    assert!(status == Some(0) && stderr.lines().all(|line| line.starts_with("expressivity: ")), "{stderr}");
     let line = |name: &str| stdout.lines().find(|line| line.starts_with(&format!("| {name} "))).unwrap_or_default();
     assert_eq!(line("1-DWL, round"), "| 1-DWL, round | no       | 0/2    | 2/2, 1     | 0/2    |", "{stdout}");
     assert_eq!(line("2-DWL, round"), "| 2-DWL, round | yes, 1   | 2/2, 2 | 2/2, 1     | 0/2    |", "{stdout}");

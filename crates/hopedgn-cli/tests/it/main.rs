@@ -1,8 +1,10 @@
 //! The command as a user runs it: one binary for all integration tests.
 
 mod classify;
+mod config_file;
 mod data;
 mod docs;
+mod evaluate;
 mod experiment;
 mod fetch;
 mod files;

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::measure::Metric;
 use super::table::{Entry, Table};
 use super::{Archived, Experiment, Figure, Found, Measure, Outcome, Provenance, State, reason};
+use ctdg::error::counted;
 use hopedgn::fmt::seconds;
 
 /// The page; links are relative to `folder`, where it will be.
@@ -174,10 +175,8 @@ pub(super) fn missing(found: &[Found]) -> Vec<String> {
             None => groups.push((why, vec![one])),
         }
     }
-    let plural = |n: usize| if n == 1 { "" } else { "s" };
-    let line = |(why, cells): &(String, Vec<&Found>)| {
-        format!("{why} ({} run{}: {})", cells.len(), plural(cells.len()), names(cells))
-    };
+    let line =
+        |(why, cells): &(String, Vec<&Found>)| format!("{why} ({}: {})", counted(cells.len(), "run"), names(cells));
     groups.iter().map(line).collect()
 }
 
@@ -207,7 +206,8 @@ pub(super) fn machines(found: &[Found]) -> Vec<String> {
         let provenance = one.outcome.as_ref().and_then(|outcome| outcome.provenance.as_ref());
         if let Some(Provenance { version, commit, machine: system, threads }) = provenance {
             let commit = commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
-            let _ = write!(machine, "; {system}, {threads} threads, version {version}{commit}");
+            let threads = counted(*threads, "thread");
+            let _ = write!(machine, "; {system}, {threads}, version {version}{commit}");
         }
         match machines.iter_mut().find(|(known, _)| *known == machine) {
             Some((_, n)) => *n += 1,

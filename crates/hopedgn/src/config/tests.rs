@@ -94,6 +94,27 @@ fn wrong_setting_is_refused_with_what_is_expected() {
 }
 
 #[test]
+fn misspelt_setting_names_the_nearest() {
+    for (setting, meant) in [
+        ("dropout=0.1", "model.dropout"),
+        ("epochs=3", "train.epochs"),
+        ("model.lr=1", "train.lr"),
+        ("model.kk=3", "model.k"),
+        ("train.epoch=3", "train.epochs"),
+        ("modle.k=7", "model.k"),
+        ("sed=3", "seed"),
+        ("patiense=3", "train.patience"),
+        ("model.time_encoding=true", "model.time-encoding"),
+    ] {
+        let found = message(&[setting]);
+        assert!(found.ends_with(&format!("; did you mean `{meant}`?")), "{setting}: {found}");
+    }
+    for setting in ["model.kay=7", "colour=red", "model.neighbors=5"] {
+        assert!(!message(&[setting]).contains("did you mean"), "{setting}");
+    }
+}
+
+#[test]
 fn later_layers_win_and_presets_skip_what_a_model_lacks() {
     let HopeDgnSettings { patches, .. } = {
         let config = resolve_for(ModelName::HopeDgn, &[Preset::Enron], &["model.dropout=0.3"]).unwrap();

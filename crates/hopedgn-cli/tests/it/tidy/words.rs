@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use super::{assert_none, files, read, relative, root};
 
 /// Words of a private language, with what to write instead.
-const BANNED: [(&str, &str); 22] = [
+const BANNED: [(&str, &str); 24] = [
+    ("data set", "dataset"),
+    ("data sets", "datasets"),
     ("card", "GPU"),
     ("cards", "GPUs"),
     ("lesson", "batch"),
