@@ -44,10 +44,15 @@ const USAGE: &str = "usage";
 const INVALID_ARGUMENT: &str = "invalid-argument";
 /// The same, at a known place of that file.
 const INVALID_INPUT: &str = "invalid-input";
+/// The memory is used up; the allocator says so itself.
+const OUT_OF_MEMORY: &str = "out-of-memory";
 /// The operating system refused a file operation; the libraries use the same word.
 const IO: &str = "io";
 
 impl Failure {
+    /// The code of an allocation that failed.
+    pub(crate) const OUT_OF_MEMORY: &'static str = OUT_OF_MEMORY;
+
     /// The error that ends a command.
     pub(crate) fn of(error: &anyhow::Error, flags: &[String]) -> Self {
         // A command states a place as context where its own code reads a file.
@@ -135,7 +140,7 @@ mod tests {
     }
 
     fn facts(error: impl Into<anyhow::Error>) -> Facts {
-        Failure::of(&error.into(), &[]).error
+        Failure::of(&error.into(), &["sort".to_owned()]).error
     }
 
     #[test]

@@ -197,11 +197,7 @@ impl Config {
 
     fn parse_toml(registry: &ModelRegistry, text: &str, place: &str) -> Result<Self> {
         let mut found: toml::Table = toml::from_str(text).map_err(|error| wrong(place, &error))?;
-        if let Some(format) = found.remove(file_format::KEY) {
-            let number = format.as_integer().and_then(|format| u64::try_from(format).ok());
-            let expected = || wrong(place, &format!("found format = {format}, expected a whole number"));
-            file_format::check(Path::new(place), number.ok_or_else(expected)?)?;
-        }
+        check_format(&mut found, place)?;
         let model = match found.remove("model") {
             Some(toml::Value::Table(model)) => registry.read(model, place)?,
             Some(other) => return Err(wrong(place, &format!("found model = {other}, expected a group of settings"))),
@@ -301,6 +297,14 @@ impl Config {
         *before = parse(before, text).map_err(|detail| wrong(setting, &detail))?;
         Ok(())
     }
+}
+
+/// Removes the format of a file of settings; refuses one that only newer versions know.
+fn check_format(table: &mut toml::Table, place: &str) -> Result<()> {
+    let Some(format) = table.remove(file_format::KEY) else { return Ok(()) };
+    let number = format.as_integer().and_then(|format| u64::try_from(format).ok());
+    let expected = || wrong(place, &format!("found format = {format}, expected a whole number"));
+    file_format::check(Path::new(place), number.ok_or_else(expected)?)
 }
 
 fn wrong(place: &str, error: &impl std::fmt::Display) -> Error {

@@ -262,7 +262,14 @@ impl RunFolder {
 
     /// One record for each epoch; none before the first.
     pub fn metrics(&self) -> Result<Vec<EpochRecord>> {
-        let text = self.read_text_checked(METRICS)?.unwrap_or_default();
+        let Some(text) = self.read_text_checked(METRICS)? else {
+            // Only a run that has not begun has none.
+            if self.has_state() {
+                let detail = "found no such file, expected one".to_owned();
+                return Err(Error::Damaged { file: self.path.join(METRICS), detail });
+            }
+            return Ok(Vec::new());
+        };
         text.lines().map(|line| from_json(&self.path.join(METRICS), line)).collect()
     }
 

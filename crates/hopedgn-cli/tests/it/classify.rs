@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{json, run, schemas};
+use crate::{file_of_run, json, run, schemas};
 
 /// A folder with 400 events of 20 sources; an event within five steps of its source's last one has label 1.
 fn home() -> TempDir {
@@ -58,8 +58,7 @@ fn classify_writes_its_json_and_repeats_bit_identically() {
         trained(home.path(), model, "events.csv");
         let file = home.path().join(model).join("classification.json");
         let answer = json(home.path(), &["classify", model, "--epochs", "3", "--patience", "2", "--json"]);
-        let written: Value = serde_json::from_str(&fs::read_to_string(&file).expect("a file")).expect("JSON");
-        assert_eq!(answer, written);
+        assert_eq!(file_of_run(&file), answer);
         assert_eq!((&answer["model"], &answer["device"], &answer["seed"]), (&model.into(), &"cpu".into(), &0.into()));
         assert_eq!((&answer["data"], &answer["events"]["train"]), (&"events.csv".into(), &280.into()));
         for part in ["train", "val", "test"] {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -35,7 +36,7 @@ fn split_out_writes_a_rule_that_parses() {
     let (status, _, stderr) = run(folder.path(), &["data", "split", "collegemsg", "--out", "rule.json"]);
     assert_eq!(status, Some(0), "{stderr}");
     let text = fs::read_to_string(folder.path().join("rule.json")).expect("written");
-    let rule: ctdg::split::SplitRule = serde_json::from_str(&text).expect("a rule");
+    let rule: ctdg::split::SplitRule = hopedgn::file_format::from_json(Path::new("rule.json"), &text).expect("a rule");
     assert_eq!((rule.masked.len(), rule.n_events), (189, 59_835));
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::train::{home, trained};
-use crate::{json, run};
+use crate::{file_of_run, json, run};
 
 fn report(home: &Path) -> String {
     fs::read_to_string(home.join("run/report.html")).expect("a report")
@@ -17,8 +17,7 @@ fn results_are_kept_in_the_run_folder_and_shown_in_its_report() {
     let home = home();
     trained(home.path(), "1");
     let answer = json(home.path(), &["evaluate", "run", "--negatives", "all", "--ranking", "5", "--json"]);
-    let kept = fs::read_to_string(home.path().join("run/evaluation.json")).expect("a file");
-    assert_eq!(serde_json::from_str::<Value>(&kept).expect("JSON"), answer);
+    assert_eq!(file_of_run(&home.path().join("run/evaluation.json")), answer);
     let mrr = 100.0 * answer["ranking"]["scorers"]["hopedgn"]["transductive"]["mrr"].as_f64().expect("a number");
     for part in ["Against historical negatives", "Ranking among at most 5 other", &format!("{mrr:.2}")] {
         assert!(report(home.path()).contains(part), "{part}");
@@ -87,9 +86,9 @@ mod interrupted {
             assert_eq!((output.status.code(), answer.get("incomplete")), (Some(0), None), "{stderr}");
         }
         // Both calls together measured what one call measures.
-        let kept = fs::read_to_string(home.path().join("run/evaluation.json")).expect("a file");
+        let kept = file_of_run(&home.path().join("run/evaluation.json"));
         let mut whole = json(home.path(), &arguments);
         whole["run"] = "run".into();
-        assert_eq!(serde_json::from_str::<Value>(&kept).expect("JSON"), whole);
+        assert_eq!(kept, whole);
     }
 }

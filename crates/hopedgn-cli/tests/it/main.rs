@@ -48,3 +48,10 @@ fn json(folder: &Path, arguments: &[&str]) -> Value {
     assert_eq!(status, Some(0), "{stderr}");
     serde_json::from_str(&stdout).expect("one JSON document")
 }
+
+/// A JSON file of a run folder without its format, which printed documents do not have.
+fn file_of_run(path: &Path) -> Value {
+    let mut document: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON");
+    assert_eq!(document.as_object_mut().and_then(|fields| fields.remove("format")), Some(2.into()), "{document}");
+    document
+}

@@ -8,7 +8,7 @@ use super::{Experiment, Found, Metric};
 
 /// One `table` for each measure: means ± standard deviations, the best of a column bold and the second best underlined.
 ///
-/// Needs `\usepackage{booktabs}`. Published values and data sets without results are left out.
+/// Needs `\usepackage{booktabs}`. Published values and datasets without results are left out.
 #[must_use]
 pub fn latex(experiment: &Experiment, found: &[Found]) -> String {
     let mut out = String::from("% Needs \\usepackage{booktabs}.\n");

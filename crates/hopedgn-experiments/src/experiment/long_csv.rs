@@ -1,4 +1,4 @@
-//! Tables of an experiment as CSV in long form: a line for each row, data set and measure.
+//! Tables of an experiment as CSV in long form: a line for each row, dataset and measure.
 
 use hopedgn::evaluate::Negatives;
 use serde::Serialize;

@@ -123,7 +123,7 @@ fn complete_evaluations_are_added_up_in_the_folder_and_shown_in_the_report() {
     assert!(evaluate(&[Negatives::Historical], Some(CandidateCount::Some(5)), TestRange::Split));
     assert!(evaluate(&[Negatives::Random], Some(CandidateCount::Some(3)), TestRange::Split));
     assert!(!evaluate(&[Negatives::Random], None, TestRange::Times { from: 10.0, until: None }), "other events");
-    let kept = RunFolder::open(&path).unwrap().evaluation().unwrap();
+    let kept = RunFolder::open(&path).unwrap().evaluation().unwrap().unwrap();
     assert_eq!(kept.negatives.keys().collect::<Vec<_>>(), ["historical", "random"]);
     assert!([3, 5].iter().all(|n| kept.ranking_among(&(*n).into()).is_some()));
     for part in ["Against historical negatives", "Ranking among at most 3 other", "Ranking among at most 5 other"] {
@@ -133,7 +133,7 @@ fn complete_evaluations_are_added_up_in_the_folder_and_shown_in_the_report() {
     LinkPredictor::builder().resume(&path, &events(300)).unwrap();
     assert!(report().contains("Ranking among at most 5 other"));
     LinkPredictor::builder().epochs(2).resume(&path, &events(300)).unwrap();
-    assert!(!report().contains("Ranking among") && RunFolder::open(&path).unwrap().evaluation().is_none());
+    assert!(!report().contains("Ranking among") && RunFolder::open(&path).unwrap().evaluation().unwrap().is_none());
     let evaluation = predictor.evaluate_with(&events(300), &options(), &mut NoCallback).unwrap();
     assert!(!predictor.keep_evaluation(&evaluation).unwrap(), "of the weights before");
 }

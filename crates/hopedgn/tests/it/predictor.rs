@@ -207,7 +207,8 @@ fn resume_refuses_other_settings() {
     let refused = LinkPredictor::builder().set("train.lr=0.1").resume(&run, &events).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "found settings = train.lr=0.1, expected none but train.epochs: a run resumes with its own settings"
+        "found settings = train.lr=0.1, expected train.epochs, train.patience, train.save-every at most: a run resumes with its \
+         own settings"
     );
 }
 
