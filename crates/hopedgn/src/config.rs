@@ -167,8 +167,23 @@ impl Config {
             config.set(registry, &mut table, setting)?;
             config = config.read(registry, table, setting)?;
         }
+        for setting in settings {
+            config.refuse_without_effect(setting)?;
+        }
         config.check()?;
         Ok(config)
+    }
+
+    /// Refuses a setting of MITE for a model that does not read it.
+    fn refuse_without_effect(&self, setting: &str) -> Result<()> {
+        const OF_MITE: [&str; 6] = ["d-mite", "k", "mite-filler", "mite-history", "mite-normaliser", "mite-valid-bit"];
+        let name = setting.split('=').next().and_then(|path| path.trim().strip_prefix("model."));
+        let is_read = self.model.mite().is_none_or(|mite| mite.enabled);
+        if is_read || !name.is_some_and(|name| OF_MITE.contains(&name)) {
+            return Ok(());
+        }
+        let detail = format!("found no effect: {} does not read MITE; add model.mite=true", self.model.name().title());
+        Err(wrong(setting, &detail))
     }
 
     /// From the text of a `config.toml` of a built-in model; `place` names it in errors.

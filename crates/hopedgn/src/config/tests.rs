@@ -109,7 +109,7 @@ fn misspelt_setting_names_the_nearest() {
         let found = message(&[setting]);
         assert!(found.ends_with(&format!("; did you mean `{meant}`?")), "{setting}: {found}");
     }
-    for setting in ["model.kay=7", "colour=red", "model.neighbors=5"] {
+    for setting in ["model.kay=7", "colour=red", "model.pooling=5x"] {
         assert!(!message(&[setting]).contains("did you mean"), "{setting}");
     }
 }
@@ -130,4 +130,18 @@ fn later_layers_win_and_presets_skip_what_a_model_lacks() {
     let config = resolve_for(ModelName::HopeDgn, &presets, &["model.name=cawn"]).unwrap();
     let ModelSettings::Cawn(settings) = &config.model.settings else { panic!("another model") };
     assert_eq!((settings.past.neighbors, settings.past.f32_times, config.train.epochs), (64, true, 100));
+}
+
+#[test]
+fn settings_without_effect_are_refused_with_the_one_that_is_meant() {
+    let refused = |model, setting: &str| Config::resolve(model, &[], &[setting.to_owned()]).unwrap_err().to_string();
+    let of_other = refused(ModelName::HopeDgn, "model.neighbors=5");
+    assert!(of_other.ends_with("time-encoding; did you mean `model.length`?"), "{of_other}");
+    assert!(refused(ModelName::Tgat, "model.length=5").ends_with("did you mean `model.neighbors`?"));
+    assert_eq!(
+        refused(ModelName::DyGFormer, "model.k=5"),
+        "model.k=5: found no effect: DyGFormer does not read MITE; add model.mite=true"
+    );
+    let with_mite = ["model.k=5", "model.mite=true"].map(str::to_owned);
+    assert!(Config::resolve(ModelName::DyGFormer, &[], &with_mite).is_ok());
 }

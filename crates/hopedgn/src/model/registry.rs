@@ -235,7 +235,12 @@ impl ModelRegistry {
         let owners: Vec<&str> = self.owners(setting)?.into_iter().map(ModelName::title).collect();
         if !owners.is_empty() {
             let owners = owners.join(", ");
-            return Ok(format!("{title} has no setting `{setting}`, which belongs to {owners}; {title} has: {names}"));
+            let meant =
+                same_meaning(setting).filter(|name| own.contains_key(*name)).map(|name| format!("model.{name}"));
+            let meant = did_you_mean(meant.as_deref());
+            return Ok(format!(
+                "{title} has no setting `{setting}`, which belongs to {owners}; {title} has: {names}{meant}"
+            ));
         }
         let meant = nearest(setting, own.keys().map(String::as_str)).map(|name| format!("model.{name}"));
         Ok(format!("{title} has no setting `{setting}`; {title} has: {names}{}", did_you_mean(meant.as_deref())))
@@ -258,6 +263,15 @@ impl ModelRegistry {
             place: format!("model {name:?}"),
             detail: "found no custom model of this name, expected one that was registered".to_owned(),
         })
+    }
+}
+
+/// The setting of other models that means the same: how many events of a node are read.
+fn same_meaning(setting: &str) -> Option<&'static str> {
+    match setting {
+        "neighbors" => Some("length"),
+        "length" => Some("neighbors"),
+        _ => None,
     }
 }
 
