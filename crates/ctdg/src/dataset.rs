@@ -1,4 +1,4 @@
-//! Reading and writing event files, and the bundled data set.
+//! Reading and writing event files, and the bundled dataset.
 //!
 //! [`read`] accepts these formats, plain, gzip or zstd, and detects which:
 //!

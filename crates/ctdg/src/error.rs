@@ -1,5 +1,7 @@
 //! The crate's error type: where in the input, what was found, what was expected, and what to do.
 
+mod code;
+mod counted;
 mod printable;
 mod problem;
 mod remedy;
@@ -7,6 +9,7 @@ mod remedy;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub use counted::counted;
 use printable::Printable;
 pub use printable::{printable, printable_lines};
 pub use problem::Problem;

@@ -25,7 +25,7 @@ pub use prefix::Prefix;
 pub use query::PairQuery;
 pub use roles::Roles;
 
-use crate::error::{Place, Problem, Result};
+use crate::error::{Place, Problem, Result, counted};
 use crate::time::TimeFormat;
 
 /// A node, numbered densely from 0. Its name in the input is in [`NodeNames`].
@@ -220,7 +220,7 @@ impl EventStream {
         let n_nodes = u32::try_from(names.len()).map_err(|_| too_many("nodes"))?;
         for (what, len) in [("sources", src.len()), ("destinations", dst.len()), ("labels", label.len())] {
             if len != n {
-                return Err(damaged(format!("{len} {what} for {n} events")));
+                return Err(damaged(format!("{len} {what} for {}", counted(n, "event"))));
             }
         }
         if let Some(node) = src.iter().chain(dst.iter()).find(|node| node.0 >= n_nodes) {

@@ -1,7 +1,7 @@
-//! Downloads public data sets: resumable, checksummed, converted to `.ctdg`.
+//! Downloads public datasets: resumable, checksummed, converted to `.ctdg`.
 //!
 //! The steps: download into a partial file, verify its checksum, unpack, convert, verify the counts, move into place. A file
-//! that cannot be verified (plain http, or no published checksum) is refused unless [`Options::unverified`] accepts it. Whatever fails, the target folder never holds an incomplete data set, and an
+//! that cannot be verified (plain http, or no published checksum) is refused unless [`Options::unverified`] accepts it. Whatever fails, the target folder never holds an incomplete dataset, and an
 //! interrupted download resumes where it stopped, in the same call or in a later one. Mirrors are tried in order.
 //!
 //! ```no_run
@@ -52,7 +52,7 @@ pub struct Options {
     pub idle_timeout: Duration,
     /// Whether to use a proxy.
     pub route: Route,
-    /// What to do if the data set is already there.
+    /// What to do if the dataset is already there.
     pub present: IfPresent,
     /// What to do with a file that cannot be verified.
     pub unverified: Unverified,
@@ -90,7 +90,7 @@ pub enum Route {
     Direct,
 }
 
-/// What to do if the data set is already there.
+/// What to do if the dataset is already there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfPresent {
     /// Keep it and fetch nothing.
@@ -141,7 +141,7 @@ type Report<'a> = &'a mut dyn FnMut(Progress<'_>);
 /// unless it is [`Problem::Io`].
 pub type Convert<'a> = dyn Fn(&Unpacked, &Path) -> Result<Counts> + 'a;
 
-/// A data set that is on this machine.
+/// A dataset that is on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// Its file.
@@ -150,7 +150,7 @@ pub struct Fetched {
     pub origin: Option<Origin>,
 }
 
-/// Origin of a data set.
+/// Origin of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The address.

@@ -3,7 +3,7 @@
 //! - [`triadic`]: links depend on common past neighbors *and* on the times of those interactions. The best expected score
 //!   is known, so a model can be compared with it.
 //! - [`tastes`]: links depend on paths of three interactions, never on common neighbors.
-//! - [`interactions`]: bipartite streams with the sizes of the public Reddit, MOOC and `LastFM` data sets, for
+//! - [`interactions`]: bipartite streams with the sizes of the public Reddit, MOOC and `LastFM` datasets, for
 //!   benchmarks and offline runs. Accuracy on them says nothing about the real data.
 //!
 //! The same specification and seed give the same stream on every machine and in every release: all draws come from

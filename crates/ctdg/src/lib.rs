@@ -6,7 +6,7 @@
 //! use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 //! use ctdg::store::Store;
 //!
-//! // A bundled data set, split in time as DyGLib does.
+//! // A bundled dataset, split in time as DyGLib does.
 //! let stream = ctdg::dataset::collegemsg()?;
 //! let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED)?.apply(&stream)?;
 //!
@@ -29,8 +29,8 @@
 //! |---|---|
 //! | [`event`] | events, streams, node names, the strictly-before cut |
 //! | [`time`] | times as numbers and as dates |
-//! | [`dataset`] | reading and writing files, the bundled data set |
-//! | [`fetch`] | downloads of public data sets |
+//! | [`dataset`] | reading and writing files, the bundled dataset |
+//! | [`fetch`] | downloads of public datasets |
 //! | [`generate`] | synthetic streams |
 //! | [`summary`] | statistics of a stream |
 //! | [`store`] | temporal adjacency: histories of nodes and pairs |

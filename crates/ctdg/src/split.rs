@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::error::{Problem, Result};
+use crate::error::{Problem, Result, counted};
 use crate::event::{Cut, EventId, EventStream, NodeId, up_to};
 use crate::py_compat::{self, PythonSet};
 use crate::random::RandomStream;
@@ -95,7 +95,7 @@ impl SplitRule {
     /// Splits `stream`, which may have grown since the rule was derived.
     pub fn apply(&self, stream: &EventStream) -> Result<Split> {
         if stream.len() < self.n_events {
-            let expected = format!("at least the {} events the split was made from", self.n_events);
+            let expected = format!("at least the {} the split was made from", counted(self.n_events, "event"));
             return Err(Problem::Setting { name: "events", found: stream.len().to_string(), expected }.into());
         }
         if let Some(node) = self.masked.iter().find(|node| node.index() >= stream.n_nodes()) {

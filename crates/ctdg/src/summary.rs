@@ -1,4 +1,4 @@
-//! Statistics of a data set: counts, times, repeats, degrees, history lengths.
+//! Statistics of a dataset: counts, times, repeats, degrees, history lengths.
 //!
 //! ```
 //! use ctdg::summary::Summary;

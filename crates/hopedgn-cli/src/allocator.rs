@@ -5,6 +5,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::failure::Failure;
+
 /// The system's allocator with a limit. A program of your own sets it with
 /// `#[global_allocator] static ALLOCATOR: CheckedAllocator = CheckedAllocator;`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -99,8 +101,8 @@ fn stop(size: usize, limit: Option<usize>) -> ! {
     write_to(2, &message);
     if JSON.load(Ordering::Relaxed) {
         let mut document = Text::default();
-        let _ =
-            writeln!(document, "{{\"error\": {{\"code\": \"out-of-memory\", \"message\": \"{}\"}}}}", text.as_str());
+        let (code, message) = (Failure::OUT_OF_MEMORY, text.as_str());
+        let _ = writeln!(document, "{{\"error\": {{\"code\": \"{code}\", \"message\": \"{message}\"}}}}");
         write_to(1, &document);
     }
     exit()

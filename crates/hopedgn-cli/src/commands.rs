@@ -2,12 +2,15 @@
 
 pub(crate) mod bench;
 pub(crate) mod classify;
+pub(crate) mod completions;
 pub(crate) mod data;
 mod data_args;
 mod device;
 pub(crate) mod evaluate;
 pub(crate) mod experiment;
+mod heuristics;
 pub(crate) mod lab;
+pub(crate) mod man;
 mod model;
 mod new_file;
 mod progress;
@@ -19,17 +22,18 @@ mod time_arg;
 pub(crate) mod train;
 pub(crate) mod wl;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgMatches, CommandFactory, Parser, Subcommand};
 use hopedgn::ModelRegistry;
 
 use crate::args::Global;
 use crate::output::{Outcome, Output};
+use crate::version;
 
 /// Learn from timestamped interactions and predict which pair of nodes interacts next.
 #[derive(Debug, Parser)]
 #[command(
     name = "hopedgn",
-    version,
+    version = version::TEXT,
     propagate_version = true,
     arg_required_else_help = true,
     max_term_width = 110,
@@ -63,6 +67,27 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = bench::EXAMPLES)]
     Bench(bench::Bench),
     Selftest(selftest::Selftest),
+    Completions(completions::Completions),
+    Man(man::ManPages),
+}
+
+/// The command line of a program with the models of `registry`, whose names the help of `--model` lists.
+pub(crate) fn command_line(registry: &ModelRegistry) -> clap::Command {
+    let help = model::help(registry);
+    let with_models = |command: clap::Command| command.mut_arg("model", |arg| arg.help(&help));
+    Cli::command()
+        .mut_subcommand("train", with_models)
+        .mut_subcommand("bench", |bench| bench.mut_subcommand("epoch", with_models))
+}
+
+/// The long flags of the command that was called, without dashes.
+pub(crate) fn flags(line: &clap::Command, found: &ArgMatches) -> Vec<String> {
+    let (mut command, mut found) = (line, found);
+    while let Some((name, inner)) = found.subcommand() {
+        let Some(next) = command.find_subcommand(name) else { break };
+        (command, found) = (next, inner);
+    }
+    command.get_arguments().filter_map(|argument| argument.get_long().map(str::to_owned)).collect()
 }
 
 pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
@@ -77,5 +102,44 @@ pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -
         Command::Wl(args) => wl::run(*args, output),
         Command::Experiment(command) => experiment::run(&command, registry, output),
         Command::Bench(bench) => bench::run(bench, registry, output),
+        Command::Completions(args) => completions::run(&args, registry, output),
+        Command::Man(args) => man::run(&args, output),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The flags of the command that `arguments` call.
+    fn flags_of(arguments: &[&str]) -> Vec<String> {
+        let mut line = command_line(&ModelRegistry::default());
+        let found = line.try_get_matches_from_mut([&["hopedgn"], arguments].concat()).expect("valid arguments");
+        flags(&line, &found)
+    }
+
+    #[test]
+    fn commands_that_read_a_file_have_every_flag_that_its_errors_advise() {
+        let commands: [&[&str]; 10] = [
+            &["train"],
+            &["evaluate", "run"],
+            &["score", "run", "--pairs", "-"],
+            &["classify", "run"],
+            &["wl", "a", "b"],
+            &["data", "info", "d"],
+            &["data", "split", "d"],
+            &["data", "convert", "d", "out"],
+            &["bench", "epoch"],
+            &["bench", "sample"],
+        ];
+        let advised = "src dst time label features no-header sort time-unit delimiter ids";
+        for command in commands {
+            let flags = flags_of(command);
+            for flag in advised.split(' ') {
+                assert!(flags.iter().any(|known| known == flag), "{command:?} has no --{flag}");
+            }
+        }
+        assert!(!flags_of(&["experiment", "status", "f.toml"]).contains(&"sort".to_owned()));
+        assert!(flags_of(&["data", "fetch", "uci"]).contains(&"insecure".to_owned()));
     }
 }

@@ -12,29 +12,41 @@
 //! }
 //! ```
 //!
-//! Exit status: 0 done; 1 ran, but a check fell short; 2 could not run (bad arguments, bad input).
+//! Exit status: 0 done; 1 ran, but a check fell short; 2 could not run (bad arguments, bad input). With `--json` an error is a
+//! document, too: `{"error": {"code": …, "message": …}}`.
 
 mod allocator;
 mod args;
 mod commands;
+mod failure;
 mod output;
 mod plural;
 mod progress;
 mod remedy;
+mod version;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use hopedgn::ModelRegistry;
 
 pub use crate::allocator::CheckedAllocator;
 use crate::commands::Cli;
+use crate::failure::{Failure, wants_json};
 use crate::output::{Outcome, Output, is_closed_pipe};
 
 /// Parses the arguments of the process, runs the command with the models of `registry`, and prints its result.
 #[must_use]
 pub fn main(registry: &ModelRegistry) -> ExitCode {
-    let cli = Cli::parse();
+    let mut line = commands::command_line(registry);
+    let found = match line.try_get_matches_from_mut(std::env::args_os()) {
+        Ok(found) => found,
+        Err(error) => return refuse_usage(&error),
+    };
+    let cli = match Cli::from_arg_matches(&found) {
+        Ok(cli) => cli,
+        Err(error) => return refuse_usage(&error),
+    };
     let output = Output::new(&cli.global);
     allocator::set_limit(cli.global.max_memory, cli.global.json);
     let outcome = set_threads(cli.global.threads).and_then(|()| commands::run(cli.command, registry, &output));
@@ -43,10 +55,20 @@ pub fn main(registry: &ModelRegistry) -> ExitCode {
         Ok(Outcome::FellShort) => ExitCode::from(1),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            Output::error(&error);
+            output.error(&error, &commands::flags(&line, &found));
             ExitCode::from(2)
         }
     }
+}
+
+/// Prints help, the version, or what is wrong with the arguments.
+fn refuse_usage(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && wants_json(std::env::args_os()) {
+        Output::print_failure(&Failure::of_usage(error));
+    }
+    // A closed stdout or stderr cannot be reported anywhere.
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
 }
 
 fn set_threads(threads: Option<usize>) -> anyhow::Result<()> {

@@ -2,11 +2,15 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use ctdg::error::printable_lines;
 use serde::Serialize;
 
 use crate::args::Global;
+use crate::failure::Failure;
 use crate::remedy;
 
 /// The exit status of a command that ran.
@@ -24,11 +28,39 @@ pub(crate) struct Output {
     json: bool,
     quiet: bool,
     max_memory: Option<u64>,
+    progress: ProgressForm,
+    start: Instant,
+    /// Bits of the seconds since `start` at which the last line was printed to stderr.
+    last_line: Arc<AtomicU64>,
+}
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ProgressForm {
+    /// As bars on a terminal.
+    Drawn,
+    /// As a plain line now and then, for a log.
+    Lines,
+    /// Not at all.
+    Silent,
 }
 
 impl Output {
     pub(crate) fn new(global: &Global) -> Self {
-        Self { json: global.json, quiet: global.quiet, max_memory: global.max_memory }
+        let last_line = Arc::new(AtomicU64::new(0.0_f64.to_bits()));
+        let progress = match (global.quiet, io::stderr().is_terminal()) {
+            (true, _) => ProgressForm::Silent,
+            (false, true) => ProgressForm::Drawn,
+            (false, false) => ProgressForm::Lines,
+        };
+        Self {
+            json: global.json,
+            quiet: global.quiet,
+            max_memory: global.max_memory,
+            progress,
+            start: Instant::now(),
+            last_line,
+        }
     }
 
     /// Prints the command's result: `json` as one document with `--json`, otherwise `text`, without anything from a file that a
@@ -73,14 +105,19 @@ impl Output {
     /// Prints a note or warning to stderr, unless `--quiet`.
     pub(crate) fn remark(&self, text: impl Display) {
         if !self.quiet {
+            self.last_line.store(self.seconds().to_bits(), Ordering::Relaxed);
             // A closed stderr cannot be reported anywhere.
             let _ = writeln!(io::stderr(), "{}", printable_lines(&text.to_string()));
         }
     }
 
-    /// Prints the error that ends the program, with what to do about it on this command line. Printed even with `--quiet`.
-    pub(crate) fn error(error: &anyhow::Error) {
-        let _ = writeln!(io::stderr(), "error: {}", printable_lines(&remedy::message(error)));
+    /// Prints the error that ends the program, with what to do about it with the `flags` of its command. Printed even with
+    /// `--quiet`; with `--json` also to stdout, as a document.
+    pub(crate) fn error(&self, error: &anyhow::Error, flags: &[String]) {
+        if self.json {
+            Self::print_failure(&Failure::of(error, flags));
+        }
+        let _ = writeln!(io::stderr(), "error: {}", printable_lines(&remedy::message(error, flags)));
     }
 
     /// Bytes of memory that work may take, if the user said so.
@@ -88,9 +125,26 @@ impl Output {
         self.max_memory
     }
 
-    /// Whether to draw progress bars.
-    pub(crate) fn shows_progress(&self) -> bool {
-        !self.quiet && io::stderr().is_terminal()
+    /// Prints an error as the one JSON document on stdout.
+    pub(crate) fn print_failure(failure: &Failure) {
+        let document = serde_json::to_string_pretty(failure).unwrap_or_default();
+        // A closed stdout cannot be reported there; the text goes to stderr in any case.
+        let _ = writeln!(io::stdout(), "{document}");
+    }
+
+    /// How to show progress.
+    pub(crate) fn progress_form(&self) -> ProgressForm {
+        self.progress
+    }
+
+    /// Seconds since the program started.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// When the last line was printed to stderr, in the same seconds.
+    pub(crate) fn last_line(&self) -> f64 {
+        f64::from_bits(self.last_line.load(Ordering::Relaxed))
     }
 }
 

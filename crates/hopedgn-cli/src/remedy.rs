@@ -1,5 +1,5 @@
 //! Error messages with the way out as flags and commands. Libraries state what was found and expected; this module adds what to
-//! type.
+//! type. Only flags of the command at hand are named; without them the words of the library stand.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -8,14 +8,15 @@ use ctdg::error::Remedy;
 use hopedgn::Error;
 use hopedgn::tensor::Error as TensorError;
 
-/// The message of an error: its causes from the outermost to the innermost, each with the way out.
-pub(crate) fn message(error: &anyhow::Error) -> String {
-    let causes: Vec<String> = error.chain().map(cause_message).collect();
+/// The message of an error of a command with `flags`, which have no dashes: its causes from the outermost to the innermost, each
+/// with the way out.
+pub(crate) fn message(error: &anyhow::Error, flags: &[String]) -> String {
+    let causes: Vec<String> = error.chain().map(|cause| cause_message(cause, flags)).collect();
     causes.join(": ")
 }
 
-fn cause_message(cause: &(dyn StdError + 'static)) -> String {
-    if let Some(error) = cause.downcast_ref::<ctdg::Error>() {
+fn cause_message(cause: &(dyn StdError + 'static), flags: &[String]) -> String {
+    let message = if let Some(error) = cause.downcast_ref::<ctdg::Error>() {
         data_message(error)
     } else if let Some(error) = cause.downcast_ref::<TensorError>() {
         tensor_message(error)
@@ -26,8 +27,20 @@ fn cause_message(cause: &(dyn StdError + 'static)) -> String {
             error => model_message(error),
         }
     } else {
-        cause.to_string()
-    }
+        return cause.to_string();
+    };
+    let plain = cause.to_string();
+    let is_new = |flag: &&str| !plain.contains(&format!("--{flag}"));
+    let is_known = named_flags(&message).into_iter().filter(is_new).all(|flag| flags.iter().any(|known| known == flag));
+    if is_known { message } else { plain }
+}
+
+/// The flags that a text names, without those of other commands in backticks.
+fn named_flags(text: &str) -> Vec<&str> {
+    let own = text.split('`').step_by(2);
+    let flags =
+        own.flat_map(|part| part.split([' ', '(', ')', ',', ';', ':', '.'])).filter_map(|word| word.strip_prefix("--"));
+    flags.filter(|flag| !flag.is_empty()).collect()
 }
 
 /// The words of the library where the way out is no flag.
@@ -89,8 +102,13 @@ fn tensor_message(error: &TensorError) -> String {
 fn model_message(error: &Error) -> String {
     let advice: Cow<'static, str> = match error {
         // These name no way out of their own.
-        Error::Config { .. } => return format!("{error}; `hopedgn train --show-config` lists every setting"),
+        Error::Config { .. } => {
+            let message = error.to_string();
+            let separator = if message.ends_with('?') { "" } else { ";" };
+            return format!("{message}{separator} `hopedgn train --show-config` lists every setting");
+        }
         Error::NoTestEvents { .. } => return format!("{error}; name a file with such events with --data"),
+        Error::Labels { .. } => return format!("{error}; name the column of labels with --label"),
         Error::NotExplained { .. } => return format!("{error}; score without --explain"),
         Error::TooMuchMemory { .. } => {
             "allow more with --max-memory, choose a smaller model with --set model.d-out, or use a machine with more memory".into()
@@ -122,8 +140,31 @@ mod tests {
 
     use super::*;
 
+    /// The message where every flag that it names exists.
     fn message_of(error: impl Into<anyhow::Error>) -> String {
-        message(&error.into())
+        let flags = "src dst time no-header sort time-unit delimiter ids label features device data resume out explain";
+        let flags: Vec<String> = flags.split(' ').map(str::to_owned).collect();
+        message(&error.into(), &flags)
+    }
+
+    #[test]
+    fn flags_that_the_command_lacks_are_not_named() {
+        let error = || ctdg::Error::from(Problem::TimeBackwards { found: 2.0, previous: 3.0 });
+        assert_eq!(message(&error().into(), &["src".to_owned()]), error().to_string());
+        let no_gpu = TensorError::NoGpu { reason: "no driver".into() };
+        assert_eq!(message(&no_gpu.into(), &[]), "no GPU can be used: no driver");
+        let taken = Error::RunFolderTaken { folder: "runs/a".into() };
+        assert!(
+            message(&taken.into(), &["out".to_owned()]).ends_with("continue the run in it, or choose another folder")
+        );
+        let fetch = ctdg::Error::from(Problem::NotFetched { name: "reddit".into() });
+        assert!(message(&fetch.into(), &[]).ends_with("`hopedgn data fetch reddit`"), "a command of its own");
+    }
+
+    #[test]
+    fn flags_are_found_in_words_and_not_in_commands() {
+        assert_eq!(named_flags("name it with --data, or (--sort); see `hopedgn train --resume DIR`"), ["data", "sort"]);
+        assert_eq!(named_flags("here perhaps --delimiter ';' -- or not"), ["delimiter"]);
     }
 
     #[test]
@@ -145,7 +186,7 @@ mod tests {
     #[test]
     fn contexts_stand_before_their_cause_and_remedies_behind() {
         let failed: Result<(), _> = Err(TensorError::NoGpu { reason: "no driver".into() });
-        let message = message(&failed.context("training stopped").expect_err("an error"));
+        let message = message_of(failed.context("training stopped").expect_err("an error"));
         assert!(message.starts_with("training stopped: no GPU can be used: no driver; "), "{message}");
         assert!(message.ends_with("--device cpu"), "{message}");
     }
@@ -168,6 +209,10 @@ mod tests {
         let error = Error::Config { place: "model.toml".into(), detail: "unknown field `kk`".into() };
         let expected = "model.toml: unknown field `kk`; `hopedgn train --show-config` lists every setting";
         assert_eq!(message_of(error), expected);
+        let error = Error::Config { place: "model.kk=3".into(), detail: "no; did you mean `model.k`?".into() };
+        assert!(
+            message_of(error).ends_with("did you mean `model.k`? `hopedgn train --show-config` lists every setting")
+        );
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | find results of the cells, in their folders or in archives | `state`, `archived_runs`, `outcome` |
 //! | means over seeds, beside published values | `measure`, `table` |
 //! | pages with tables and figures | `page`, `markdown`, `figure`, `index` |
+//! | tables for papers and programs | `latex`, `long_csv` |
 //! | comparison with expected values | `check` |
 //!
 //! The command line runs the cells, each as a training process of its own.
@@ -18,6 +19,8 @@ mod file;
 mod grid;
 mod index;
 mod inherit;
+mod latex;
+mod long_csv;
 mod markdown;
 mod measure;
 mod outcome;
@@ -39,7 +42,9 @@ pub use figure::{Figure, Picture};
 pub use file::{Evaluate, Kind, Wanted};
 pub use grid::Cell;
 pub use index::{Listed, index};
-pub use markdown::markdown;
+pub use latex::latex;
+pub use long_csv::long_csv;
+pub use markdown::{markdown, tables as markdown_tables};
 pub use measure::{Heuristic, Measure, Metric, Setting};
 pub use outcome::{Outcome, Pace, Provenance};
 pub use page::html;

@@ -4,6 +4,7 @@
 //! that does not exist, or that another model has, is an error.
 
 mod difference;
+mod file;
 mod preset;
 
 use std::path::Path;
@@ -12,8 +13,9 @@ use ctdg::split;
 use serde::{Deserialize, Serialize};
 
 use crate::file_format;
+use crate::fmt::{did_you_mean, in_words, nearest};
 use crate::model::bounds::{refuse, within};
-use crate::model::table::{fitting, in_words, names, parse};
+use crate::model::table::{fitting, names, parse};
 use crate::{Error, Result};
 
 pub use crate::collate::{
@@ -27,6 +29,7 @@ pub use crate::model::{
     NoSettings, PatchSettings, PintSettings, Pooling, TclSettings, TgatSettings, TgnSettings,
 };
 pub use difference::CHANGEABLE;
+pub use file::ConfigFile;
 pub use preset::{Preset, data_stem, folder_stem};
 
 /// Everything that decides a run.
@@ -117,6 +120,16 @@ impl Config {
         presets: &[Preset],
         settings: &[String],
     ) -> Result<Self> {
+        Self::before_settings(registry, model, presets, settings)?.changed_by(registry, settings)
+    }
+
+    /// The defaults of a model, changed by each of `presets`; `settings`, which are not applied yet, may name another model.
+    fn before_settings(
+        registry: &ModelRegistry,
+        model: ModelName,
+        presets: &[Preset],
+        settings: &[String],
+    ) -> Result<Self> {
         // The model decides the defaults, so its name is looked for first.
         let named = settings.iter().rev().find_map(|setting| {
             let (path, value) = setting.split_once('=')?;
@@ -135,7 +148,7 @@ impl Config {
             }
             config = config.read(registry, table, &format!("preset {}", preset.name()))?;
         }
-        config.changed_by(registry, settings)
+        Ok(config)
     }
 
     /// These settings, changed by `settings` such as `train.epochs=20`.
@@ -154,8 +167,23 @@ impl Config {
             config.set(registry, &mut table, setting)?;
             config = config.read(registry, table, setting)?;
         }
+        for setting in settings {
+            config.refuse_without_effect(setting)?;
+        }
         config.check()?;
         Ok(config)
+    }
+
+    /// Refuses a setting of MITE for a model that does not read it.
+    fn refuse_without_effect(&self, setting: &str) -> Result<()> {
+        const OF_MITE: [&str; 6] = ["d-mite", "k", "mite-filler", "mite-history", "mite-normaliser", "mite-valid-bit"];
+        let name = setting.split('=').next().and_then(|path| path.trim().strip_prefix("model."));
+        let is_read = self.model.mite().is_none_or(|mite| mite.enabled);
+        if is_read || !name.is_some_and(|name| OF_MITE.contains(&name)) {
+            return Ok(());
+        }
+        let detail = format!("found no effect: {} does not read MITE; add model.mite=true", self.model.name().title());
+        Err(wrong(setting, &detail))
     }
 
     /// From the text of a `config.toml` of a built-in model; `place` names it in errors.
@@ -184,19 +212,15 @@ impl Config {
 
     fn parse_toml(registry: &ModelRegistry, text: &str, place: &str) -> Result<Self> {
         let mut found: toml::Table = toml::from_str(text).map_err(|error| wrong(place, &error))?;
-        if let Some(format) = found.remove(file_format::KEY) {
-            let number = format.as_integer().and_then(|format| u64::try_from(format).ok());
-            let expected = || wrong(place, &format!("found format = {format}, expected a whole number"));
-            file_format::check(Path::new(place), number.ok_or_else(expected)?)?;
-        }
+        check_format(&mut found, place)?;
         let model = match found.remove("model") {
             Some(toml::Value::Table(model)) => registry.read(model, place)?,
             Some(other) => return Err(wrong(place, &format!("found model = {other}, expected a group of settings"))),
             None => ModelConfig::default(),
         };
         let defaults = Self { model, ..Self::default() };
-        let mut table = defaults.table()?;
-        merge(&mut table, found, "").map_err(|detail| wrong(place, &detail))?;
+        let (mut table, all) = (defaults.table()?, defaults.table()?);
+        merge(&mut table, found, "", &all).map_err(|detail| wrong(place, &detail))?;
         let config = defaults.read(registry, table, place)?;
         config.check()?;
         Ok(config)
@@ -266,13 +290,14 @@ impl Config {
             setting.split_once('=').ok_or_else(|| wrong(setting, &"expected NAME=VALUE, e.g. model.k=16"))?;
         let (path, text) = (path.trim(), text.trim());
         let (group, name) = path.rsplit_once('.').map_or((None, path), |(group, name)| (Some(group), name));
+        let meant = meant(table, path);
         let mut inner = table;
         if let Some(group) = group {
             let groups = names(inner, toml::Value::is_table);
-            inner = inner
-                .get_mut(group)
-                .and_then(toml::Value::as_table_mut)
-                .ok_or_else(|| wrong(setting, &format!("found no group `{group}`, expected one of {groups}")))?;
+            inner = inner.get_mut(group).and_then(toml::Value::as_table_mut).ok_or_else(|| {
+                let meant = did_you_mean(meant.as_deref());
+                wrong(setting, &format!("found no group `{group}`, expected one of {groups}{meant}"))
+            })?;
         }
         let known = names(inner, |value| !value.is_table());
         let Some(before) = inner.get_mut(name) else {
@@ -280,11 +305,21 @@ impl Config {
                 Some("model") => registry.foreign(&self.model, name)?,
                 _ => format!("found no setting `{name}`, expected one of {known}"),
             };
-            return Err(wrong(setting, &detail));
+            let has_advice = detail.contains("did you mean") || detail.contains("which belongs to");
+            let meant = if has_advice { String::new() } else { did_you_mean(meant.as_deref()) };
+            return Err(wrong(setting, &(detail + &meant)));
         };
         *before = parse(before, text).map_err(|detail| wrong(setting, &detail))?;
         Ok(())
     }
+}
+
+/// Removes the format of a file of settings; refuses one that only newer versions know.
+fn check_format(table: &mut toml::Table, place: &str) -> Result<()> {
+    let Some(format) = table.remove(file_format::KEY) else { return Ok(()) };
+    let number = format.as_integer().and_then(|format| u64::try_from(format).ok());
+    let expected = || wrong(place, &format!("found format = {format}, expected a whole number"));
+    file_format::check(Path::new(place), number.ok_or_else(expected)?)
 }
 
 fn wrong(place: &str, error: &impl std::fmt::Display) -> Error {
@@ -302,18 +337,36 @@ fn merge_known(table: &mut toml::Table, over: toml::Table) {
     }
 }
 
-/// The same, but settings that `table` does not have, and values of another kind, are errors.
-fn merge(table: &mut toml::Table, over: toml::Table, group: &str) -> Result<(), String> {
+/// The same, but settings that `table` does not have, and values of another kind, are errors. `all` are the settings of all
+/// groups.
+fn merge(table: &mut toml::Table, over: toml::Table, group: &str, all: &toml::Table) -> Result<(), String> {
     let known = names(table, |_| true);
     for (key, value) in over {
         let path = format!("{group}{key}");
-        let below = table.get_mut(&key).ok_or_else(|| format!("found no setting `{path}`, expected one of {known}"))?;
+        let below = table.get_mut(&key).ok_or_else(|| {
+            let meant = did_you_mean(meant(all, &path).as_deref());
+            format!("found no setting `{path}`, expected one of {known}{meant}")
+        })?;
         match (below, value) {
-            (toml::Value::Table(below), toml::Value::Table(over)) => merge(below, over, &format!("{path}."))?,
+            (toml::Value::Table(below), toml::Value::Table(over)) => merge(below, over, &format!("{path}."), all)?,
             (below, value) => *below = fitting(below, value).map_err(|detail| format!("{path}: {detail}"))?,
         }
     }
     Ok(())
+}
+
+/// The setting or group that `path`, which is none, most likely means: one of that name in another group, or of a similar name.
+fn meant(table: &toml::Table, path: &str) -> Option<String> {
+    let mut known: Vec<(String, &str)> = Vec::new();
+    for (group, value) in table {
+        known.push((group.clone(), group));
+        let inner = value.as_table().into_iter().flat_map(toml::Table::keys);
+        known.extend(inner.map(|name| (format!("{group}.{name}"), name.as_str())));
+    }
+    let name = path.rsplit('.').next().unwrap_or(path);
+    let similar = || nearest(name, known.iter().map(|(_, known)| *known));
+    let name = if known.iter().any(|(_, known)| *known == name) { name } else { similar()? };
+    known.iter().find(|(_, known)| *known == name).map(|(path, _)| path.clone())
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use ctdg::error::counted;
+
 /// Result of every fallible function of this crate.
 ///
 /// ```
@@ -139,7 +141,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// The model was made for features that its input does not have.
-    #[error("the input lacks features that the model was made for; use the data set it was trained on")]
+    #[error("the input lacks features that the model was made for; use the dataset it was trained on")]
     MissingInput,
     /// More pairs of nodes than memory is allowed for.
     #[error(
@@ -199,7 +201,7 @@ pub enum Error {
     NoMemory,
     /// A part of the split that learning needs is empty.
     #[error(
-        "found no {what} events, expected some; the data set has too few events, or too few distinct times, to split it into three parts"
+        "found no {what} events, expected some; the dataset has too few events, or too few distinct times, to split it into three parts"
     )]
     EmptyPart {
         /// e.g. `training`.
@@ -287,8 +289,9 @@ pub enum Error {
     },
     /// Events other than those a run was trained on.
     #[error(
-        "found {found_events} other events of {found_nodes} nodes, expected the {events} events of {nodes} nodes that the run was \
-         trained on ({name}), features included; read the same file with the same options"
+        "found {} of {}, expected the {} of {} that the run was trained on ({name}), features included; read the same file with the \
+         same options",
+        counted(*found_events, "other event"), counted(*found_nodes, "node"), counted(*events, "event"), counted(*nodes, "node")
     )]
     DataMismatch {
         /// Name of the data that the run was trained on.
@@ -302,6 +305,54 @@ pub enum Error {
         /// Nodes found.
         found_nodes: usize,
     },
+}
+
+impl Error {
+    /// The kind of failure as one stable word, for programs: `not-a-run-folder`, `data-mismatch`, ….
+    ///
+    /// Messages may change between versions, these words do not. Errors of events and tensors have the words of their crates.
+    ///
+    /// ```
+    /// let error = hopedgn::Events::read("no such file.csv").unwrap_err();
+    /// assert_eq!(error.code(), "io");
+    /// ```
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Data(error) => error.code(),
+            Self::Tensor(error) | Self::Checkpoint { problem: error, .. } => error.code(),
+            Self::Config { .. } => "invalid-config",
+            Self::Experiment { .. } => "invalid-experiment",
+            Self::Damaged { .. } => "damaged-run-file",
+            Self::NewerFormat { .. } => "newer-format",
+            Self::ChangedSettings { .. } => "changed-settings",
+            Self::OtherSettings { .. } => "other-settings",
+            Self::Setting { .. } => "invalid-setting",
+            Self::Diverged { .. } => "diverged",
+            Self::OtherLayout { .. } => "model-layout",
+            Self::MissingInput => "missing-features",
+            Self::TooManyPairs { .. } => "too-many-pairs",
+            Self::Labels { .. } => "invalid-labels",
+            Self::TooMuchMemory { .. } => "too-much-memory",
+            Self::NotExplained { .. } => "not-explained",
+            Self::NoNodeEmbeddings { .. } => "no-node-embeddings",
+            Self::NoMemory => "no-node-memory",
+            Self::EmptyPart { .. } => "empty-split",
+            Self::Progress { .. } => "damaged-checkpoint",
+            Self::Threads { .. } => "no-threads",
+            Self::Interrupted => "interrupted",
+            Self::Run { .. } => "invalid-run-folder",
+            Self::RunFolderTaken { .. } => "run-folder-taken",
+            Self::NotARunFolder { .. } => "not-a-run-folder",
+            Self::NoWeights { .. } => "no-weights",
+            Self::NoCheckpoint { .. } => "no-checkpoint",
+            Self::NonFiniteScore { .. } => "non-finite-score",
+            Self::RunFolderBusy { .. } => "run-folder-busy",
+            Self::TrainingNotComplete { .. } => "training-not-complete",
+            Self::NoTestEvents { .. } => "no-test-events",
+            Self::DataMismatch { .. } => "data-mismatch",
+        }
+    }
 }
 
 /// One setting with two values.

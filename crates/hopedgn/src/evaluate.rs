@@ -3,8 +3,6 @@
 mod beside_heuristics;
 mod range;
 
-use std::collections::BTreeMap;
-
 use ctdg::Problem;
 use ctdg::event::{EventId, NodeId};
 use ctdg::heuristic::Heuristic;
@@ -18,13 +16,15 @@ use serde::{Deserialize, Serialize};
 use crate::callbacks::{Callback, Stage};
 use crate::collate::PairBatch;
 use crate::memory::Memory;
-use crate::metrics::{LinkMetrics, PerSetting};
+use crate::metrics::LinkMetrics;
 use crate::score::PairScorer;
 use crate::task::Task;
 use crate::{Error, Result};
 
+pub use crate::metrics::{Evaluation, RankingMetrics, RankingTest, TestedEvents};
 pub use beside_heuristics::Evaluator;
-pub use range::{TestRange, TestedEvents};
+pub(crate) use beside_heuristics::{PASSES, put};
+pub use range::TestRange;
 
 /// Kinds of negative pairs.
 ///
@@ -57,53 +57,6 @@ impl Negatives {
             Self::Inductive => "inductive",
         }
     }
-}
-
-/// Test metrics of a model and of heuristics under one or more protocols.
-///
-/// ```
-/// # use hopedgn::{Events, LinkPredictor};
-/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
-/// # let events = Events::from_tuples(messages)?;
-/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
-/// let evaluation = predictor.evaluate(&events)?;
-/// for (negatives, by_scorer) in &evaluation.negatives {
-///     for (scorer, metrics) in by_scorer {
-///         println!("{negatives} {scorer} {:?}", metrics.transductive.map(|metrics| metrics.ap));
-///     }
-/// }
-/// let ranking = evaluation.ranking.expect("the default measures it");
-/// assert!(ranking.scorers[&evaluation.model].transductive.is_some_and(|metrics| metrics.mrr > 0.0));
-/// # Ok::<(), hopedgn::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evaluation {
-    /// The run folder; empty if there is none.
-    pub run: String,
-    /// Name of the dataset, as the user gave it.
-    pub data: String,
-    /// Name of the model, its key among the scorers.
-    pub model: String,
-    /// `cpu` or `cuda`.
-    pub device: String,
-    /// Metrics by kind of negatives, then by scorer.
-    pub negatives: BTreeMap<String, BTreeMap<String, PerSetting>>,
-    /// Ranking metrics, if measured.
-    pub ranking: Option<RankingTest>,
-    /// The events that were tested; missing in files of earlier versions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tested: Option<TestedEvents>,
-}
-
-/// Ranking of true destinations among candidates.
-///
-/// Part of an [`Evaluation`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RankingTest {
-    /// Number of candidates at most, or `"all"`.
-    pub candidates: serde_json::Value,
-    /// Metrics by scorer.
-    pub scorers: BTreeMap<String, PerSetting<RankingMetrics>>,
 }
 
 /// A scorer of pairs: a model or a heuristic. Batches come in order of time.
@@ -361,17 +314,6 @@ pub fn evaluate<S: Scorer>(
         Ok(LinkMetrics { ap: mean.ap, auc: mean.auc, ap_global: whole.ap, auc_global: whole.auc })
     };
     sums.into_iter().map(metrics).collect::<Result<_>>().map(Some)
-}
-
-/// Rank of the true destination among candidates.
-///
-/// Made by [`rank`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RankingMetrics {
-    /// Mean of 1 / rank.
-    pub mrr: f64,
-    /// Share of ranks of at most 10.
-    pub hits_at_10: f64,
 }
 
 /// Queries scored in one call, which bounds the memory of ranking.

@@ -1,6 +1,11 @@
-//! Formatting of numbers, times and sizes for people.
+//! Formatting of numbers, times, sizes and errors for people.
+
+mod words;
 
 use ctdg::time::TimeFormat;
+
+pub(crate) use words::did_you_mean;
+pub use words::{in_words, nearest};
 
 /// An integer with commas between thousands.
 ///

@@ -2,6 +2,7 @@
 
 mod builder;
 mod classify;
+mod evaluate;
 mod folder;
 mod grown;
 
@@ -10,15 +11,11 @@ use std::sync::OnceLock;
 
 use ctdg::event::NodeId;
 use ctdg::mite::PairQuery;
-use ctdg::negative::CandidateCount;
 use ctdg::store::Store;
 use hopedgn_tensor::{Device, Weights};
-use serde_json::json;
 
-use crate::callbacks::{Callback, NoCallback};
 use crate::collate::FeatureTables;
 use crate::config::Config;
-use crate::evaluate::{Evaluation, Negatives, RankingTest, TestRange};
 use crate::explain::{self, Explanation};
 use crate::memory::MemoryState;
 use crate::metrics::{EpochRecord, Summary};
@@ -28,6 +25,7 @@ use crate::run::Manifest;
 use crate::{Error, Events, Result};
 
 pub use builder::LinkPredictorBuilder;
+pub use evaluate::EvaluateOptions;
 pub use folder::LinkPredictorLoader;
 
 /// A trained model together with the events it looks back on.
@@ -91,36 +89,6 @@ pub struct Recommendation {
     pub probability: f32,
     /// Whether source and destination interacted before.
     pub known: bool,
-}
-
-/// What [`LinkPredictor::evaluate_with`] measures. The default is every protocol.
-///
-/// ```
-/// # use hopedgn::{Events, LinkPredictor};
-/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
-/// # let events = Events::from_tuples(messages)?;
-/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
-/// use hopedgn::{EvaluateOptions, callbacks::NoCallback, evaluate::Negatives};
-///
-/// let options = EvaluateOptions { negatives: vec![Negatives::Random], ranking: None, ..EvaluateOptions::default() };
-/// let evaluation = predictor.evaluate_with(&events, &options, &mut NoCallback)?;
-/// assert!(evaluation.negatives.contains_key("random") && evaluation.ranking.is_none());
-/// # Ok::<(), hopedgn::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-pub struct EvaluateOptions {
-    /// Kinds of negatives for AP and AUC.
-    pub negatives: Vec<Negatives>,
-    /// Other destinations that each true one is ranked among, for MRR and Hits.
-    pub ranking: Option<CandidateCount>,
-    /// Which events are tested.
-    pub range: TestRange,
-}
-
-impl Default for EvaluateOptions {
-    fn default() -> Self {
-        Self { negatives: Negatives::ALL.to_vec(), ranking: Some(CandidateCount::Some(100)), range: TestRange::Split }
-    }
 }
 
 impl LinkPredictor {
@@ -309,63 +277,6 @@ impl LinkPredictor {
     /// ```
     pub fn check_explains(&self) -> Result<()> {
         explain::check(&*self.model)
-    }
-
-    /// Test metrics under every protocol: random, historical and inductive negatives, all nodes and new ones, and ranking
-    /// among 100 destinations, with untrained heuristics beside the model.
-    ///
-    /// `events` are those the model was trained on; later ones at their end are not tested, unless [`EvaluateOptions::range`] asks
-    /// for them.
-    ///
-    /// ```
-    /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
-    /// # let events = Events::from_tuples(messages)?;
-    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
-    /// let evaluation = predictor.evaluate(&events)?;
-    /// let random = &evaluation.negatives["random"];
-    /// assert!(random.contains_key("hopedgn") && random.len() > 1); // heuristics beside the model
-    /// println!("{:?}", random["hopedgn"].transductive.map(|metrics| metrics.ap));
-    /// # Ok::<(), hopedgn::Error>(())
-    /// ```
-    pub fn evaluate(&self, events: &Events) -> Result<Evaluation> {
-        self.evaluate_with(events, &EvaluateOptions::default(), &mut NoCallback)
-    }
-
-    /// The same for some protocols, with progress.
-    ///
-    /// [`EvaluateOptions`] has an example.
-    pub fn evaluate_with(
-        &self,
-        events: &Events,
-        options: &EvaluateOptions,
-        callback: &mut dyn Callback,
-    ) -> Result<Evaluation> {
-        let test = self.test(events, options.range)?;
-        let task = test.task()?;
-        let memory = self.memory_before(&test, &task, callback)?;
-        let evaluator = self.evaluator(&task, memory.as_ref());
-        let mut negatives = std::collections::BTreeMap::new();
-        for &kind in &options.negatives {
-            negatives.insert(kind.as_str().to_owned(), evaluator.links(kind, callback)?);
-        }
-        let ranking = options.ranking.map(|count| -> Result<RankingTest> {
-            let candidates = match count {
-                CandidateCount::Some(count) => json!(count),
-                CandidateCount::All => json!("all"),
-            };
-            Ok(RankingTest { candidates, scorers: evaluator.ranks(count, callback)? })
-        });
-        Ok(Evaluation {
-            run: self.folder.as_ref().map(|folder| folder.display().to_string()).unwrap_or_default(),
-            // Other events than the run's own test part may be in another file.
-            data: if options.range == TestRange::Split { &self.config.data } else { events.name() }.to_owned(),
-            model: self.config.model.name().as_str().to_owned(),
-            device: self.device().name().to_owned(),
-            negatives,
-            ranking: ranking.transpose()?,
-            tested: Some(test.tested.clone()),
-        })
     }
 
     /// Whether `src` is the id of a node that may be a source: of any node, or in bipartite data of a source.

@@ -8,6 +8,8 @@
 //! | `model.safetensors` | weights of the best epoch |
 //! | `state.safetensors` | checkpoint: latest weights, optimizer state and progress |
 //! | `summary.json` | test metrics, once training is complete |
+//! | `evaluation.json` | test metrics under other protocols, if they were measured |
+//! | `evaluation.partial.json` | checkpoint of an evaluation that was interrupted |
 //! | `classification.json` | results of node classification, if it was run |
 //! | `report.html` | a page with curves and metrics |
 //! | `events.out.tfevents.*` | the same for `TensorBoard` |
@@ -16,6 +18,7 @@
 //! it lists the completed epochs, and files that were written after it are written again with the same content.
 
 mod classify;
+mod evaluation;
 mod known_part;
 mod manifest;
 mod record;
@@ -34,13 +37,14 @@ use serde::de::DeserializeOwned;
 
 use crate::collate::FeatureWidths;
 use crate::config::Config;
-use crate::evaluate::Evaluation;
 use crate::file_format::{from_json, to_document, to_line};
 use crate::memory::MemoryState;
 use crate::metrics::{Classification, EpochRecord, Summary};
 use crate::model::{Model, ModelRegistry};
 use crate::{Error, Result};
 
+pub use crate::metrics::EVALUATION;
+pub(crate) use evaluation::PartialEvaluation;
 pub use known_part::{Difference, KnownPart};
 pub use manifest::{DataRecord, Manifest};
 use record::Record;
@@ -57,8 +61,6 @@ const STATE: &str = "state.safetensors";
 const SUMMARY: &str = "summary.json";
 /// The file of node classification results.
 pub const CLASSIFICATION: &str = "classification.json";
-/// The file of an [`Evaluation`](crate::Evaluation), where an experiment keeps one.
-pub const EVALUATION: &str = "evaluation.json";
 const LOCK: &str = ".lock";
 
 /// The folder of one run.
@@ -182,7 +184,7 @@ impl RunFolder {
 
     /// Removes results that belong to weights about to be replaced.
     fn remove_results(&self) -> Result<()> {
-        let results = [SUMMARY, CLASSIFICATION, EVALUATION];
+        let results = [SUMMARY, CLASSIFICATION, EVALUATION, evaluation::PARTIAL];
         self.forget(|name| results.contains(&name))?;
         for name in results {
             let path = self.path.join(name);
@@ -201,20 +203,9 @@ impl RunFolder {
         self.read_json_if_any(SUMMARY)
     }
 
-    /// Test metrics of an evaluation, if one is stored.
-    pub fn evaluation(&self) -> Result<Option<Evaluation>> {
-        self.read_json_if_any(EVALUATION)
-    }
-
     /// Results of node classification, if they are stored.
     pub fn classification(&self) -> Result<Option<Classification>> {
         self.read_json_if_any(CLASSIFICATION)
-    }
-
-    /// Stores an evaluation of the best weights.
-    pub fn write_evaluation(&self, evaluation: &Evaluation) -> Result<()> {
-        self.sweep();
-        self.write_json(EVALUATION, evaluation)
     }
 
     /// The model with its best weights, and its memory after validating them.
@@ -271,7 +262,14 @@ impl RunFolder {
 
     /// One record for each epoch; none before the first.
     pub fn metrics(&self) -> Result<Vec<EpochRecord>> {
-        let text = self.read_text_checked(METRICS)?.unwrap_or_default();
+        let Some(text) = self.read_text_checked(METRICS)? else {
+            // Only a run that has not begun has none.
+            if self.has_state() {
+                let detail = "found no such file, expected one".to_owned();
+                return Err(Error::Damaged { file: self.path.join(METRICS), detail });
+            }
+            return Ok(Vec::new());
+        };
         text.lines().map(|line| from_json(&self.path.join(METRICS), line)).collect()
     }
 

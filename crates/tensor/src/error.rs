@@ -179,6 +179,42 @@ impl From<safetensors::SafeTensorError> for Error {
 }
 
 impl Error {
+    /// The kind of failure as one stable word, for programs: `gpu-memory`, `checkpoint-checksum`, ….
+    ///
+    /// Messages may change between versions, these words do not.
+    ///
+    /// ```
+    /// use hopedgn_tensor::{Shape, Tensor};
+    ///
+    /// let error = Tensor::new(Shape::Matrix(2, 3), vec![0.0; 5]).unwrap_err();
+    /// assert_eq!(error.code(), "tensor-count");
+    /// ```
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Shape { .. } => "tensor-shape",
+            Self::Count { .. } => "tensor-count",
+            Self::Index { .. } => "tensor-index",
+            Self::DuplicateIndex { .. } => "tensor-duplicate-index",
+            Self::OtherDevice { .. } => "tensor-device",
+            Self::Offsets { .. } => "tensor-offsets",
+            Self::Rate { .. } => "dropout-rate",
+            Self::DuplicateName { .. } => "duplicate-parameter",
+            Self::Missing { .. } => "checkpoint-missing-tensor",
+            Self::Extra { .. } => "checkpoint-extra-tensor",
+            Self::CheckpointShape { .. } => "checkpoint-shape",
+            Self::CheckpointKind { .. } => "checkpoint-type",
+            Self::Checksum { .. } => "checkpoint-checksum",
+            Self::NewerFormat { .. } => "checkpoint-newer",
+            Self::NonFinite { .. } => "checkpoint-not-finite",
+            Self::NoGpu { .. } => "no-gpu",
+            Self::Cuda { .. } => "gpu-failed",
+            Self::GpuMemory { .. } => "gpu-memory",
+            Self::NotOnGpu { .. } => "not-on-gpu",
+            Self::Safetensors { .. } => "checkpoint-unreadable",
+        }
+    }
+
     /// Whether the GPU is the reason, rather than the input.
     #[must_use]
     pub fn is_gpu_error(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The bundled data set `CollegeMsg`.
+//! The bundled dataset `CollegeMsg`.
 
 use bytes::Bytes;
 
@@ -6,7 +6,7 @@ use crate::dataset::{ReadOptions, parquet};
 use crate::error::Result;
 use crate::event::EventStream;
 
-/// Name of the bundled data set.
+/// Name of the bundled dataset.
 pub const COLLEGEMSG: &str = "collegemsg";
 
 /// `CollegeMsg`: 59,835 private messages among 1,899 members of an online community at the University of California,

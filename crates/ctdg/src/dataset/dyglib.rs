@@ -1,7 +1,7 @@
 //! DyGLib's processed files: `ml_NAME.csv`, `ml_NAME.npy` (edge features), `ml_NAME_node.npy` (node features).
 //!
 //! Ids start at 1 and row 0 of both matrices is padding; the padding rows are dropped. The column `idx` is the row of the
-//! edge features that belongs to an event. DyGLib writes zeros where a data set has no features, so a matrix of zeros is
+//! edge features that belongs to an event. DyGLib writes zeros where a dataset has no features, so a matrix of zeros is
 //! read as no features.
 
 use std::path::Path;

@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::dataset::time_column::{looks_like_date, looks_like_time};
 use crate::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions};
-use crate::error::{Problem, Result};
+use crate::error::{Problem, Result, counted};
 use crate::event::Role;
 
 /// Column names recognised for each role, most specific first.
@@ -351,7 +351,7 @@ impl<'a> Finder<'a> {
     fn missing(&self, role: &'static str, expected: String) -> Problem {
         let have = match self.header {
             Some(header) => quoted_list(header),
-            None => format!("{} columns without names", self.n_columns),
+            None => format!("{} without names", counted(self.n_columns, "column")),
         };
         Problem::MissingColumn { role, expected, have }
     }

@@ -1,6 +1,6 @@
 //! The kinds of failure, ordered by stage: file, table, values, use, network.
 
-use crate::error::{Error, Remedy};
+use crate::error::{Error, Remedy, counted};
 
 /// What went wrong, with the facts: what was found and what was expected. [`Problem::remedy`] says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +42,7 @@ pub enum Problem {
         guess: Option<char>,
     },
     /// A row shorter or longer than the others.
-    #[error("found {found} fields, expected {expected}")]
+    #[error("found {}, expected {expected}", counted(*found, "field"))]
     RowLength {
         /// Fields in the row.
         found: u64,
@@ -218,17 +218,17 @@ pub enum Problem {
         expected: String,
     },
     /// A name that is neither bundled, known nor a file.
-    #[error("found no data set or file called {name}, expected one of {known} or a path")]
+    #[error("found no dataset or file called {name}, expected one of {known} or a path")]
     UnknownData {
         /// The name asked for.
         name: String,
         /// What is known.
         known: String,
     },
-    /// A known data set that has not been fetched yet.
-    #[error("the data set {name} is not on this machine")]
+    /// A known dataset that has not been fetched yet.
+    #[error("the dataset {name} is not on this machine")]
     NotFetched {
-        /// The data set.
+        /// The dataset.
         name: String,
     },
     /// No pair left to draw a negative from.
@@ -286,7 +286,7 @@ pub enum Problem {
         steps: u64,
     },
     /// A name without an address to fetch it from.
-    #[error("found no address for a data set called {name}, expected one of {known}")]
+    #[error("found no address for a dataset called {name}, expected one of {known}")]
     NotFetchable {
         /// The name asked for.
         name: String,
@@ -367,7 +367,7 @@ pub enum Problem {
         /// The name.
         member: String,
     },
-    /// A fetched data set of another size than published.
+    /// A fetched dataset of another size than published.
     #[error("found {nodes} nodes and {events} events, expected {expected_nodes} and {expected_events}")]
     WrongCounts {
         /// Nodes found.
@@ -379,16 +379,16 @@ pub enum Problem {
         /// Events published.
         expected_events: u64,
     },
-    /// A concurrent fetch of the same data set into the same folder.
+    /// A concurrent fetch of the same dataset into the same folder.
     #[error("found another fetch of {name} into this folder running, expected to be the only one")]
     Busy {
-        /// The data set.
+        /// The dataset.
         name: String,
     },
-    /// Every mirror of a data set failed.
+    /// Every mirror of a dataset failed.
     #[error("found no working mirror of {name}: {}", listed(.failures))]
     NoMirror {
-        /// The data set.
+        /// The dataset.
         name: String,
         /// One failure per mirror, in the order they were tried.
         failures: Vec<Error>,

@@ -56,9 +56,9 @@ pub enum Remedy {
     EvenRows,
     /// Check that the file and the columns are the right ones.
     CheckInput,
-    /// Download the data set of that name.
+    /// Download the dataset of that name.
     Fetch(String),
-    /// Look up the known data sets.
+    /// Look up the known datasets.
     ListDatasets,
     /// Use node names of the input.
     UseInputNames,
@@ -86,7 +86,7 @@ pub enum Remedy {
     Redownload,
     /// Inspect a download that is not the published file.
     InspectFile,
-    /// Inspect a data set that is not the published one.
+    /// Inspect a dataset that is not the published one.
     InspectDataset,
     /// Wait for the other process.
     Wait,
@@ -119,8 +119,8 @@ impl fmt::Display for Remedy {
             Self::RemakeFeatures => "make the feature file again from the same events",
             Self::EvenRows => "make every row equally long",
             Self::CheckInput => "check that the right file and columns were given",
-            Self::Fetch(name) => return write!(f, "fetch the data set {name} first"),
-            Self::ListDatasets => "check the name against the known data sets",
+            Self::Fetch(name) => return write!(f, "fetch the dataset {name} first"),
+            Self::ListDatasets => "check the name against the known datasets",
             Self::UseInputNames => "name nodes as the input does",
             Self::SmallerK => "take a smaller k, or allow more memory",
             Self::CompareWithDwl => "compare with k-DWL for k = 3 or 4 instead",
@@ -136,7 +136,7 @@ impl fmt::Display for Remedy {
             Self::Resume => "try again; the download resumes where it stopped",
             Self::Redownload => "what was downloaded has been removed; try again",
             Self::InspectFile => "this is not the published file; download it by hand and look at it",
-            Self::InspectDataset => "this is not the published data set; download it by hand and look at it",
+            Self::InspectDataset => "this is not the published dataset; download it by hand and look at it",
             Self::Wait => "wait for the other one to end",
         })
     }

@@ -1,4 +1,4 @@
-//! Known data sets and their download addresses.
+//! Known datasets and their download addresses.
 
 use std::path::{Component, Path};
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::checksum::{Algorithm, Checksum};
 use crate::error::{Error, Problem, Result};
 
-/// A data set that can be fetched: its name, its size and its mirrors.
+/// A dataset that can be fetched: its name, its size and its mirrors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     /// Its name, and the stem of its file.
@@ -19,7 +19,7 @@ pub struct Source {
     pub mirrors: Vec<Mirror>,
 }
 
-/// Size of a data set.
+/// Size of a dataset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Nodes with at least one event.
@@ -28,7 +28,7 @@ pub struct Counts {
     pub events: u64,
 }
 
-/// One download address of a data set.
+/// One download address of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     /// The address of the file.
@@ -83,12 +83,12 @@ impl Source {
         KNOWN.get_or_init(|| Self::parse(include_str!("sources.toml")).expect("the built-in list is sound"))
     }
 
-    /// The built-in data set called `name`, ignoring case.
+    /// The built-in dataset called `name`, ignoring case.
     pub fn named(name: &str) -> Result<&'static Self> {
         Self::named_in(None, name)
     }
 
-    /// The data set called `name` in `list`, or in the built-in list without one.
+    /// The dataset called `name` in `list`, or in the built-in list without one.
     pub fn named_in<'a>(list: Option<&'a [Self]>, name: &str) -> Result<&'a Self> {
         let list = list.unwrap_or(Self::all());
         list.iter().find(|source| source.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
@@ -103,18 +103,18 @@ impl Source {
         Self::parse(&text).map_err(|error| error.in_file(file))
     }
 
-    /// Reads a list in the form of this crate's own `sources.toml`, for mirrors and further data sets.
+    /// Reads a list in the form of this crate's own `sources.toml`, for mirrors and further datasets.
     pub fn parse(text: &str) -> Result<Vec<Self>> {
         let list: List = toml::from_str(text).map_err(|error| Problem::Addresses {
             found: error.to_string().trim().replace('\n', " "),
-            expected: "a [[source]] table for each data set",
+            expected: "a [[source]] table for each dataset",
         })?;
         list.source.into_iter().map(Self::checked).collect()
     }
 
     fn checked(raw: RawSource) -> Result<Self> {
         require(is_plain_name(&raw.name), &raw.name, "a name of letters, digits, - and _")?;
-        require(!raw.mirror.is_empty(), &raw.name, "at least one mirror for each data set")?;
+        require(!raw.mirror.is_empty(), &raw.name, "at least one mirror for each dataset")?;
         let mirrors = raw.mirror.into_iter().map(Mirror::checked).collect::<Result<_>>()?;
         Ok(Self { name: raw.name, counts: Counts { nodes: raw.nodes, events: raw.events }, mirrors })
     }

@@ -1,6 +1,6 @@
 //! The k-DWL test: settings and refinement loop.
 
-use crate::error::{Problem, Result};
+use crate::error::{Problem, Result, counted};
 use crate::event::NodeId;
 use crate::wl::MAX_K;
 use crate::wl::budget::{DEFAULT_MAX_MEMORY, Estimate};
@@ -150,7 +150,7 @@ impl Dwl {
         if s.is_empty() || s.len() != t.len() {
             return Err(Problem::Setting {
                 name: "tuple",
-                found: format!("{} nodes and {} nodes", s.len(), t.len()),
+                found: format!("{} and {}", counted(s.len(), "node"), counted(t.len(), "node")),
                 expected: "two tuples of the same length, at least 1".into(),
             }
             .into());

@@ -2,6 +2,7 @@
 
 mod layout;
 
+use crate::error::counted;
 use crate::event::NodeId;
 use crate::svg::{Point, Svg};
 use crate::wl::graph::Graph;
@@ -64,7 +65,9 @@ fn draw_panel(svg: &mut Svg, panel: &Panel<'_>, order: &[u32]) {
         edges: edges(graph),
     };
     let legible = scene.edges.len() <= MAX_LABELLED;
-    let counts = format!("{n} nodes, {} events, {} pairs met", graph.n_events(), scene.edges.len());
+    let [nodes, events, pairs] =
+        [(n, "node"), (graph.n_events(), "event"), (scene.edges.len(), "pair")].map(|(n, noun)| counted(n, noun));
+    let counts = format!("{nodes}, {events}, {pairs} met");
     let remark = if legible { "" } else { "; too many to write their times" };
     svg.text([MARGIN, 24.0], panel.title).attr("font-size", 15).attr("fill", "#222222");
     svg.text([MARGIN, 42.0], format_args!("{counts}{remark}")).attr("fill", "#666666");
@@ -272,7 +275,7 @@ mod tests {
 
     #[test]
     fn graphs_with_one_node_and_none_are_drawn() {
-        assert!(picture(&[(0, 0, 1.0)]).contains("1 nodes"));
+        assert!(picture(&[(0, 0, 1.0)]).contains("1 node, 1 event, "));
         let empty = Graph::new(&EventStream::from_events([]).unwrap(), &GraphOptions::default()).unwrap();
         let svg = draw(&[Panel { title: "", graph: &empty, classes: Vec::new(), marked: &[] }]);
         assert!(svg.ends_with("</svg>\n"));

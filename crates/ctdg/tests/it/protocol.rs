@@ -10,7 +10,7 @@ use ctdg::split::{MASK_SEED, Split, SplitMode, SplitRule, dyglib_id, fingerprint
 
 use crate::real_data;
 
-/// The stream, the split and the reference masked nodes of the data set `name`, or `None` to skip the test.
+/// The stream, the split and the reference masked nodes of the dataset `name`, or `None` to skip the test.
 fn real(name: &str) -> Option<(EventStream, Split, Vec<u64>)> {
     let events = real_data::file(&format!("{name}/{name}.csv.gz"))?;
     let masked = real_data::file(&format!("{name}/{name}_inductive_nodes.txt"))?;

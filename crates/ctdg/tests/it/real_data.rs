@@ -1,4 +1,4 @@
-//! Real data sets for tests.
+//! Real datasets for tests.
 //!
 //! `HOPEDGN_TEST_DATA` names their folder; a relative path counts from the workspace root. If it is set, a missing file
 //! fails the test. If it is not, tests use `../shared/data` beside the repository, and are skipped with a message where
@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder of real data sets, or `None` if the calling test is to be skipped.
+/// The folder of real datasets, or `None` if the calling test is to be skipped.
 #[expect(clippy::print_stderr, reason = "a skipped test must say so")]
 pub(crate) fn folder(test: &str) -> Option<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -29,6 +29,6 @@ pub(crate) fn folder(test: &str) -> Option<PathBuf> {
 /// When the folder exists but the file does not.
 pub(crate) fn file(name: &str) -> Option<PathBuf> {
     let path = folder(name)?.join(name);
-    assert!(path.is_file(), "found no file {}, expected the real data set", path.display());
+    assert!(path.is_file(), "found no file {}, expected the real dataset", path.display());
     Some(path)
 }

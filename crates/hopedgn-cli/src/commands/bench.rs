@@ -141,9 +141,9 @@ impl Display for Report {
         writeln!(f, "{bench} on {}: {} {unit}/s (median {})", self.data, whole(self.best), whole(self.median))?;
         writeln!(
             f,
-            "  {} {unit} in batches of {} events, {}, best of {}; {settings}",
+            "  {} {unit} in batches of {}, {}, best of {}; {settings}",
             grouped(self.items),
-            self.batch,
+            count(self.batch, "event"),
             count(self.threads, "thread"),
             self.repeats
         )

@@ -53,8 +53,8 @@ pub(crate) fn run(args: &Classify, registry: &ModelRegistry, output: &Output) ->
     };
     let n_events = predictor.events().len();
     output.remark(format_args!(
-        "embedding the source nodes of {} events with {}: {} MB",
-        grouped(n_events),
+        "embedding the source nodes of {} with {}: {} MB",
+        count(n_events, "event"),
         config.model.name().title(),
         grouped(Sources::n_bytes(n_events, config.model.common.d_out) / 1_000_000)
     ));
@@ -70,8 +70,8 @@ pub(crate) fn run(args: &Classify, registry: &ModelRegistry, output: &Output) ->
                 output.remark("validation events all have the same label: the weights of the last epoch were tested");
             } else if epochs < labels.epochs {
                 output.remark(format_args!(
-                    "stopped early after {epochs} of {} epochs: no better validation AUC for {} (--patience)",
-                    labels.epochs,
+                    "stopped early after {epochs} of {}: no better validation AUC for {} (--patience)",
+                    count(labels.epochs, "epoch"),
                     count(labels.patience, "epoch")
                 ));
             }
@@ -99,12 +99,12 @@ fn text(found: &Classification, folder: &Path) -> String {
     row("validation", events.val, positives.val, found.val);
     row("test", events.test, positives.test, found.test);
     format!(
-        "{table}\n{} epochs, the best was {}; {} to embed, {:.2} s an epoch, {} weights, {} MB of memory at most\n{}\n",
-        found.epochs,
+        "{table}\n{}, the best was {}; {} to embed, {:.2} s an epoch, {}, {} MB of memory at most\n{}\n",
+        count(found.epochs, "epoch"),
         found.best_epoch,
         duration(found.embed_seconds),
         found.seconds_per_epoch,
-        grouped(found.parameters),
+        count(found.parameters, "weight"),
         found.peak_memory.map_or("?".to_owned(), |bytes| grouped(bytes / 1_000_000)),
         folder.join(CLASSIFICATION).display()
     )

@@ -18,6 +18,7 @@ use crate::progress;
 ///
 /// Flatten it last: arguments after it would be listed under its help heading.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Reading a file")]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(crate) folder: DataFolder,
@@ -54,7 +55,6 @@ impl DataFolder {
 
 /// How to read a file of events.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Reading a file")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct FileArgs {
     /// Format of the file
@@ -204,6 +204,26 @@ impl ReadArgs {
         }
     }
 
+    /// The flags, and `below` for what they leave open.
+    pub(crate) fn options_over(&self, below: &ReadOptions) -> ReadOptions {
+        let (typed, below) = (self.options(), below.clone());
+        ReadOptions {
+            format: if typed.format == Format::Auto { below.format } else { typed.format },
+            src: typed.src.or(below.src),
+            dst: typed.dst.or(below.dst),
+            time: typed.time.or(below.time),
+            label: typed.label.or(below.label),
+            features: if typed.features == FeatureColumns::Auto { below.features } else { typed.features },
+            header: typed.header.or(below.header),
+            delimiter: typed.delimiter.or(below.delimiter),
+            ids: if typed.ids == IdKind::Auto { below.ids } else { typed.ids },
+            bipartite: typed.bipartite.or(below.bipartite),
+            sort: typed.sort || below.sort,
+            time_unit: typed.time_unit.or(below.time_unit),
+            dedup: typed.dedup || below.dedup,
+        }
+    }
+
     /// Whether no flag says how to read a file.
     pub(crate) fn is_default(&self) -> bool {
         self.options() == ReadOptions::default()
@@ -312,6 +332,28 @@ mod tests {
         let position = |at| Some(ColumnRef::Position(at));
         assert_eq!([src, dst, time, label], [position(2), Some("whom".into()), position(1), position(4)]);
         assert!(Line::try_parse_from(["hopedgn", "--src=0"]).is_err(), "positions count from 1");
+    }
+
+    #[test]
+    fn flags_win_over_other_options_one_by_one() {
+        let below: ReadOptions = serde_json::from_str(
+            r#"{"format": "text", "src": "a", "dst": "b", "time": "t", "delimiter": ";", "ids": "text", "sort": true, "header": true}"#,
+        )
+        .expect("options");
+        let over = |flags: &[&str]| {
+            let line = Line::try_parse_from([&["hopedgn"], flags].concat()).expect("valid flags");
+            line.read.options_over(&below)
+        };
+        assert_eq!(over(&[]), below);
+        let changed = over(&["--dst=2", "--no-header", "--dedup", "--ids=integer"]);
+        let expected = ReadOptions {
+            dst: Some(ColumnRef::Position(2)),
+            header: Some(false),
+            dedup: true,
+            ids: IdKind::Integer,
+            ..below.clone()
+        };
+        assert_eq!(changed, expected);
     }
 
     #[test]

@@ -10,7 +10,11 @@ use hopedgn::{CudaOptions, Device, Precision};
 use crate::output::Output;
 
 /// Where to compute.
+///
+/// Flatten it behind a command's own arguments and before [`ReadArgs`](super::data_args::ReadArgs): arguments after it would be
+/// listed under its help heading.
 #[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Device")]
 pub(crate) struct DeviceArgs {
     /// Where to compute
     #[arg(long, value_enum, default_value_t = DeviceArg::Auto)]
@@ -48,6 +52,14 @@ impl DeviceArgs {
             }
             (fits, _) => Ok(fits.map(|()| device)?),
         }
+    }
+
+    /// The same flags for several processes, and whether they compute on a GPU: without one `auto` is the CPU, so that the remark of
+    /// [`DeviceArgs::open`] is printed once.
+    pub(crate) fn shared(self, output: &Output) -> anyhow::Result<(Self, bool)> {
+        let is_gpu = self.open(output)?.is_gpu();
+        let device = if self.device == DeviceArg::Auto && !is_gpu { DeviceArg::Cpu } else { self.device };
+        Ok((Self { device, ..self }, is_gpu))
     }
 
     /// The flags as typed, for the command that resumes a run.

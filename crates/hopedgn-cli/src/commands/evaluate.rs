@@ -12,6 +12,7 @@ use hopedgn::fmt::grouped;
 use hopedgn::metrics::LinkMetrics;
 use hopedgn::{EvaluateOptions, Events, ModelRegistry};
 
+use crate::commands::heuristics;
 use crate::commands::progress::ProgressCallback;
 use crate::commands::run_args::{OtherEvents, RunArgs};
 use crate::commands::table::Table;
@@ -25,7 +26,11 @@ use crate::plural::count;
   hopedgn evaluate runs/collegemsg-hopedgn-0
   hopedgn evaluate runs/mine --negatives all --ranking 100 --json
   hopedgn evaluate runs/mine --data grown.csv --new
-  hopedgn evaluate runs/mine --from 2024-01-01 --until 2024-02-01")]
+  hopedgn evaluate runs/mine --from 2024-01-01 --until 2024-02-01
+
+What is measured on the test part is kept in evaluation.json of the run folder,
+and report.html shows it. After Ctrl-C the complete passes are printed (exit
+status 1), and the same command continues with the others.")]
 pub(crate) struct Evaluate {
     /// Negatives for AP and AUC
     #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
@@ -96,16 +101,34 @@ pub(crate) fn run(args: &Evaluate, registry: &ModelRegistry, output: &Output) ->
     let range = args.range(predictor.events())?;
     let ranking = args.ranking.map(|Candidates(count)| count);
     let options = EvaluateOptions { negatives: args.negatives.kinds(), ranking, range };
+    let (n_done, n_passes) = predictor.passes_measured(&options)?;
+    if n_done > 0 {
+        output.remark(format_args!("continuing: {n_done} of {} measured before", format_args!("{n_passes} passes")));
+    }
     let mut progress = ProgressCallback::new(output)?;
-    let evaluation = predictor.evaluate_with(predictor.events(), &options, &mut progress)?;
+    let evaluation = predictor.evaluate_run(&options, &mut progress)?;
     for (kind, _) in evaluation.negatives.iter().filter(|(_, scorers)| scorers.is_empty()) {
         output.remark(format_args!("no {kind} negatives could be drawn: too few distinct pairs"));
     }
     if let Some(tested) = &evaluation.tested {
         remark_on(tested, predictor.events(), output);
     }
-    output.answer(text(&evaluation, predictor.events().time_format()), &evaluation)?;
-    Ok(Outcome::Done)
+    if evaluation.is_complete() {
+        if let Err(error) = predictor.keep_evaluation(&evaluation) {
+            output.remark(format_args!("not kept in the run folder: {error}"));
+        }
+    } else {
+        output.remark(match predictor.passes_measured(&options)?.0 {
+            0 => "interrupted; nothing is kept, the same command starts again",
+            _ => "interrupted; what is complete is kept, the same command continues with the rest",
+        });
+    }
+    let text = text(&evaluation, predictor.events().time_format());
+    let better = predictor.summary().map_or(String::new(), |summary| {
+        heuristics::better(&evaluation.better_heuristics(), summary, &predictor.config().model, &args.run.run)
+    });
+    output.answer(format_args!("{text}{better}"), &evaluation)?;
+    Ok(if evaluation.is_complete() { Outcome::Done } else { Outcome::FellShort })
 }
 
 /// What is not to be seen in the numbers: events left out, and events that the model was trained on.
@@ -165,6 +188,13 @@ fn text(evaluation: &Evaluation, format: TimeFormat) -> String {
             table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
         }
         let _ = write!(text, "\n{table}");
+    }
+    if !evaluation.is_complete() {
+        let _ = writeln!(
+            text,
+            "\nIncomplete, since it was interrupted; not measured: {}.",
+            evaluation.incomplete.join("; ")
+        );
     }
     text + "\nAP and AUC are means over batches, as papers report them; `whole` is over all events at once.\n"
 }

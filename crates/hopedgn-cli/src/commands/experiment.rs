@@ -8,7 +8,7 @@ mod subprocess;
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use hopedgn::ModelRegistry;
 use hopedgn_experiments::experiment::{self, Experiment, Found, RunArchive, State};
 
@@ -24,10 +24,12 @@ const EXAMPLE_FILE: &str = r#"An experiment is a TOML file. All that it may hold
   title = "Two models on two datasets"
   kind = "link-prediction"      # or node-classification
   # also: mrr, hits-at-10, parameters, peak-memory, seconds-per-epoch,
-  # pairs-per-second
+  # pairs-per-second; without this line, all that [evaluate] measures
   metrics = ["ap", "auc"]
-  # for ap and auc; historical and inductive need [evaluate]
+  # for ap and auc; without this line, those of [evaluate]
   negatives = ["random"]
+  # the plain model beside its variants; true unless stated
+  baseline = true
   # optional: rows of scorers without parameters
   heuristics = ["edgebank-unlimited"]
 
@@ -37,6 +39,14 @@ const EXAMPLE_FILE: &str = r#"An experiment is a TOML file. All that it may hold
   data = ["uci", "enron"]
   seed = [0, 1, 2]
   mite = [true]                 # optional
+
+  # optional: how the file of a dataset is read. Also: format, label, features,
+  # header, delimiter, ids, bipartite, time-unit, dedup
+  [read.enron]
+  src = "sender"                # a name, or a position from 1
+  dst = "receiver"
+  time = 3
+  sort = true
 
   # optional: `hopedgn evaluate` after each training
   [evaluate]
@@ -112,11 +122,11 @@ pub(crate) struct Run {
     files: Files,
     #[command(flatten)]
     archive: ArchivedRuns,
-    #[command(flatten)]
-    device: DeviceArgs,
     /// Cells to run at once, each in its own process; always one on a GPU [default: 1]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 /// Show the state of every cell
@@ -130,11 +140,13 @@ pub(crate) struct Status {
     archive: ArchivedRuns,
 }
 
-/// Write tables and figures beside the values of the paper, as HTML and Markdown
+/// Write tables and figures beside the values of the paper, as HTML and Markdown; or print the tables
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn experiment report experiments/table-1.toml
-  hopedgn experiment report experiments/table-2.toml --results results/models.jsonl")]
+  hopedgn experiment report experiments/table-2.toml --results results/models.jsonl
+  hopedgn experiment report experiments/table-1.toml --format latex > table-1.tex
+  hopedgn experiment report experiments/table-1.toml --format csv > table-1.csv")]
 pub(crate) struct Report {
     #[command(flatten)]
     files: Files,
@@ -146,6 +158,21 @@ pub(crate) struct Report {
     /// File of the Markdown page [default: report.md in the folder of the runs]
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Print the tables in this format instead, and write no page
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["html", "markdown"])]
+    format: Option<TableFormat>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TableFormat {
+    /// Tables of the Markdown page, with the values of the paper
+    Markdown,
+    /// Tables with booktabs, one for each metric
+    Latex,
+    /// One line for each row, dataset and metric: mean, sd, n, published
+    Csv,
+    /// The document that --json prints
+    Json,
 }
 
 /// Write the pages of many experiments and an index of them

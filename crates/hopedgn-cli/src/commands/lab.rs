@@ -9,7 +9,7 @@ use hopedgn_experiments::expressivity::{self, Cell, Discrepancy, ExpressivityCon
 
 use crate::commands::new_file::Force;
 use crate::output::{Outcome, Output};
-use crate::progress;
+use crate::progress::{self, Unit};
 
 /// Measure expressive power: which models separate which graphs and pairs, compared with 1-DWL and 2-DWL
 #[derive(Debug, Args)]
@@ -48,7 +48,7 @@ pub(crate) struct Lab {
 }
 
 /// Resolution of the progress bar.
-const PARTS: u32 = 1000;
+const PARTS: u32 = 100;
 
 pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
     for path in [&args.svg, &args.html].into_iter().flatten() {
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
         families: args.families.clone(),
         models: args.models.clone(),
     };
-    let bar = progress::steps(output, "expressivity", PARTS.into());
+    let bar = progress::things(output, "expressivity", Unit::Things("%", "%"), PARTS.into());
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
     let findings = expressivity::run(&config, &|share| bar.set_position((share * f64::from(PARTS)) as u64));
     bar.finish_and_clear();
@@ -133,13 +133,14 @@ impl Text<'_> {
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Findings { beyond, missed, lost, n_draws, .. } = self.0;
-        writeln!(f, "Separated with random weights by at least one of {n_draws} initialisations:\n")?;
+        let by = if *n_draws == 1 {
+            "1 initialisation".to_owned()
+        } else {
+            format!("at least one of {n_draws} initialisations")
+        };
+        writeln!(f, "Separated with random weights by {by}:\n")?;
         self.table(f, Origin::Random)?;
-        writeln!(
-            f,
-            "\nSeparated after training by at least one of {n_draws} initialisations ({}):\n",
-            expressivity::TRAINING
-        )?;
+        writeln!(f, "\nSeparated after training by {by} ({}):\n", expressivity::TRAINING)?;
         self.table(f, Origin::Trained)?;
         Self::list(f, "Separated beyond the bound of Propositions 2 and 4", beyond)?;
         Self::list(f, "Separated by 2-DWL, but not by global HopeDGN (Proposition 5)", missed)?;

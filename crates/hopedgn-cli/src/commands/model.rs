@@ -1,24 +1,39 @@
 //! `--model` and `--mite`.
 
 use clap::Args;
+use hopedgn::fmt::nearest;
 use hopedgn::{ModelName, ModelRegistry};
 
 /// Which model.
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
-    /// The model: hopedgn, hopedgn-global, dygformer, tgat, tcl, graphmixer, cawn, jodie, dyrep, tgn or pint
-    #[arg(long, value_name = "M", default_value = ModelName::HopeDgn.as_str())]
-    model: String,
+    /// The model
+    #[arg(long, value_name = "M")]
+    model: Option<String>,
     /// Add MITE to the model's input: when each neighbour interacted with both nodes [HopeDGN: always]
     #[arg(long)]
     mite: bool,
 }
 
+/// Help of `--model` with the names of all models of `registry`.
+pub(crate) fn help(registry: &ModelRegistry) -> String {
+    let names: Vec<&str> = registry.names().map(ModelName::as_str).collect();
+    let (last, others) = names.split_last().expect("there are built-in models");
+    format!("The model: {} or {last} [default: {}]", others.join(", "), ModelName::default().as_str())
+}
+
 impl ModelArgs {
     pub(crate) fn name(&self, registry: &ModelRegistry) -> anyhow::Result<ModelName> {
-        registry.named(&self.model).map_err(|_| {
+        Ok(self.chosen(registry)?.unwrap_or_default())
+    }
+
+    /// The model that the user names, if any.
+    pub(crate) fn chosen(&self, registry: &ModelRegistry) -> anyhow::Result<Option<ModelName>> {
+        let Some(name) = &self.model else { return Ok(None) };
+        registry.named(name).map(Some).map_err(|_| {
             let known: Vec<&str> = registry.names().map(ModelName::as_str).collect();
-            anyhow::anyhow!("found --model {}, expected one of {}", self.model, known.join(", "))
+            let meant = nearest(name, known.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
+            anyhow::anyhow!("found --model {name}, expected one of {}{}", known.join(", "), meant.unwrap_or_default())
         })
     }
 

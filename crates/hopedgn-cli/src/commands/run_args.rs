@@ -76,9 +76,13 @@ pub(crate) fn load_events(
     if let (None, None, Some(moved)) = (data, file, &recorded.file) {
         anyhow::bail!("found no file {moved}, expected the data of the run; name the file with --data if it was moved");
     }
-    let data = data.or(file).unwrap_or(&recorded.name);
-    let options = if from.is_default() { recorded_options(manifest) } else { from.options() };
-    from.load_with(data, &options, output)
+    let options = match data {
+        // Flags change how the same file is read; another one may be of another form.
+        None => from.options_over(&recorded_options(manifest)),
+        Some(_) if from.is_default() => recorded_options(manifest),
+        Some(_) => from.options(),
+    };
+    from.load_with(data.or(file).unwrap_or(&recorded.name), &options, output)
 }
 
 /// Refuses events that do not begin with those of the run, naming the first one that differs if the run's own file still

@@ -14,11 +14,11 @@ use crate::output::{Outcome, Output};
     after_help = "Examples:\n  hopedgn selftest\n  hopedgn selftest --device cpu\n  hopedgn selftest --device cuda --precision bf16 --seed 7"
 )]
 pub(crate) struct Selftest {
-    #[command(flatten)]
-    device: DeviceArgs,
     /// Seed of the random inputs
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 pub(crate) fn run(args: &Selftest, output: &Output) -> anyhow::Result<Outcome> {

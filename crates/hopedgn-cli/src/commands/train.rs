@@ -5,21 +5,23 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use hopedgn::callbacks::{Callback, TrainStart};
-use hopedgn::config::{Config, Preset, TrainConfig, folder_stem};
+use hopedgn::config::{Config, ConfigFile, ModelConfig, Preset, folder_stem};
 use hopedgn::fmt::{duration, grouped};
-use hopedgn::metrics::{LinkMetrics, Summary};
+use hopedgn::metrics::{BetterHeuristic, LinkMetrics, Summary};
 use hopedgn::run::RunFolder;
 use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder, ModelRegistry};
 use serde_json::json;
 
 use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
+use crate::commands::heuristics;
 use crate::commands::model::ModelArgs;
 use crate::commands::progress::ProgressCallback;
 use crate::commands::run_args;
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
+use crate::version;
 
 /// Train a model and test it; without arguments, HopeDGN on the bundled data in a few minutes
 #[derive(Debug, Args)]
@@ -27,6 +29,7 @@ use crate::plural::count;
   hopedgn train
   hopedgn train --data events.csv.gz --out runs/mine --epochs 20 --set model.k=16
   hopedgn train --data events.csv.gz --model tgat --mite
+  hopedgn train --config runs/mine/config.toml --seed 1
   hopedgn train --resume runs/mine
   hopedgn train --resume runs/mine --data grown.csv --out runs/next
 
@@ -37,8 +40,9 @@ pub(crate) struct Train {
     data: Option<String>,
     #[command(flatten)]
     model: ModelArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
+    /// Settings from a TOML file, such as the config.toml of a run; [read] may say how the data is read. Flags win over it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
     /// Settings that go together: quick, or the name of a dataset of the paper; dyglib is applied on top of the dataset's own
     /// [default: the dataset's own]
     #[arg(long, value_name = "NAME")]
@@ -57,11 +61,13 @@ pub(crate) struct Train {
     set: Vec<String>,
     /// Continue an interrupted run; with --epochs, also a completed one; with --data and newer events than the run's, train a new
     /// run that begins with its weights
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "seed", "model", "mite"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "preset", "seed", "model", "mite"])]
     resume: Option<PathBuf>,
     /// Print the resolved settings and stop
     #[arg(long)]
     show_config: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
     #[command(flatten)]
     pub(crate) from: ReadArgs,
 }
@@ -74,13 +80,30 @@ pub(crate) fn run(args: &Train, registry: &ModelRegistry, output: &Output) -> an
 }
 
 fn start(args: &Train, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
-    let config = args.config(registry, output)?;
+    let file = args.config.as_deref().map(read_config).transpose()?;
+    let config = args.resolve(file.as_ref(), registry, output)?;
     if args.show_config {
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);
     }
-    let events = args.from.load(&config.data, output)?;
+    let below = file.as_ref().and_then(ConfigFile::read_options).cloned().unwrap_or_default();
+    let events = args.from.load_with(&config.data, &args.from.options_over(&below), output)?;
     fit(args, LinkPredictor::builder().registry(registry.clone()).config(config), &events, output)
+}
+
+/// Reads a file of settings.
+fn read_config(path: &Path) -> anyhow::Result<ConfigFile> {
+    let name = path.display();
+    anyhow::ensure!(
+        !path.is_dir(),
+        "{name}: found a folder, expected a file of settings; name a file in it, such as the config.toml of a run"
+    );
+    anyhow::ensure!(
+        path.exists(),
+        "{name}: found no such file, expected settings (TOML); `hopedgn train --show-config` prints such a file"
+    );
+    let text = std::fs::read_to_string(path).with_context(|| format!("could not read {name}"))?;
+    Ok(ConfigFile::parse(&text, &name.to_string())?)
 }
 
 /// Trains a new run.
@@ -91,14 +114,17 @@ fn fit(args: &Train, builder: LinkPredictorBuilder<'_>, events: &Events, output:
     let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let mut progress = ProgressCallback::new(output)?;
     let announce = Announce { folder: &folder, output };
-    let builder: LinkPredictorBuilder<'_> = builder.device(device).run_folder(&folder).command(command);
-    let builder = with_memory_limit(builder, output);
+    let builder = builder.device(device).run_folder(&folder).command(command);
+    let mut builder: LinkPredictorBuilder<'_> = with_memory_limit(builder, output);
+    if let Some(commit) = version::commit() {
+        builder = builder.commit(commit);
+    }
     let trained = builder.callback(announce).callback(&mut progress).fit(events);
     if trained.is_err() {
         // Removes the folder if it is still empty.
         let _ = std::fs::remove_dir(&folder);
     }
-    finish(trained, &config.train, &folder, args, output)
+    finish(trained, &config, &folder, args, output)
 }
 
 /// Continues a run, or starts another one with its weights if the user names data that has grown.
@@ -141,7 +167,7 @@ fn resume(args: &Train, folder: &Path, registry: &ModelRegistry, output: &Output
     }
     let mut progress = ProgressCallback::new(output)?;
     let resumed = with_memory_limit(builder, output).device(device).callback(&mut progress).resume(folder, &events);
-    finish(resumed, &config.train, folder, args, output)
+    finish(resumed, &config, folder, args, output)
 }
 
 fn with_memory_limit<'c>(builder: LinkPredictorBuilder<'c>, output: &Output) -> LinkPredictorBuilder<'c> {
@@ -174,7 +200,7 @@ impl Callback for Announce<'_> {
 
 fn finish(
     trained: hopedgn::Result<LinkPredictor>,
-    train: &TrainConfig,
+    config: &Config,
     folder: &Path,
     args: &Train,
     output: &Output,
@@ -183,15 +209,16 @@ fn finish(
     match trained.map(|predictor| predictor.summary().cloned()) {
         Ok(summary) => {
             let Some(summary) = summary else { return Ok(Outcome::FellShort) };
+            let train = &config.train;
             if summary.epochs < train.epochs {
                 output.remark(format_args!(
-                    "stopped early after {} of {} epochs: no better validation for {} (train.patience)",
-                    summary.epochs,
-                    train.epochs,
+                    "stopped early after {} of {}: no better validation for {} (train.patience)",
+                    grouped(summary.epochs),
+                    count(train.epochs, "epoch"),
                     count(train.patience, "epoch")
                 ));
             }
-            output.answer(text(&summary, folder), &summary)?;
+            output.answer(text(&summary, &config.model, folder), &summary)?;
             Ok(Outcome::Done)
         }
         Err(Error::Interrupted) => {
@@ -214,8 +241,10 @@ fn finish(
 }
 
 impl Train {
-    fn config(&self, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Config> {
-        let own = || self.data.as_ref().map_or(Some(Preset::Quick), |data| Preset::for_data(data));
+    /// The settings: those of the model, of presets, of `file`, and of flags; each later one wins.
+    fn resolve(&self, file: Option<&ConfigFile>, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Config> {
+        let data = self.data.as_deref().or_else(|| file.and_then(ConfigFile::data));
+        let own = || data.map_or(Some(Preset::Quick), Preset::for_data);
         let presets: Vec<Preset> = match self.preset.as_deref().map(Preset::named).transpose()? {
             Some(preset) if preset.is_on_top() => own().into_iter().chain([preset]).collect(),
             Some(preset) => vec![preset],
@@ -224,7 +253,7 @@ impl Train {
         for preset in &presets {
             output.remark(format_args!("preset {}: {}", preset.name(), preset.about()));
         }
-        if presets.is_empty() && self.epochs.is_none() && self.set.is_empty() {
+        if presets.is_empty() && self.epochs.is_none() && self.set.is_empty() && file.is_none() {
             output.remark("full-size model, up to 50 epochs; --preset quick trains a small one in minutes");
         }
         let mut settings = Vec::new();
@@ -232,7 +261,15 @@ impl Train {
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));
         settings.extend(self.model.settings());
         settings.extend(self.set.iter().cloned());
-        let config = Config::resolve_with(registry, self.model.name(registry)?, &presets, &settings)?;
+        let config = match file {
+            Some(file) => file.resolve(registry, self.model.chosen(registry)?, &presets, &settings)?,
+            None => Config::resolve_with(registry, self.model.name(registry)?, &presets, &settings)?,
+        };
+        let left_out = file.map(|file| file.left_out(&config)).unwrap_or_default();
+        if !left_out.is_empty() {
+            let (model, left_out) = (config.model.name().title(), left_out.join(", "));
+            output.remark(format_args!("settings of the file that {model} does not have are left out: {left_out}"));
+        }
         Ok(match &self.data {
             Some(data) => Config { data: data.clone(), ..config },
             None => config,
@@ -260,22 +297,24 @@ fn free_folder(config: &Config) -> anyhow::Result<PathBuf> {
     unreachable!("one of the numbers is free")
 }
 
-fn text(summary: &Summary, folder: &Path) -> String {
+fn text(summary: &Summary, model: &ModelConfig, folder: &Path) -> String {
     let cells = |metrics: Option<LinkMetrics>| match metrics {
         Some(LinkMetrics { ap, auc, .. }) => [100.0 * ap, 100.0 * auc].map(|value| format!("{value:.2}")),
         None => [const { String::new() }; 2],
     };
     let mut table = Table::new(["test, random negatives", "AP", "AUC", "new nodes: AP", "AUC"]);
-    let model = std::iter::once((summary.model.as_str(), &summary.test));
-    for (name, settings) in model.chain(summary.heuristics.iter().map(|(name, settings)| (name.as_str(), settings))) {
+    let own = std::iter::once((summary.model.as_str(), &summary.test));
+    for (name, settings) in own.chain(summary.heuristics.iter().map(|(name, settings)| (name.as_str(), settings))) {
         table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
     }
+    let better: Vec<BetterHeuristic> = summary.better_heuristic().into_iter().collect();
+    let better = heuristics::better(&better, summary, model, folder);
     format!(
-        "{table}\n{}, the best was {}; {} an epoch, {} parameters, {} MB peak memory\n{}\n",
+        "{table}\n{better}{}, the best was {}; {} an epoch, {}, {} MB peak memory\n{}\n",
         count(summary.epochs, "epoch"),
         summary.best_epoch,
         duration(summary.seconds_per_epoch),
-        grouped(summary.parameters),
+        count(summary.parameters, "parameter"),
         summary.peak_memory.map_or("?".to_owned(), |bytes| grouped(bytes / 1_000_000)),
         folder.join("report.html").display()
     )

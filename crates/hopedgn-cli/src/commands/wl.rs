@@ -17,6 +17,7 @@ use hopedgn::Events;
 use crate::commands::data_args::ReadArgs;
 use crate::commands::new_file::Force;
 use crate::output::{Outcome, Output};
+use crate::plural::count;
 use crate::progress;
 use report::Report;
 
@@ -191,12 +192,12 @@ fn compare(question: &Question, test: &Dwl, args: &TestArgs, output: &Output) ->
         let (seconds, memory) = (estimate.seconds_a_round, wl::Bytes(estimate.memory));
         output.remark(format!("estimate: {seconds:.0} s per round, {memory} of memory"));
     }
-    let spinner = progress::spinner(output);
+    let spinner = progress::spinner(output, "round 0");
     let start = Instant::now();
     let mut classes = Vec::new();
     let comparison = test.compare_with_progress((&graphs[0], &graphs[1]), tuples, &mut |round| {
         classes.push(round.n_classes);
-        spinner.set_message(format!("round {}, {} colours", round.round, round.n_classes));
+        spinner.set_message(format!("round {}, {}", round.round, count(round.n_classes, "colour")));
     });
     spinner.finish_and_clear();
     let comparison = comparison?;
@@ -297,9 +298,9 @@ fn parse_tuples(text: &str, titles: &[String; 2], streams: &[Events; 2]) -> anyh
     let tuples = [nodes(0, s)?, nodes(1, t)?];
     anyhow::ensure!(
         tuples[0].len() == tuples[1].len(),
-        "found --tuple {text} with {} and {} nodes, expected as many on both sides",
-        tuples[0].len(),
-        tuples[1].len()
+        "found --tuple {text} with {} and {}, expected as many on both sides",
+        count(tuples[0].len(), "node"),
+        count(tuples[1].len(), "node")
     );
     Ok(tuples)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{json, run};
+use crate::{file_of_run, json, run, schemas};
 
 /// A folder with 400 events of 20 sources; an event within five steps of its source's last one has label 1.
 fn home() -> TempDir {
@@ -58,8 +58,7 @@ fn classify_writes_its_json_and_repeats_bit_identically() {
         trained(home.path(), model, "events.csv");
         let file = home.path().join(model).join("classification.json");
         let answer = json(home.path(), &["classify", model, "--epochs", "3", "--patience", "2", "--json"]);
-        let written: Value = serde_json::from_str(&fs::read_to_string(&file).expect("a file")).expect("JSON");
-        assert_eq!(answer, written);
+        assert_eq!(file_of_run(&file), answer);
         assert_eq!((&answer["model"], &answer["device"], &answer["seed"]), (&model.into(), &"cpu".into(), &0.into()));
         assert_eq!((&answer["data"], &answer["events"]["train"]), (&"events.csv".into(), &280.into()));
         for part in ["train", "val", "test"] {
@@ -118,8 +117,8 @@ fn ctrl_c_leaves_no_file_behind() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_hopedgn"))
         .env("CUDA_VISIBLE_DEVICES", "-1")
         .current_dir(home.path())
-        .args(["classify", "tgat", "--epochs", "1000000", "--patience", "1000000"])
-        .stdout(Stdio::null())
+        .args(["classify", "tgat", "--epochs", "1000000", "--patience", "1000000", "--json"])
+        .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("it starts");
@@ -130,9 +129,29 @@ fn ctrl_c_leaves_no_file_behind() {
     let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(status.expect("kill is there").success());
     assert!(lines.any(|line| line == "interrupted; nothing was written"));
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1));
+    schemas::check("interrupted", &serde_json::from_slice(&output.stdout).expect("one JSON document"));
     let left =
         fs::read_dir(home.path().join("tgat")).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     let left: Vec<String> = left.map(|name| name.to_string_lossy().into_owned()).collect();
     assert!(!left.iter().any(|name| name.starts_with("classification") || name.starts_with(".hopedgn-")), "{left:?}");
+}
+
+#[test]
+fn the_column_of_labels_can_be_named_later() {
+    let home = home();
+    let events = fs::read_to_string(home.path().join("events.csv")).expect("a file");
+    fs::write(home.path().join("events.csv"), events.replace("src,dst,time,label", "from,to,when,state"))
+        .expect("a file");
+    let columns = ["--src", "from", "--dst", "2", "--time", "when"];
+    let small = ["--set", "model.d-time=4", "--set", "model.d-out=6", "--set", "train.batch=20"];
+    let train = ["train", "--data", "events.csv", "--model", "jodie", "--out", "jodie", "--epochs", "1", "--json"];
+    json(home.path(), &[&train[..], &columns, &small].concat());
+    let (status, _, stderr) = run(home.path(), &["classify", "jodie", "--epochs", "1"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("name the column of labels with --label"), "{stderr}");
+    // The other columns are those of the run.
+    let answer = json(home.path(), &["classify", "jodie", "--epochs", "1", "--label", "state", "--json"]);
+    assert_eq!(answer["epochs"], 1);
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -35,7 +36,7 @@ fn split_out_writes_a_rule_that_parses() {
     let (status, _, stderr) = run(folder.path(), &["data", "split", "collegemsg", "--out", "rule.json"]);
     assert_eq!(status, Some(0), "{stderr}");
     let text = fs::read_to_string(folder.path().join("rule.json")).expect("written");
-    let rule: ctdg::split::SplitRule = serde_json::from_str(&text).expect("a rule");
+    let rule: ctdg::split::SplitRule = hopedgn::file_format::from_json(Path::new("rule.json"), &text).expect("a rule");
     assert_eq!((rule.masked.len(), rule.n_events), (189, 59_835));
 }
 
@@ -120,7 +121,7 @@ fn reading_csv_takes_less_than_one_and_a_half_times_the_memory_of_its_columns() 
 fn bad_input_exits_with_2_and_names_place_and_remedy() {
     let folder = folder();
     fs::write(folder.path().join("x.csv"), "src,dst,time\n1,2,3\n1,2,2\n").expect("written");
-    let (status, stdout, stderr) = run(folder.path(), &["data", "convert", "x.csv", "y.ctdg", "--json"]);
+    let (status, stdout, stderr) = run(folder.path(), &["data", "convert", "x.csv", "y.ctdg"]);
     assert_eq!((status, stdout.as_str()), (Some(2), ""));
     assert_eq!(
         stderr,
@@ -129,10 +130,7 @@ fn bad_input_exits_with_2_and_names_place_and_remedy() {
     );
     assert!(!folder.path().join("y.ctdg").exists(), "nothing is half-written");
     let (_, _, stderr) = run(folder.path(), &["data", "info", "reddit", "--data-dir", "."]);
-    assert_eq!(
-        stderr,
-        "error: the data set reddit is not on this machine; fetch it with `hopedgn data fetch reddit`\n"
-    );
+    assert_eq!(stderr, "error: the dataset reddit is not on this machine; fetch it with `hopedgn data fetch reddit`\n");
     for arguments in [
         &["data", "info", "nowhere"][..],
         &["data", "info", "reddit", "--data-dir", "."],

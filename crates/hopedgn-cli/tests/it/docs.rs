@@ -51,6 +51,34 @@ fn shell(folder: &Path, line: &str) -> (bool, String) {
     (output.status.success(), String::from_utf8(output.stdout).expect("UTF-8"))
 }
 
+/// What a command printed, without the lines about progress that work of more than some seconds prints where there is no
+/// terminal: how many there are depends on the machine.
+fn without_progress(printed: &str) -> String {
+    const STAGES: [&str; 9] = [
+        "reading",
+        "training epoch",
+        "validating epoch",
+        "testing",
+        "evaluating",
+        "ranking",
+        "embedding",
+        "scoring",
+        "training the classifier",
+    ];
+    let is_progress = |line: &str| {
+        let Some((stage, rest)) = line.split_once(": ") else { return false };
+        let stage = stage.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end();
+        STAGES.contains(&stage) && rest.starts_with(|c: char| c.is_ascii_digit())
+    };
+    printed.split_inclusive('\n').filter(|line| !is_progress(line)).collect()
+}
+
+#[test]
+fn lines_about_progress_do_not_count() {
+    let printed = "training epoch 12: 1 of 9 batches, 2 s; about 40 s left\nepoch 1: loss 3\nranking: 5 events in 12 s\ntesting: none\n";
+    assert_eq!(without_progress(printed), "epoch 1: loss 3\ntesting: none\n");
+}
+
 /// Runs all sessions of a page; what went wrong, if anything did.
 fn run_page(name: &str, text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
@@ -64,6 +92,7 @@ fn run_page(name: &str, text: &str) -> Vec<String> {
         }
         for (command, shown) in block.session() {
             let (succeeded, printed) = shell(folder.path(), &command);
+            let printed = without_progress(&printed);
             let fails_as_shown = !succeeded && shown.contains("error:");
             if !succeeded && !fails_as_shown {
                 failures.push(format!("{name}: `{command}` failed:\n{printed}"));

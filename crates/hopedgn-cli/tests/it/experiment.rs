@@ -231,12 +231,107 @@ fn pages_writes_an_index_of_all_experiments() {
 }
 
 #[test]
+fn report_prints_tables_in_other_formats_and_writes_no_page() {
+    let home = folder(GRID);
+    let report = ["experiment", "report", "grid.toml", "--data-dir", ".", "--format"];
+    let document = json(home.path(), &[&report[..], &["json"]].concat());
+    for (format, start) in [
+        ("markdown", "All are in percent."),
+        ("latex", "% Needs \\usepackage{booktabs}.\n"),
+        ("csv", "row,model,mite,variant,data,metric,setting,negatives,mean,sd,n,n_seeds,published,published_sd\n"),
+    ] {
+        let (status, stdout, stderr) = run(home.path(), &[&report[..], &[format]].concat());
+        assert_eq!((status, stderr.as_str()), (Some(0), ""), "{format}");
+        assert!(stdout.starts_with(start), "{format}: {stdout}");
+        assert_eq!(json(home.path(), &[&report[..], &[format, "--json"]].concat()), document, "--json wins");
+    }
+    assert_eq!((&document["done"], document["tables"].as_array().map(Vec::is_empty)), (&0.into(), Some(false)));
+    assert!(!home.path().join("runs").exists(), "no page is written");
+    let both = [&report[..], &["csv", "--html", "page.html"]].concat();
+    assert_eq!(run(home.path(), &both).0, Some(2), "either pages or tables");
+}
+
+#[test]
 fn invalid_file_is_refused_before_anything_runs() {
     let home = folder(&GRID.replace("\"tgat\"]", "\"tgad\"]"));
     let (status, stdout, stderr) = run(home.path(), &["experiment", "run", "grid.toml", "--smoke"]);
     assert_eq!((status, stdout.as_str()), (Some(2), ""));
     assert!(stderr.contains("grid.toml:4: found the model \"tgad\", expected one of hopedgn"), "{stderr}");
     assert!(!home.path().join("runs").exists());
+}
+
+/// Columns of other names, times that go backwards.
+const ODD: &str = r#"title = "Odd"
+kind = "link-prediction"
+metrics = ["ap"]
+[grid]
+model = ["hopedgn"]
+data = ["odd"]
+seed = [0, 1]
+[read.odd]
+src = 2
+dst = "whom"
+time = "when"
+sort = true
+[[override]]
+when = { data = "odd" }
+set.model = { d-channel = 4, d-time = 4, d-out = 6, length = 6, d-mite = 4, patch = 1 }
+set.train = { batch = 20, epochs = 1 }
+source = "small enough for a debug build"
+"#;
+
+#[test]
+fn the_file_says_how_its_datasets_are_read() {
+    let home = folder(ODD);
+    let mut events = String::from("when,who,whom\n");
+    for i in 0..200 {
+        writeln!(events, "{},{},{}", 200 - i, i % 7, 10 + i % 5).expect("a string");
+    }
+    fs::write(home.path().join("odd.csv"), events).expect("a file");
+    let with = |verb: &'static str| ["experiment", verb, "grid.toml", "--data-dir", ".", "--out", "out"];
+    let (status, stdout, stderr) = run(home.path(), &with("run"));
+    assert_eq!(status, Some(0), "{stdout}{stderr}");
+    // The remark about a missing GPU is printed once, and not in the log of each cell.
+    assert_eq!(stderr.matches("on the CPU").count(), 1, "{stderr}");
+    for seed in [0, 1] {
+        let log = text(&home.path().join(format!("out/logs/odd-hopedgn-{seed}.log")));
+        assert!(!log.contains("on the CPU") && log.contains("training HopeDGN"), "{log}");
+    }
+    let manifest: Value =
+        serde_json::from_str(&text(&home.path().join("out/odd-hopedgn-0/manifest.json"))).expect("JSON");
+    assert_eq!((&manifest["data"]["read"]["src"], &manifest["data"]["read"]["sort"]), (&2.into(), &true.into()));
+
+    // Read in another way, the data is another one.
+    fs::write(home.path().join("grid.toml"), ODD.replace("sort = true\n", "")).expect("a file");
+    let answer = json(home.path(), &[&with("status")[..], &["--json"]].concat());
+    assert_eq!(states(&answer), ["settings changed", "settings changed"]);
+    let (status, stdout, _) = run(home.path(), &[&with("run")[..], &["--device", "cpu"]].concat());
+    assert_eq!(status, Some(1), "{stdout}");
+    assert!(stdout.contains("in an experiment such flags stand as `sort = true` under [read.odd]"), "{stdout}");
+
+    fs::write(home.path().join("grid.toml"), ODD.replace("sort", "srot")).expect("a file");
+    let (status, _, stderr) = run(home.path(), &with("status"));
+    assert_eq!(status, Some(2));
+    assert!(
+        stderr.contains("grid.toml:12: unknown field `srot`") && stderr.contains("did you mean `sort`?"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn missing_runs_are_named_with_what_is_expected() {
+    let home = folder(GRID);
+    for arguments in [
+        &["experiment", "report", "grid.toml", "--results", "no.jsonl"][..],
+        &["experiment", "archive", "none", "--out", "a.jsonl"],
+    ] {
+        let (status, _, stderr) = run(home.path(), arguments);
+        assert_eq!(status, Some(2), "{stderr}");
+        assert!(
+            stderr.contains("found no such file or folder, expected a run folder") && !stderr.contains("os error"),
+            "{stderr}"
+        );
+    }
 }
 
 #[test]

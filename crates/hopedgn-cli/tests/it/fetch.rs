@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 
-use crate::{json, run};
+use crate::{json, run, schemas};
 
 const JODIE: &str =
     "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,5,0,0.5\n1,0,7,1,0.5\n";
@@ -42,6 +42,7 @@ fn fetched_dataset_is_known_by_name() {
     fs::write(folder.path().join("s.toml"), sources(&format!("{}/wikipedia.csv", serve(JODIE)), 2)).expect("written");
     let fetch = ["data", "fetch", "wikipedia", "--sources", "s.toml", "--data-dir", "d", "--insecure", "--json"];
     let fetched = json(folder.path(), &fetch);
+    schemas::check("data-fetch", &fetched);
     assert_eq!((&fetched["fetched"][0]["events"], &fetched["fetched"][0]["was_here"]), (&2.into(), &false.into()));
     assert_eq!(json(folder.path(), &fetch)["fetched"][0]["was_here"], true, "not fetched twice");
     let info = json(folder.path(), &["data", "info", "wikipedia", "--data-dir", "d", "--json"]);
@@ -55,15 +56,25 @@ fn fetched_dataset_is_known_by_name() {
 fn missing_and_wrong_downloads_are_refused_and_leave_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = serve(JODIE);
-    for (path, events, expected) in [
-        ("missing.csv", 2, "found status 404 at"),
-        ("wikipedia.csv", 9, "found 3 nodes and 2 events, expected 3 and 9"),
+    for (path, events, code, expected) in [
+        ("missing.csv", 2, "http-status", "found status 404 at"),
+        ("wikipedia.csv", 9, "wrong-counts", "found 3 nodes and 2 events, expected 3 and 9"),
     ] {
         fs::write(folder.path().join("s.toml"), sources(&format!("{server}/{path}"), events)).expect("written");
         let fetch = ["data", "fetch", "wikipedia", "--sources", "s.toml", "--data-dir", "d", "--insecure", "--json"];
         let (status, stdout, stderr) = run(folder.path(), &fetch);
-        assert_eq!((status, stdout.as_str()), (Some(2), ""), "{stderr}");
+        assert_eq!(status, Some(2), "{stderr}");
+        assert!(stdout.contains(&format!("\"code\": \"{code}\"")), "{stdout}");
         assert!(stderr.contains(expected), "{stderr}");
         assert!(!folder.path().join("d/wikipedia.ctdg").exists());
     }
+}
+
+#[test]
+fn a_missing_name_is_asked_for_with_the_names_there_are() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (status, _, stderr) = run(home.path(), &["data", "fetch"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("found no name, expected at least one of reddit, wikipedia, "), "{stderr}");
+    assert!(stderr.contains("`hopedgn data list`"), "{stderr}");
 }

@@ -27,7 +27,7 @@ fn subcommands(help: &str) -> Vec<String> {
 }
 
 /// Every command with its subcommands, the program itself first.
-fn commands() -> Vec<Vec<String>> {
+pub(crate) fn commands() -> Vec<Vec<String>> {
     let (mut all, mut next) = (vec![Vec::new()], 0);
     while next < all.len() {
         let command: Vec<String> = all[next].clone();
@@ -95,10 +95,45 @@ fn no_arguments_print_help() {
     assert!(hopedgn(folder.path(), &["--version"]).status.success());
 }
 
+/// A command's own flags first, then those of several commands, then those of all.
+#[test]
+fn own_flags_stand_before_shared_ones() {
+    const ORDER: [&str; 5] = ["Arguments:", "Options:", "Device:", "Reading a file:", "Options of every command:"];
+    for command in commands() {
+        let help = help(&command, 100);
+        // The flags under each heading.
+        let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
+        for line in help.lines() {
+            if let Some(heading) = ORDER.iter().find(|heading| **heading == line) {
+                sections.push((heading, Vec::new()));
+            }
+            let flag =
+                line.trim().trim_start_matches("-q, ").strip_prefix("--").and_then(|flag| flag.split(' ').next());
+            if let (Some((_, flags)), Some(flag)) = (sections.last_mut(), flag) {
+                flags.push(flag);
+            }
+        }
+        let headings: Vec<&str> = sections.iter().map(|(heading, _)| *heading).collect();
+        let mut expected = ORDER.to_vec();
+        expected.retain(|heading| headings.contains(heading));
+        assert_eq!(headings, expected, "{command:?}");
+        for (heading, flags) in sections {
+            match heading {
+                "Device:" => assert_eq!(flags, ["device", "precision"], "{command:?}"),
+                "Options of every command:" => assert_eq!(flags[..3], ["json", "quiet", "threads"], "{command:?}"),
+                "Options:" => {
+                    assert!(!flags.iter().any(|flag| ["device", "sort", "json"].contains(flag)), "{command:?}");
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
 /// Arguments behind a group of flags would be listed under the heading of the group.
 #[test]
 fn flags_stand_under_their_own_heading() {
-    let flags = "format src dst time label features no-header header delimiter ids bipartite sort \
+    let flags = "data-dir format src dst time label features no-header header delimiter ids bipartite sort \
                  time-unit dedup";
     let mut wrong = Vec::new();
     for command in commands() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{json, run};
+use crate::{json, run, schemas};
 
 /// Small enough for a test: three models, four families.
 const SMALL: [&str; 19] = [
@@ -33,7 +33,8 @@ const SMALL: [&str; 19] = [
 fn tables_show_which_model_separates_which_family() {
     let folder = tempfile::tempdir().expect("a folder");
     let (status, stdout, stderr) = run(folder.path(), &SMALL);
-    assert_eq!((status, stderr.as_str()), (Some(0), ""));
+    // On a slow machine there are lines about progress.
+    assert!(status == Some(0) && stderr.lines().all(|line| line.starts_with("expressivity: ")), "{stderr}");
     let line = |name: &str| stdout.lines().find(|line| line.starts_with(&format!("| {name} "))).unwrap_or_default();
     assert_eq!(line("1-DWL, round"), "| 1-DWL, round | no       | 0/2    | 2/2, 1     | 0/2    |", "{stdout}");
     assert_eq!(line("2-DWL, round"), "| 2-DWL, round | yes, 1   | 2/2, 2 | 2/2, 1     | 0/2    |", "{stdout}");
@@ -50,6 +51,7 @@ fn json_svg_and_html_hold_the_same_results() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = [&SMALL[..], &["--json", "--quiet", "--svg", "lab.svg", "--html", "lab.html"]].concat();
     let found = json(folder.path(), &arguments);
+    schemas::check("lab", &found);
     assert_eq!(found["subjects"], serde_json::json!(["hopedgn", "tgat", "tgn"]));
     assert_eq!(found["bounds"], serde_json::json!(["2-DWL", "1-DWL", "1-DWL"]));
     let path = found["families"].as_array().expect("families").iter().find(|family| family["name"] == "path-3");

@@ -1,17 +1,22 @@
 //! The command as a user runs it: one binary for all integration tests.
 
 mod classify;
+mod config_file;
 mod data;
 mod docs;
+mod evaluate;
 mod experiment;
 mod fetch;
 mod files;
 mod grown;
 mod help;
+mod json_errors;
 mod lab;
 mod memory;
 mod own_models;
+mod schemas;
 mod score;
+mod shell;
 #[cfg(unix)]
 mod signals;
 mod tidy;
@@ -42,4 +47,11 @@ fn json(folder: &Path, arguments: &[&str]) -> Value {
     let (status, stdout, stderr) = run(folder, arguments);
     assert_eq!(status, Some(0), "{stderr}");
     serde_json::from_str(&stdout).expect("one JSON document")
+}
+
+/// A JSON file of a run folder without its format, which printed documents do not have.
+fn file_of_run(path: &Path) -> Value {
+    let mut document: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("JSON");
+    assert_eq!(document.as_object_mut().and_then(|fields| fields.remove("format")), Some(2.into()), "{document}");
+    document
 }

@@ -35,6 +35,9 @@ fn every_command_works_with_a_registered_model() {
         let answer: Value = serde_json::from_slice(&stdout).expect("one JSON document");
         assert!(answer.is_object(), "{answer}");
     }
+    let help = own_models(home.path(), &["train", "--help"]).stdout;
+    let help = String::from_utf8_lossy(&help).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(help.contains("tgn, pint or deep-sets [default: hopedgn]"), "--model lists what can be named: {help}");
     let (status, _, stderr) = run(home.path(), &["score", "run", "--pairs", "pairs.csv"]);
     assert_eq!(status, Some(2));
     assert!(stderr.contains("deep-sets"), "the plain program does not know the model: {stderr}");

@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod modules;
+mod published;
 mod words;
 
 use std::fs;

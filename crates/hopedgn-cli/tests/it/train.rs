@@ -41,7 +41,7 @@ pub(crate) fn with_small<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
     arguments.iter().copied().chain(SMALL).collect()
 }
 
-fn trained(home: &Path, epochs: &str) -> Value {
+pub(crate) fn trained(home: &Path, epochs: &str) -> Value {
     json(home, &with_small(&["train", "--data", "events.csv", "--out", "run", "--epochs", epochs, "--json"]))
 }
 

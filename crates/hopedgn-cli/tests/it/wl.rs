@@ -96,3 +96,13 @@ fn static_and_oblivious_tests_have_their_usual_names() {
     assert_eq!(test(&["--static", "--variant", "oblivious", "--k", "3"]), "3-OWL");
     assert_eq!(test(&["--initial", "types"]), "2-DWL from isomorphism types");
 }
+
+#[test]
+fn an_unknown_delimiter_is_named_with_the_flag_that_states_it() {
+    let home = tempfile::tempdir().expect("a folder");
+    std::fs::write(home.path().join("a.csv"), "src|dst|time\n1|2|3\n2|3|4\n").expect("a file");
+    let (status, _, stderr) = crate::run(home.path(), &["wl", "a.csv", "a.csv"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("here perhaps --delimiter '|'"), "{stderr}");
+    assert_eq!(crate::run(home.path(), &["wl", "a.csv", "a.csv", "--delimiter", "|"]).0, Some(0));
+}

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctdg::dataset::write_file;
+use ctdg::dataset::{ReadOptions, write_file};
 use serde::{Deserialize, Serialize};
 
 use super::grid::hash;
@@ -25,6 +25,9 @@ struct Line {
     run: String,
     /// `config.toml`, key by key.
     config: toml::Table,
+    /// How its data was read, unless by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    read: Option<ReadOptions>,
     #[serde(flatten)]
     outcome: Outcome,
 }
@@ -40,7 +43,7 @@ impl Line {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = folder.join("config.toml");
         let config = toml::from_str(&run.config(registry)?.to_toml()?).map_err(|error| damaged(&file, &error))?;
-        Ok(Some(Self { run: name, config, outcome }))
+        Ok(Some(Self { run: name, config, read: read_options(&run), outcome }))
     }
 
     fn config(&self, file: &Path, registry: &ModelRegistry) -> Result<Config> {
@@ -71,6 +74,8 @@ struct Run {
     folder: PathBuf,
     /// Position of the argument that it was found under.
     source: usize,
+    /// How its data was read, unless by default.
+    read: Option<ReadOptions>,
     archived: Option<(Archived, Box<Outcome>)>,
 }
 
@@ -82,6 +87,7 @@ impl RunArchive {
         let paths = sources.iter().enumerate().flat_map(|(source, paths)| paths.iter().map(move |path| (source, path)));
         for (source, path) in paths {
             let before = archive.runs.len();
+            check_exists(path)?;
             if path.extension().is_some_and(|extension| extension == EXTENSION) {
                 archive.add_archive(path, source, registry)?;
                 continue;
@@ -105,7 +111,7 @@ impl RunArchive {
         if run.summary()?.is_some() {
             let config = run.config(registry)?;
             let hash = hash(&config, data_stem(&config.data))?;
-            self.runs.push(Run { hash, folder: folder.to_owned(), source, archived: None });
+            self.runs.push(Run { hash, folder: folder.to_owned(), source, read: read_options(&run), archived: None });
         }
         Ok(())
     }
@@ -123,6 +129,7 @@ impl RunArchive {
                 hash: hash(&config, data_stem(&config.data))?,
                 folder: file.join(&line.run),
                 source,
+                read: line.read,
                 archived: Some((archived, Box::new(line.outcome))),
             });
         }
@@ -140,7 +147,8 @@ impl RunArchive {
                 let hash = config.and_then(|config| hash(&config, data_stem(&config.data)));
                 if let (Some(_), Ok(hash)) = (recorded_hash(&folder), hash) {
                     let source = runs.len();
-                    runs.push(Run { hash, folder, source, archived: None });
+                    let read = RunFolder::open(&folder).ok().and_then(|run| read_options(&run));
+                    runs.push(Run { hash, folder, source, read, archived: None });
                 }
             }
         }
@@ -150,7 +158,7 @@ impl RunArchive {
     /// The run of `cell`, if there is one: a complete one before one that was only trained, then by order of the arguments.
     /// Two under one argument are an error: whose number is shown would be arbitrary.
     pub fn find(&self, cell: &Cell) -> Result<Option<Found>> {
-        let fitting = self.runs.iter().filter(|run| run.hash == cell.hash);
+        let fitting = self.runs.iter().filter(|run| run.hash == cell.hash && cell.is_read_with(run.read.as_ref()));
         let mut found: Vec<(usize, Found)> = fitting.filter_map(|run| Some((run.source, run.found(cell)?))).collect();
         found.sort_by_key(|(source, found)| (!found.is_done(), *source));
         if let [(a, first), (b, second), ..] = found.as_slice()
@@ -194,6 +202,7 @@ pub fn archive(folders: &[PathBuf], file: &Path, registry: &ModelRegistry) -> Re
         }
     }
     for folder in folders {
+        check_exists(folder)?;
         let runs = if folder.join("config.toml").is_file() {
             vec![folder.clone()]
         } else {
@@ -215,6 +224,20 @@ pub fn archive(folders: &[PathBuf], file: &Path, registry: &ModelRegistry) -> Re
     let text: String = lines.iter().flat_map(|(_, text)| [text.as_str(), "\n"]).collect();
     write_file(file, text)?;
     Ok(lines.len())
+}
+
+/// How the data of a run was read, unless by default.
+fn read_options(run: &RunFolder) -> Option<ReadOptions> {
+    run.manifest().ok()?.data.read.filter(|options| *options != ReadOptions::default())
+}
+
+/// Refuses a name that leads nowhere.
+fn check_exists(path: &Path) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let detail = "found no such file or folder, expected a run folder, a folder of them, or an archive (.jsonl); correct the name";
+    Err(Error::Run { folder: path.to_owned(), detail: detail.to_owned() })
 }
 
 fn no_run(folder: &Path) -> Error {

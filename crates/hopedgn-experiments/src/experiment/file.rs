@@ -1,7 +1,9 @@
 //! The experiment file. Unknown keys are errors with their line.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use ctdg::dataset::ReadOptions;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -11,6 +13,7 @@ use super::measure::{Heuristic, Metric, Setting};
 use super::paper::{Paper, PaperFile, PaperFrom};
 use hopedgn::config::ModelName;
 use hopedgn::evaluate::Negatives;
+use hopedgn::fmt::nearest;
 use hopedgn::{Error, ModelRegistry, Result};
 
 /// A file merged with the files it extends.
@@ -24,7 +27,10 @@ pub(super) struct File {
     pub(super) negatives: Vec<Negatives>,
     pub(super) heuristics: Vec<Heuristic>,
     pub(super) grid: Grid,
+    pub(super) read: BTreeMap<String, Located<ReadOptions>>,
     pub(super) evaluate: Option<Evaluate>,
+    /// Whether variants have the plain model beside them.
+    pub(super) baseline: bool,
     pub(super) variants: Vec<Located<Variant>>,
     pub(super) excludes: Vec<Located<Exclude>>,
     pub(super) overrides: Vec<Located<Override>>,
@@ -47,7 +53,10 @@ pub(super) struct Layer {
     pub(super) negatives: Option<Spanned<Vec<Negatives>>>,
     pub(super) heuristics: Option<Vec<Heuristic>>,
     pub(super) grid: GridLayer,
+    /// How the file of a dataset is read.
+    pub(super) read: BTreeMap<String, Spanned<ReadOptions>>,
     pub(super) evaluate: Option<Evaluate>,
+    pub(super) baseline: Option<bool>,
     #[serde(rename = "variant")]
     pub(super) variants: Vec<Spanned<Variant>>,
     #[serde(rename = "exclude")]
@@ -150,7 +159,8 @@ pub(super) struct GridLayer {
     pub(super) mite: Option<Vec<bool>>,
 }
 
-/// Named settings, another dimension of the grid.
+/// Named settings, another dimension of the grid. The plain model is added as the first row, unless a variant stands for it: one
+/// without settings or without a title.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Variant {
@@ -300,6 +310,11 @@ impl File {
         let is_plain = |name: &&String| {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
         };
+        if let Some((name, options)) = self.read.iter().find(|(name, _)| !data.contains(name)) {
+            let meant = nearest(name, data.iter().map(String::as_str));
+            let meant = meant.map_or(String::new(), |meant| format!("; did you mean {meant}?"));
+            return Err(options.at.wrong(format!("found [read.{name}], expected one of grid.data{meant}")));
+        }
         if let Some(name) = data.iter().chain(names).chain(figures).find(|name| !is_plain(name)) {
             return wrong(format!(
                 "found the name {name:?}, expected letters, digits, - and _, as for a folder; a dataset is named without the \
@@ -336,6 +351,13 @@ impl File {
             }
             None => Ok(()),
         }
+    }
+}
+
+impl Variant {
+    /// Whether it stands for the plain model.
+    pub(super) fn is_baseline(&self) -> bool {
+        self.set.is_empty() || self.title.as_deref() == Some("")
     }
 }
 

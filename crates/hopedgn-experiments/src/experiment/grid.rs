@@ -1,7 +1,9 @@
 //! Cells of the grid, with all settings resolved.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use ctdg::dataset::ReadOptions;
 use sha2::{Digest, Sha256};
 
 use super::file::{Evaluate, Kind};
@@ -33,6 +35,8 @@ pub struct Cell {
     pub seed: u64,
     /// All settings.
     pub config: Config,
+    /// How the file of the dataset is read.
+    pub read: ReadOptions,
     /// Hash of `config`, independent of the path of the data. Evaluation is no part of it, so that experiments share runs.
     pub hash: String,
     /// Evaluation after training, if requested.
@@ -106,6 +110,13 @@ impl Cell {
         hash(config, if self.is_smoke { "smoke" } else { &self.data })
     }
 
+    /// Whether a run whose data was read with `options` is one of this cell. Runs count however they were read, unless the file of the
+    /// experiment says how.
+    pub(super) fn is_read_with(&self, options: Option<&ReadOptions>) -> bool {
+        let default = ReadOptions::default();
+        self.is_smoke || self.read == default || self.read == *options.unwrap_or(&default)
+    }
+
     /// Whether `found` is a complete classification of this cell's model with default settings.
     pub(super) fn is_usual(&self, found: &Classification) -> bool {
         let LabelConfig { epochs, patience, .. } = LabelConfig::default();
@@ -125,6 +136,17 @@ impl Cell {
             arguments.extend(["--set".to_owned(), setting.clone()]);
         }
         arguments
+    }
+
+    /// The text of a file for `hopedgn train --config` that says how the data is read; nothing if the experiment does not say so.
+    pub fn read_settings(&self) -> Result<Option<String>> {
+        if self.is_smoke || self.read == ReadOptions::default() {
+            return Ok(None);
+        }
+        let table = BTreeMap::from([("read", &self.read)]);
+        let text = toml::to_string(&table)
+            .map_err(|error| Error::Config { place: self.name.clone(), detail: error.to_string() })?;
+        Ok(Some(text))
     }
 
     /// Those of [`SMALL`] that the model has.
@@ -200,15 +222,15 @@ pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
 
 /// The product of the grid, settings not resolved.
 fn product(experiment: &Experiment) -> Result<Vec<Cell>> {
-    let file::File { grid, variants, .. } = &experiment.file;
+    let file::File { grid, variants, read, .. } = &experiment.file;
     let mites: Vec<Option<bool>> = match grid.mite.as_slice() {
         [] => vec![None],
         mites => mites.iter().copied().map(Some).collect(),
     };
-    let variants: Vec<Option<&file::Variant>> = match variants.as_slice() {
-        [] => vec![None],
-        variants => variants.iter().map(|variant| Some(&variant.item)).collect(),
-    };
+    let has_baseline = !experiment.file.baseline || variants.iter().any(|variant| variant.item.is_baseline());
+    let plain = (variants.is_empty() || !has_baseline).then_some(None);
+    let variants: Vec<Option<&file::Variant>> =
+        plain.into_iter().chain(variants.iter().map(|variant| Some(&variant.item))).collect();
     let evaluate = experiment.file.evaluate.map(|evaluate| {
         let most = if experiment.is_smoke { SMALL_RANKING } else { usize::MAX };
         Evaluate { ranking: evaluate.ranking.map(|n| n.min(most)), ..evaluate }
@@ -237,6 +259,7 @@ fn product(experiment: &Experiment) -> Result<Vec<Cell>> {
                             title: title.unwrap_or_default(),
                             seed,
                             config: Config::default(),
+                            read: read.get(data).map(|options| options.item.clone()).unwrap_or_default(),
                             hash: String::new(),
                             evaluate,
                             classify: experiment.file.kind == Kind::NodeClassification,

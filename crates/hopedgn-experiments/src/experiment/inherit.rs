@@ -1,5 +1,6 @@
 //! Inheritance of experiment files with `extends`; every part keeps its file and line.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use super::file::{File, Grid, Layer, line};
 use super::measure::Metric;
 use super::paper::PaperFile;
 use hopedgn::evaluate::Negatives;
+use hopedgn::fmt::in_words;
 use hopedgn::{Error, Result};
 
 /// A line of a file.
@@ -42,10 +44,14 @@ struct Source {
 
 impl Source {
     fn parse(path: &Path, text: &str) -> Result<Self> {
+        let with_help = |detail: &str| {
+            let separator = if detail.ends_with('?') { "" } else { ";" };
+            format!("{detail}{separator} `hopedgn experiment --help` shows a whole file")
+        };
         let layer = toml::from_str(text).map_err(|error| Error::Experiment {
             file: path.to_owned(),
             line: error.span().map(|span| line(text, span.start)),
-            detail: format!("{}; `hopedgn experiment --help` shows a whole file", error.message()),
+            detail: with_help(&in_words(&error.message())),
         })?;
         Ok(Self { path: path.to_owned(), text: text.to_owned(), layer })
     }
@@ -100,7 +106,9 @@ impl File {
             negatives: vec![Negatives::Random],
             heuristics: Vec::new(),
             grid: Grid { model: Vec::new(), data: Vec::new(), seed: Vec::new(), mite: Vec::new() },
+            read: BTreeMap::new(),
             evaluate: None,
+            baseline: true,
             variants: Vec::new(),
             excludes: Vec::new(),
             overrides: Vec::new(),
@@ -120,9 +128,14 @@ impl File {
             put(&mut file.grid.data, layer.grid.data);
             put(&mut file.grid.seed, layer.grid.seed);
             put(&mut file.grid.mite, layer.grid.mite);
+            for (name, options) in layer.read {
+                let at = source.at(options.span().start);
+                file.read.insert(name, Located { item: options.into_inner(), at });
+            }
             file.evaluate = layer.evaluate.or(file.evaluate);
             metrics = layer.metrics.map(|list| (source.at(list.span().start), list.into_inner())).or(metrics);
             negatives = layer.negatives.map(|list| (source.at(list.span().start), list.into_inner())).or(negatives);
+            put(&mut file.baseline, layer.baseline);
             file.variants.extend(source.locate(layer.variants));
             file.excludes.extend(source.locate(layer.excludes));
             file.overrides.extend(source.locate(layer.overrides));
@@ -144,6 +157,8 @@ impl File {
             file.metrics.iter().try_for_each(|&metric| file.check_metric(metric, &at))?;
         } else if file.kind == super::Kind::NodeClassification {
             file.metrics = vec![Metric::Auc];
+        } else if file.evaluate.is_some_and(|evaluate| evaluate.ranking.is_some()) {
+            file.metrics.extend([Metric::Mrr, Metric::HitsAt10]);
         }
         if let Some((at, list)) = negatives {
             if list.is_empty() {
@@ -152,6 +167,9 @@ impl File {
             }
             file.negatives = list;
             file.check_negatives(&at)?;
+        } else if let Some(evaluate) = file.evaluate {
+            // Every run is tested against random ones.
+            file.negatives.extend(evaluate.negatives.kinds().into_iter().filter(|kind| *kind != Negatives::Random));
         }
         Ok(file)
     }

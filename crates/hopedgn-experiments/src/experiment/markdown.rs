@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use super::measure::Metric;
 use super::table::{Entry, Table};
 use super::{Archived, Experiment, Figure, Found, Measure, Outcome, Provenance, State, reason};
+use ctdg::error::counted;
 use hopedgn::fmt::seconds;
 
 /// The page; links are relative to `folder`, where it will be.
@@ -25,18 +26,7 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
         }
         let _ = writeln!(out, "{}{}\n", if figure.pictures.is_empty() { "" } else { "\n" }, lacking(&figure));
     }
-    let _ = writeln!(out, "{} **Bold**: best of its column; _italic_: second best.\n", explanation(experiment));
-    for table in Table::all(experiment, found) {
-        let _ = writeln!(out, "## {}\n", table.title());
-        let _ = writeln!(out, "| | {} |\n|---|{}", table.columns.join(" | "), "---|".repeat(table.columns.len()));
-        let metric = table.measure.metric;
-        for (name, entries) in &table.rows {
-            let shown = |entry: &Option<Entry>| entry.as_ref().map_or(String::new(), |entry| cell(entry, metric));
-            let cells: Vec<String> = entries.iter().map(shown).collect();
-            let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
-        }
-        out.push('\n');
-    }
+    out.push_str(&tables(experiment, found));
     runs(&mut out, experiment, found, folder);
     for (title, lines) in [("Missing", missing(found)), ("Machines", machines(found))] {
         if !lines.is_empty() {
@@ -48,6 +38,24 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
         }
     }
     let _ = writeln!(out, "## Commands\n\n```\n{}\n```", commands.join("\n"));
+    out
+}
+
+/// How to read the tables, and the tables alone.
+#[must_use]
+pub fn tables(experiment: &Experiment, found: &[Found]) -> String {
+    let mut out = format!("{} **Bold**: best of its column; _italic_: second best.\n\n", explanation(experiment));
+    for table in Table::all(experiment, found) {
+        let _ = writeln!(out, "## {}\n", table.title());
+        let _ = writeln!(out, "| | {} |\n|---|{}", table.columns.join(" | "), "---|".repeat(table.columns.len()));
+        let metric = table.measure.metric;
+        for (name, entries) in &table.rows {
+            let shown = |entry: &Option<Entry>| entry.as_ref().map_or(String::new(), |entry| cell(entry, metric));
+            let cells: Vec<String> = entries.iter().map(shown).collect();
+            let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
+        }
+        out.push('\n');
+    }
     out
 }
 
@@ -167,10 +175,8 @@ pub(super) fn missing(found: &[Found]) -> Vec<String> {
             None => groups.push((why, vec![one])),
         }
     }
-    let plural = |n: usize| if n == 1 { "" } else { "s" };
-    let line = |(why, cells): &(String, Vec<&Found>)| {
-        format!("{why} ({} run{}: {})", cells.len(), plural(cells.len()), names(cells))
-    };
+    let line =
+        |(why, cells): &(String, Vec<&Found>)| format!("{why} ({}: {})", counted(cells.len(), "run"), names(cells));
     groups.iter().map(line).collect()
 }
 
@@ -200,7 +206,8 @@ pub(super) fn machines(found: &[Found]) -> Vec<String> {
         let provenance = one.outcome.as_ref().and_then(|outcome| outcome.provenance.as_ref());
         if let Some(Provenance { version, commit, machine: system, threads }) = provenance {
             let commit = commit.as_ref().map(|commit| format!(", commit {commit}")).unwrap_or_default();
-            let _ = write!(machine, "; {system}, {threads} threads, version {version}{commit}");
+            let threads = counted(*threads, "thread");
+            let _ = write!(machine, "; {system}, {threads}, version {version}{commit}");
         }
         match machines.iter_mut().find(|(known, _)| *known == machine) {
             Some((_, n)) => *n += 1,

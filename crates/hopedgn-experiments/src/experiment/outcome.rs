@@ -115,12 +115,14 @@ fn of<M: Copy>(settings: &PerSetting<M>, setting: Setting) -> Option<M> {
     }
 }
 
-/// Whether `evaluation` has all metrics of `model` that `wanted` requests.
-pub(super) fn fits(evaluation: &Evaluation, wanted: &Evaluate, model: &str) -> bool {
+/// What `evaluation` has of the metrics of `model` that `wanted` requests; `None` unless it has all.
+pub(super) fn fitting(mut evaluation: Evaluation, wanted: &Evaluate, model: &str) -> Option<Evaluation> {
     let has_negatives =
         Wanted::kinds(wanted.negatives).iter().all(|kind| evaluation.negatives.contains_key(kind.as_str()));
-    let ranked = evaluation.ranking.as_ref().and_then(|ranking| ranking.candidates.as_u64());
-    evaluation.model == model && has_negatives && wanted.ranking.is_none_or(|n| ranked == Some(n as u64))
+    if let Some(n) = wanted.ranking {
+        evaluation.ranking = Some(evaluation.ranking_among(&n.into())?.clone());
+    }
+    (evaluation.model == model && evaluation.is_complete() && has_negatives).then_some(evaluation)
 }
 
 impl Pace {

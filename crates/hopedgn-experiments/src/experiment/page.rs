@@ -7,6 +7,7 @@ use super::markdown::{device, entry_of, explanation, lacking, machines, missing,
 use super::measure::Metric;
 use super::table::{Entry, Table};
 use super::{Experiment, Figure, Found};
+use ctdg::error::counted;
 use hopedgn::chart;
 use hopedgn::fmt::seconds;
 use hopedgn::html::{escaped, page_head};
@@ -101,7 +102,8 @@ fn cell(entry: Option<&Entry>, metric: Metric) -> String {
         let class = if difference < 0.0 { "down" } else { "up" };
         format!("<small class=\"{class}\">{difference:+.2}</small>")
     });
-    format!("<td class=\"place\" title=\"{} of {} seeds\">{ours}{paper}{difference}</td>", entry.n_done, entry.n_seeds)
+    let (n_done, seeds) = (entry.n_done, counted(entry.n_seeds, "seed"));
+    format!("<td class=\"place\" title=\"{n_done} of {seeds}\">{ours}{paper}{difference}</td>")
 }
 
 fn runs(experiment: &Experiment, found: &[Found], folder: &Path) -> String {

@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Cell;
 use super::archived_runs::Archived;
-use super::outcome::{Outcome, fits};
-use hopedgn::evaluate::Evaluation;
+use super::outcome::{Outcome, fitting};
 use hopedgn::file_format::{from_json, to_document};
 use hopedgn::metrics::Summary;
 use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, RunFolder};
@@ -39,14 +38,14 @@ pub enum State {
     Waiting,
 }
 
-/// Steps of a cell, in order.
+/// Steps of a cell, in order; each saves its results in the run folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// `hopedgn train`.
     Train,
-    /// `hopedgn evaluate`, whose output is saved in the run folder.
+    /// `hopedgn evaluate`.
     Evaluate,
-    /// `hopedgn classify`, which saves its output itself.
+    /// `hopedgn classify`.
     Classify,
 }
 
@@ -106,7 +105,10 @@ impl Found {
         let nothing = |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None, archived: None };
         let error = fs::read_to_string(folder.join(ERROR)).ok().map(State::Failed);
         let Ok(run) = RunFolder::open(&folder) else { return Ok(nothing(error.unwrap_or(State::Waiting))) };
-        if run.config(&cell.registry).and_then(|config| cell.hash_of(&config)).ok().as_ref() != Some(&cell.hash) {
+        let has_settings =
+            run.config(&cell.registry).and_then(|config| cell.hash_of(&config)).ok().as_ref() == Some(&cell.hash);
+        let read = run.manifest().ok().and_then(|manifest| manifest.data.read);
+        if !has_settings || !cell.is_read_with(read.as_ref()) {
             // A folder in use is not moved.
             return Ok(nothing(if run.lock().is_ok() { State::Changed } else { State::Running }));
         }
@@ -143,8 +145,10 @@ impl Found {
     /// The run in `folder` with these results; evaluations and classifications with other settings than requested are dropped.
     pub(super) fn with_outcome(cell: &Cell, folder: &Path, mut outcome: Outcome) -> Self {
         let Cell { evaluate, model, .. } = cell;
-        outcome.evaluation =
-            outcome.evaluation.filter(|found| evaluate.is_none_or(|wanted| fits(found, &wanted, model.as_str())));
+        outcome.evaluation = match evaluate {
+            Some(wanted) => outcome.evaluation.and_then(|found| fitting(found, wanted, model.as_str())),
+            None => outcome.evaluation,
+        };
         outcome.classification = outcome.classification.filter(|found| cell.is_usual(found));
         let outcome = Some(Box::new(outcome));
         let (cell, folder) = (cell.clone(), folder.to_owned());
@@ -208,19 +212,6 @@ impl Found {
         let parent = self.folder.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(parent).map_err(failed("create"))?;
         Ok(false)
-    }
-
-    /// Saves the output of `hopedgn evaluate --json`, if it is what the cell requests.
-    pub fn keep_evaluation(&self, document: &str) -> Result<()> {
-        let file = self.folder.join(EVALUATION);
-        let damaged = |detail: String| Error::Damaged { file: file.clone(), detail };
-        let read: Evaluation = serde_json::from_str(document).map_err(|error| damaged(error.to_string()))?;
-        if self.cell.evaluate.is_some_and(|wanted| !fits(&read, &wanted, self.cell.model.as_str())) {
-            return Err(damaged(
-                "found an evaluation with other negatives or ranking candidates than requested".to_owned(),
-            ));
-        }
-        RunFolder::open(&self.folder)?.write_evaluation(&read)
     }
 
     /// Saves an error in the run folder.

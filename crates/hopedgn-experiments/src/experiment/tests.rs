@@ -88,6 +88,57 @@ when = { mite = false, variant = "k4" }
 }
 
 #[test]
+fn variants_have_the_plain_model_as_their_first_row() {
+    let rows = |rest: &str| {
+        let experiment = parse(&with(rest).replace("mite = [false, true]\n", "").replace(", \"tcl\"", "")).unwrap();
+        let mut rows: Vec<String> =
+            experiment.cells().iter().filter(|cell| cell.data == "uci").map(Cell::row).collect();
+        rows.dedup();
+        rows
+    };
+    let k4 = "[[variant]]\nname = \"n-4\"\nset = { model.neighbors = 4 }\n";
+    assert_eq!(rows(k4), ["TGAT", "TGAT, n-4"]);
+    assert_eq!(
+        rows(&format!("{k4}[[variant]]\nname = \"plain\"\n")),
+        ["TGAT, n-4", "TGAT, plain"],
+        "it is there already"
+    );
+    let untitled = "[[variant]]\nname = \"own\"\ntitle = \"\"\nset = { model.dropout = 0.3 }\n";
+    assert_eq!(rows(&format!("{k4}{untitled}")), ["TGAT, n-4", "TGAT"], "its row is taken");
+    let without = HEAD.replace("mite = [false, true]\n", "").replace("kind =", "baseline = false\nkind =");
+    let names: Vec<String> = parse(&format!("{without}{k4}")).unwrap().cells().iter().map(Cell::row).collect();
+    assert!(names.iter().all(|name| name.ends_with(", n-4")), "{names:?}");
+    assert_eq!(rows(""), ["TGAT"]);
+}
+
+#[test]
+fn reading_options_belong_to_datasets_and_misspelt_ones_are_refused() {
+    let read = "[read.enron]\nsrc = \"from\"\ntime = 3\ndelimiter = \";\"\nids = \"text\"\nfeatures = { chosen = [\"x\", 7] }\n\
+                time-unit = \"ms\"\ndedup = true\n";
+    let experiment = parse(&with(read)).unwrap();
+    let of = |data: &str| experiment.cells().iter().find(|cell| cell.data == data).unwrap().read.clone();
+    assert_eq!(of("uci"), hopedgn::ReadOptions::default());
+    assert!(of("enron").dedup && of("enron").delimiter == Some(b';'));
+    assert_eq!(of("enron").time, Some(ctdg::dataset::ColumnRef::Position(3)));
+    let cell = experiment.cells().iter().find(|cell| cell.data == "enron").unwrap();
+    let file = hopedgn::config::ConfigFile::parse(&cell.read_settings().unwrap().unwrap(), "read.toml").unwrap();
+    assert_eq!(file.read_options(), Some(&cell.read), "as `train --config` reads it");
+    assert_eq!(experiment.cells()[0].read_settings().unwrap(), None);
+
+    let found = message("[read.enron]\nsrot = true\n");
+    assert!(found.starts_with("grid.toml:9: unknown field `srot`, expected one of"), "{found}");
+    assert!(found.ends_with("did you mean `sort`? `hopedgn experiment --help` shows a whole file"), "{found}");
+    assert_eq!(
+        message("[read.enrom]\nsort = true\n"),
+        "grid.toml:8: found [read.enrom], expected one of grid.data; did you mean enron?"
+    );
+    let found = message("[read.enron]\nsort = \"yes\"\n");
+    assert!(found.starts_with("grid.toml:9: found \"yes\", expected true or false; "), "{found}");
+    let found = parse(&HEAD.replace("[0, 1]", "[-1]")).unwrap_err().to_string();
+    assert!(found.starts_with("grid.toml:6: found -1, expected a whole number of at least 0; "), "{found}");
+}
+
+#[test]
 fn errors_name_the_line_and_a_remedy() {
     let nothing = "\n[[override]]\nwhen = { model = \"tgn\" }\nset = { model.k = 4 }\nsource = \"x\"\n";
     assert_eq!(
@@ -192,5 +243,6 @@ fn archived_results_of_the_repository_meet_the_expectations() {
     }
 }
 
+mod formats;
 mod inherits;
 mod numbers;

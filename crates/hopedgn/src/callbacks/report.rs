@@ -11,7 +11,7 @@ use std::fmt::Write;
 use crate::chart;
 use crate::fmt::{grouped, memory, percent, seconds};
 use crate::html::{escaped, page_head};
-use crate::metrics::{EpochRecord, LinkMetrics, PerSetting, Summary};
+use crate::metrics::{EpochRecord, Evaluation, LinkMetrics, PerSetting, Summary};
 use curves::{Curve, Curves};
 
 /// Contents of the page.
@@ -19,7 +19,8 @@ use curves::{Curve, Curves};
 /// ```
 /// use hopedgn::callbacks::report::{Report, html};
 ///
-/// let report = Report { title: "TGN on mail", config_toml: "seed = 0", data: None, history: &[], summary: None };
+/// let title = "TGN on mail";
+/// let report = Report { title, config_toml: "seed = 0", data: None, history: &[], summary: None, evaluation: None };
 /// assert!(html(&report).contains("<h1>TGN on mail</h1>"));
 /// ```
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +35,8 @@ pub struct Report<'a> {
     pub history: &'a [EpochRecord],
     /// `None` while the run trains, or if it was interrupted.
     pub summary: Option<&'a Summary>,
+    /// Test metrics under other protocols, if they were measured.
+    pub evaluation: Option<&'a Evaluation>,
 }
 
 /// The page; equal reports give equal bytes.
@@ -46,7 +49,8 @@ pub struct Report<'a> {
 /// use hopedgn::callbacks::report::{Report, html};
 ///
 /// let (title, config_toml, history) = ("my run", &*predictor.config().to_toml()?, predictor.history());
-/// let page = html(&Report { title, config_toml, data: None, history, summary: predictor.summary() });
+/// let summary = predictor.summary();
+/// let page = html(&Report { title, config_toml, data: None, history, summary, evaluation: None });
 /// assert!(page.starts_with("<!DOCTYPE html>") && page.contains("Validation AP"));
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
@@ -55,7 +59,7 @@ pub fn html(report: &Report<'_>) -> String {
     let mut page = page_head(report.title, chart::STYLE);
     page.push_str(&headline(report));
     if let Some(summary) = report.summary {
-        page.push_str(&table::results(summary));
+        page.push_str(&table::results(summary, report.evaluation));
     }
     page.push_str(&training(report));
     if let Some(data) = report.data {
@@ -84,7 +88,8 @@ impl Report<'_> {
 
 fn headline(report: &Report<'_>) -> String {
     if let Some(summary) = report.summary {
-        return tiles("Test", &summary.test, Some(summary)) + &facts(&facts_of_run(summary));
+        let note = better_heuristics(summary, report.evaluation);
+        return tiles("Test", &summary.test, Some(summary)) + &note + &facts(&facts_of_run(summary));
     }
     let unfinished = "The run is still training or was interrupted; it has not been tested yet.";
     match report.best_record() {
@@ -94,6 +99,19 @@ fn headline(report: &Report<'_>) -> String {
         }
         None => format!("<p class=\"note\">{unfinished}</p>\n"),
     }
+}
+
+/// A note on each test in which an untrained heuristic is better than the model.
+fn better_heuristics(summary: &Summary, evaluation: Option<&Evaluation>) -> String {
+    let of_evaluation = evaluation.map(Evaluation::better_heuristics).unwrap_or_default();
+    // The summary has the test against random negatives.
+    let others = of_evaluation.into_iter().filter(|better| better.test != "random negatives");
+    let better: Vec<String> = summary.better_heuristic().into_iter().chain(others).map(|one| one.to_string()).collect();
+    if better.is_empty() {
+        return String::new();
+    }
+    let better = escaped(&better.join("; "));
+    format!("<p class=\"note\">{better}. Train longer, or try a larger or another model.</p>\n")
 }
 
 /// One number of a pass.

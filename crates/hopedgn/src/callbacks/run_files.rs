@@ -8,10 +8,11 @@ use ctdg::summary::Summary as DataSummary;
 use super::report::{Report, html};
 use super::tensorboard::EventWriter;
 use super::{Callback, EpochEnd, TrainEnd, TrainStart};
-use crate::metrics::{EpochRecord, Summary};
+use crate::metrics::{EVALUATION, EpochRecord, Evaluation, Summary};
 use crate::{Result, system};
 
-/// Rewrites `report.html` after every epoch: a self-contained page with curves, metrics and settings.
+/// Rewrites `report.html` after every epoch: a self-contained page with curves, metrics and settings; at the end also with what
+/// `evaluation.json` in the same folder holds.
 ///
 /// ```
 /// # use hopedgn::Events;
@@ -48,7 +49,11 @@ impl HtmlReport {
 
     fn write(&self, history: &[EpochRecord], summary: Option<&Summary>) -> Result<()> {
         let Some(RunFacts { title, config_toml, data }) = &self.run else { return Ok(()) };
-        let report = Report { title, config_toml, data: Some(data), history, summary };
+        // An evaluation belongs to the weights of a complete run; one that cannot be read counts as missing.
+        let text = summary.and_then(|_| std::fs::read_to_string(self.path.with_file_name(EVALUATION)).ok());
+        let evaluation: Option<Evaluation> = text.and_then(|text| serde_json::from_str(&text).ok());
+        let evaluation = evaluation.as_ref();
+        let report = Report { title, config_toml, data: Some(data), history, summary, evaluation };
         Ok(write_file(&self.path, html(&report))?)
     }
 }

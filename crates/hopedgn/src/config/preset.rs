@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 
 use super::ModelName;
+use crate::fmt::{did_you_mean, nearest};
 use crate::{Error, Result};
 
 /// Settings that go together.
@@ -156,7 +157,8 @@ impl Preset {
     pub fn named(name: &str) -> Result<Self> {
         Self::all().iter().copied().find(|preset| preset.name() == name).ok_or_else(|| {
             let known: Vec<&str> = Self::all().iter().map(|preset| preset.name()).collect();
-            let detail = format!("found no preset of this name, expected one of {}", known.join(", "));
+            let meant = did_you_mean(nearest(name, known.iter().copied()));
+            let detail = format!("found no preset of this name, expected one of {}{meant}", known.join(", "));
             Error::Config { place: name.to_owned(), detail }
         })
     }

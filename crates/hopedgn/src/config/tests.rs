@@ -94,6 +94,27 @@ fn wrong_setting_is_refused_with_what_is_expected() {
 }
 
 #[test]
+fn misspelt_setting_names_the_nearest() {
+    for (setting, meant) in [
+        ("dropout=0.1", "model.dropout"),
+        ("epochs=3", "train.epochs"),
+        ("model.lr=1", "train.lr"),
+        ("model.kk=3", "model.k"),
+        ("train.epoch=3", "train.epochs"),
+        ("modle.k=7", "model.k"),
+        ("sed=3", "seed"),
+        ("patiense=3", "train.patience"),
+        ("model.time_encoding=true", "model.time-encoding"),
+    ] {
+        let found = message(&[setting]);
+        assert!(found.ends_with(&format!("; did you mean `{meant}`?")), "{setting}: {found}");
+    }
+    for setting in ["model.kay=7", "colour=red", "model.pooling=5x"] {
+        assert!(!message(&[setting]).contains("did you mean"), "{setting}");
+    }
+}
+
+#[test]
 fn later_layers_win_and_presets_skip_what_a_model_lacks() {
     let HopeDgnSettings { patches, .. } = {
         let config = resolve_for(ModelName::HopeDgn, &[Preset::Enron], &["model.dropout=0.3"]).unwrap();
@@ -109,4 +130,18 @@ fn later_layers_win_and_presets_skip_what_a_model_lacks() {
     let config = resolve_for(ModelName::HopeDgn, &presets, &["model.name=cawn"]).unwrap();
     let ModelSettings::Cawn(settings) = &config.model.settings else { panic!("another model") };
     assert_eq!((settings.past.neighbors, settings.past.f32_times, config.train.epochs), (64, true, 100));
+}
+
+#[test]
+fn settings_without_effect_are_refused_with_the_one_that_is_meant() {
+    let refused = |model, setting: &str| Config::resolve(model, &[], &[setting.to_owned()]).unwrap_err().to_string();
+    let of_other = refused(ModelName::HopeDgn, "model.neighbors=5");
+    assert!(of_other.ends_with("time-encoding; did you mean `model.length`?"), "{of_other}");
+    assert!(refused(ModelName::Tgat, "model.length=5").ends_with("did you mean `model.neighbors`?"));
+    assert_eq!(
+        refused(ModelName::DyGFormer, "model.k=5"),
+        "model.k=5: found no effect: DyGFormer does not read MITE; add model.mite=true"
+    );
+    let with_mite = ["model.k=5", "model.mite=true"].map(str::to_owned);
+    assert!(Config::resolve(ModelName::DyGFormer, &[], &with_mite).is_ok());
 }

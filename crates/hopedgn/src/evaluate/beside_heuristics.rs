@@ -7,9 +7,9 @@ use ctdg::negative::{CandidateCount, Pass};
 use hopedgn_tensor::Weights;
 
 use crate::callbacks::Callback;
-use crate::evaluate::{ModelScorer, Negatives, RankingMetrics, Scorer, evaluate, rank};
+use crate::evaluate::{ModelScorer, Negatives, Scorer, evaluate, rank};
 use crate::memory::{Memory, MemoryState};
-use crate::metrics::PerSetting;
+use crate::metrics::{LinkMetrics, PerSetting, RankingMetrics};
 use crate::model::Model;
 use crate::score::PairScorer;
 use crate::task::Task;
@@ -49,13 +49,26 @@ pub struct Evaluator<'a> {
 /// Scorers and their names.
 type Named<'a> = (Vec<String>, Vec<Box<dyn Scorer + 'a>>);
 
-/// The passes of a test, and whether each is the inductive setting.
-const PASSES: [(Pass, bool); 2] = [(Pass::Test, false), (Pass::NewNodeTest, true)];
+/// The passes of a test: all events, then those with new nodes.
+pub(crate) const PASSES: [Pass; 2] = [Pass::Test, Pass::NewNodeTest];
+
+/// Metrics of one pass by scorer; empty if the pass has no events.
+pub(crate) type OfPass<M> = Vec<(String, M)>;
 
 impl Evaluator<'_> {
     /// Metrics against one kind of negatives, by scorer.
     pub fn links(&self, negatives: Negatives, callback: &mut dyn Callback) -> Result<BTreeMap<String, PerSetting>> {
-        self.each_pass(|pass, scorers| evaluate(self.task, pass, negatives, self.batch, scorers, callback))
+        both_settings(|pass| self.links_of(pass, negatives, callback))
+    }
+
+    /// The same in one pass.
+    pub(crate) fn links_of(
+        &self,
+        pass: Pass,
+        negatives: Negatives,
+        callback: &mut dyn Callback,
+    ) -> Result<OfPass<LinkMetrics>> {
+        self.by_name(pass, |scorers| evaluate(self.task, pass, negatives, self.batch, scorers, callback))
     }
 
     /// Ranking metrics among other destinations, by scorer.
@@ -64,24 +77,26 @@ impl Evaluator<'_> {
         count: CandidateCount,
         callback: &mut dyn Callback,
     ) -> Result<BTreeMap<String, PerSetting<RankingMetrics>>> {
-        self.each_pass(|pass, scorers| rank(self.task, pass, count, self.batch, scorers, callback))
+        both_settings(|pass| self.ranks_of(pass, count, callback))
     }
 
-    fn each_pass<M>(
+    /// The same in one pass.
+    pub(crate) fn ranks_of(
         &self,
-        mut run: impl FnMut(Pass, &mut [Box<dyn Scorer + '_>]) -> Result<Option<Vec<M>>>,
-    ) -> Result<BTreeMap<String, PerSetting<M>>> {
-        let mut by_name = BTreeMap::<String, PerSetting<M>>::new();
-        for (pass, is_inductive) in PASSES {
-            let (names, mut scorers) = self.scorers(pass)?;
-            let Some(metrics) = run(pass, &mut scorers)? else { continue };
-            for (name, metrics) in names.into_iter().zip(metrics) {
-                let settings = by_name.entry(name).or_default();
-                let place = if is_inductive { &mut settings.inductive } else { &mut settings.transductive };
-                *place = Some(metrics);
-            }
-        }
-        Ok(by_name)
+        pass: Pass,
+        count: CandidateCount,
+        callback: &mut dyn Callback,
+    ) -> Result<OfPass<RankingMetrics>> {
+        self.by_name(pass, |scorers| rank(self.task, pass, count, self.batch, scorers, callback))
+    }
+
+    fn by_name<M>(
+        &self,
+        pass: Pass,
+        run: impl FnOnce(&mut [Box<dyn Scorer + '_>]) -> Result<Option<Vec<M>>>,
+    ) -> Result<OfPass<M>> {
+        let (names, mut scorers) = self.scorers(pass)?;
+        Ok(names.into_iter().zip(run(&mut scorers)?.unwrap_or_default()).collect())
     }
 
     /// The memory at the start of the test: both passes start after validation.
@@ -115,5 +130,23 @@ impl Evaluator<'_> {
             scorers.push(Box::new(heuristic));
         }
         Ok((names, scorers))
+    }
+}
+
+/// Runs both passes.
+fn both_settings<M>(mut run: impl FnMut(Pass) -> Result<OfPass<M>>) -> Result<BTreeMap<String, PerSetting<M>>> {
+    let mut by_name = BTreeMap::new();
+    for pass in PASSES {
+        put(&mut by_name, pass, run(pass)?);
+    }
+    Ok(by_name)
+}
+
+/// Adds the metrics of one pass.
+pub(crate) fn put<M>(by_name: &mut BTreeMap<String, PerSetting<M>>, pass: Pass, metrics: OfPass<M>) {
+    for (name, metrics) in metrics {
+        let settings = by_name.entry(name).or_default();
+        let place = if pass == Pass::NewNodeTest { &mut settings.inductive } else { &mut settings.transductive };
+        *place = Some(metrics);
     }
 }

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{Error, Events, Result};
 
 /// Which events are tested.
@@ -38,27 +36,6 @@ pub enum TestRange {
         /// Just after the last time.
         until: Option<f64>,
     },
-}
-
-/// The events that an [`Evaluation`](super::Evaluation) tested.
-///
-/// See [`TestRange`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TestedEvents {
-    /// `test`, `new` or `times`.
-    pub range: String,
-    /// How many.
-    pub events: usize,
-    /// Of those, with a node that did not occur in training.
-    pub new_node_events: usize,
-    /// Of those, events that the model was trained on.
-    pub trained_on: usize,
-    /// Time of the first.
-    pub first_time: Option<f64>,
-    /// Time of the last.
-    pub last_time: Option<f64>,
-    /// Events of the data after those that the run knew. Only [`TestRange::Split`] leaves all of them out.
-    pub newer: usize,
 }
 
 impl TestRange {

@@ -24,7 +24,9 @@ body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 72rem; background:
 h1 { margin: 0 0 1.25rem; font-size: 1.6rem; line-height: 1.25; letter-spacing: -0.01em; overflow-wrap: anywhere; }
 h2 { margin: 2.75rem 0 0.75rem; padding-top: 0.9rem; border-top: 1px solid var(--rule); font-size: 1.15rem; }
 h3 { margin: 0 0 0.4rem; font-size: 1rem; }
-p { margin: 0 0 0.75rem; max-width: 46rem; }
+.wide + h3 { margin-top: 1.75rem; }
+p, li { max-width: 46rem; overflow-wrap: anywhere; }
+p { margin: 0 0 0.75rem; }
 .quiet, .tile small, dt, figcaption, caption { color: var(--quiet); }
 .note { padding: 0.6rem 0.9rem; border-left: 3px solid var(--new); background: var(--card); }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(9.5rem, 1fr)); gap: 0.75rem; margin: 0 0 1.25rem; }
@@ -54,9 +56,10 @@ td { color: var(--ink); }
 th:first-child, td:first-child { padding-left: 0; text-align: left; white-space: normal; overflow-wrap: anywhere;
   min-width: 6rem; }
 .epochs th:first-child { min-width: 3.5rem; padding-left: 0.35rem; white-space: nowrap; }
+.scroll tr > :first-child { position: sticky; left: 0; background: var(--page); }
 thead tr:first-child th { border-bottom: 0; padding-bottom: 0; }
 tr.model th { color: var(--ink); font-weight: 600; }
-tr.best > * { background: var(--band); }
+tr.best > *, .scroll tr.best > :first-child { background: linear-gradient(var(--band), var(--band)), var(--page); }
 details { margin-top: 1.5rem; }
 summary { cursor: pointer; font-weight: 600; }
 details > :nth-child(2) { margin-top: 0.75rem; }
@@ -65,7 +68,7 @@ pre { margin: 0; padding: 1rem; overflow-x: auto; border-radius: 0.6rem; backgro
 @media (max-width: 30rem) { body { padding-top: 1.25rem; } th, td { padding: 0.3rem 0.35rem; }
   .tile { padding: 0.6rem 0.75rem; } .tile b { font-size: 1.6rem; }
   .tile span, .tile small { font-size: 0.8rem; }
-  dl { grid-template-columns: 1fr 1fr; } }
+  dl { grid-template-columns: 1fr 1fr; } .scroll tr > :first-child { max-width: 8.5rem; } }
 @media print { body { padding: 0; max-width: none; font-size: 11pt; } figure, .tile, tr, dl > div { break-inside: avoid; }
   h2, h3 { break-after: avoid; } .scroll { overflow: visible; } pre { white-space: pre-wrap; }
   details::details-content { content-visibility: visible; display: block; height: auto; } }

@@ -9,6 +9,7 @@ use super::{
     PintSettings, TclSettings, TgatSettings, TgnSettings, global, graphmixer, table,
 };
 use crate::collate::MiteSettings;
+use crate::fmt::in_words;
 use crate::{Error, Result};
 
 /// The name of a model.
@@ -426,7 +427,7 @@ impl ModelConfig {
 
     /// The same model with the settings of `table`, which has all of them and no others; `place` names it in errors.
     pub(crate) fn read(&self, mut table: toml::Table, place: &str) -> Result<Self> {
-        let wrong = |error: toml::de::Error| Error::Config { place: place.to_owned(), detail: table::in_words(&error) };
+        let wrong = |error: toml::de::Error| Error::Config { place: place.to_owned(), detail: in_words(&error) };
         table.remove("name");
         let shared = toml::Table::try_from(CommonSettings::DEFAULT).unwrap_or_default();
         let (common, own): (toml::Table, toml::Table) =

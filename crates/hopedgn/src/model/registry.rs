@@ -10,6 +10,7 @@ use super::{
     ModelSettings, Pint, Tcl, Tgat, Tgn, table,
 };
 use crate::collate::FeatureWidths;
+use crate::fmt::{did_you_mean, in_words, nearest};
 use crate::{Error, Result};
 
 /// A model with its initial parameters.
@@ -198,24 +199,29 @@ impl ModelRegistry {
             Some(name) => self.named(name.as_str().unwrap_or_default())?,
             None => ModelName::default(),
         };
-        let defaults = self.defaults(name)?;
-        let mut all = defaults.table()?;
+        self.read_over(&self.defaults(name)?, table, place)
+    }
+
+    /// The same over `below` instead of the defaults; the name in `table` does not count.
+    pub(crate) fn read_over(&self, below: &ModelConfig, mut table: toml::Table, place: &str) -> Result<ModelConfig> {
+        table.remove("name");
+        let mut all = below.table()?;
         for (setting, value) in table {
             let wrong = |detail: String| Error::Config { place: format!("{place}: model.{setting}"), detail };
             match all.get_mut(&setting) {
                 Some(before) => *before = table::fitting(before, value).map_err(wrong)?,
                 None if !self.owners(&setting)?.is_empty() => {}
-                None => return Err(wrong(self.foreign(&defaults, &setting)?)),
+                None => return Err(wrong(self.foreign(below, &setting)?)),
             }
         }
-        self.checked(defaults.read(all, place)?, place)
+        self.checked(below.read(all, place)?, place)
     }
 
     /// `config`, if the settings of a custom model have the types that it gives them.
     pub(crate) fn checked(&self, config: ModelConfig, place: &str) -> Result<ModelConfig> {
         if let ModelSettings::Custom(custom) = &config.settings {
             let checked = (self.entry(custom.name)?.check)(&custom.values);
-            checked.map_err(|error| Error::Config { place: place.to_owned(), detail: table::in_words(&error) })?;
+            checked.map_err(|error| Error::Config { place: place.to_owned(), detail: in_words(&error) })?;
         }
         Ok(config)
     }
@@ -225,11 +231,19 @@ impl ModelRegistry {
         let title = config.name().title();
         let mut own = config.table()?;
         own.remove("name");
-        let own = table::names(&own, |_| true);
+        let names = table::names(&own, |_| true);
         let owners: Vec<&str> = self.owners(setting)?.into_iter().map(ModelName::title).collect();
-        let belongs =
-            if owners.is_empty() { String::new() } else { format!(", which belongs to {}", owners.join(", ")) };
-        Ok(format!("{title} has no setting `{setting}`{belongs}; {title} has: {own}"))
+        if !owners.is_empty() {
+            let owners = owners.join(", ");
+            let meant =
+                same_meaning(setting).filter(|name| own.contains_key(*name)).map(|name| format!("model.{name}"));
+            let meant = did_you_mean(meant.as_deref());
+            return Ok(format!(
+                "{title} has no setting `{setting}`, which belongs to {owners}; {title} has: {names}{meant}"
+            ));
+        }
+        let meant = nearest(setting, own.keys().map(String::as_str)).map(|name| format!("model.{name}"));
+        Ok(format!("{title} has no setting `{setting}`; {title} has: {names}{}", did_you_mean(meant.as_deref())))
     }
 
     /// The models that have `setting`.
@@ -252,8 +266,17 @@ impl ModelRegistry {
     }
 }
 
+/// The setting of other models that means the same: how many events of a node are read.
+fn same_meaning(setting: &str) -> Option<&'static str> {
+    match setting {
+        "neighbors" => Some("length"),
+        "length" => Some("neighbors"),
+        _ => None,
+    }
+}
+
 fn unreadable(name: &str, error: &impl std::fmt::Display) -> Error {
-    Error::Config { place: format!("settings of model {name:?}"), detail: table::in_words(error) }
+    Error::Config { place: format!("settings of model {name:?}"), detail: in_words(error) }
 }
 
 /// The built-in model that `config` describes; [`ModelRegistry::build`] also knows custom ones.

@@ -1,4 +1,4 @@
-//! Settings as TOML values: kinds of values, and errors in words.
+//! Settings as TOML values.
 
 use toml::Value;
 
@@ -32,24 +32,6 @@ pub(crate) fn parse(before: &Value, text: &str) -> Result<Value, String> {
         _ => Value::String(text.to_owned()),
     };
     fitting(before, value)
-}
-
-/// What serde found wrong, without the names of Rust's types.
-pub(crate) fn in_words(error: &impl std::fmt::Display) -> String {
-    let text = error.to_string().trim().replace('\n', " ");
-    if let Some(rest) = text.strip_prefix("unknown variant ") {
-        let text = rest.split(" in `").next().unwrap_or(rest).trim_end();
-        return format!("found {}", text.replace('`', ""));
-    }
-    let types = ["usize", "u64", "u32", "u16", "u8", "i64", "i32"];
-    match types.iter().find(|name| text.contains(&format!("expected {name}"))) {
-        Some(name) => text
-            .replace("invalid value: integer ", "found ")
-            .replace("invalid type: ", "found ")
-            .replace(&format!("expected {name}"), "expected a whole number of at least 0")
-            .replace('`', ""),
-        None => text,
-    }
 }
 
 /// The names of the entries of `table` that are `wanted`.

@@ -39,6 +39,7 @@ pub struct LinkPredictorBuilder<'c> {
     warm_start: Option<PathBuf>,
     max_memory: Option<u64>,
     command: Vec<String>,
+    commit: Option<String>,
 }
 
 impl Default for LinkPredictorBuilder<'_> {
@@ -55,6 +56,7 @@ impl Default for LinkPredictorBuilder<'_> {
             warm_start: None,
             max_memory: None,
             command: Vec::new(),
+            commit: None,
         }
     }
 }
@@ -268,6 +270,27 @@ impl<'c> LinkPredictorBuilder<'c> {
         self
     }
 
+    /// The commit that the program was built from, to record in the manifest of the run.
+    ///
+    /// ```
+    /// # use hopedgn::Events;
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// use hopedgn::{LinkPredictor, run::RunFolder};
+    ///
+    /// # let place = tempfile::tempdir()?;
+    /// let run = place.path().join("run");
+    /// let builder = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1);
+    /// builder.commit("0123abc").run_folder(&run).fit(&events)?; // perhaps env!("GIT_COMMIT") of a build script
+    /// assert_eq!(RunFolder::open(&run)?.manifest()?.commit.as_deref(), Some("0123abc"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn commit(mut self, commit: impl Into<String>) -> Self {
+        self.commit = Some(commit.into());
+        self
+    }
+
     /// The settings that [`fit`](Self::fit) uses for data called `data`.
     pub fn resolve(&self, data: &str) -> Result<Config> {
         if let Some(run) = &self.warm_start {
@@ -406,7 +429,7 @@ impl<'c> LinkPredictorBuilder<'c> {
     fn manifest(&self, events: &Events, task: &Task<'_>) -> Manifest {
         Manifest {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: option_env!("HOPEDGN_COMMIT").map(str::to_owned),
+            commit: self.commit.clone(),
             command: self.command.clone(),
             started: system::wall_time(),
             threads: rayon::current_num_threads(),

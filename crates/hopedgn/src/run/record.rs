@@ -37,11 +37,10 @@ impl Record {
         Ok(Self { manifest, settings: Some(config.table()?), files, pending: BTreeMap::new() })
     }
 
-    /// What is wrong with the content `bytes` of the file `name`, or with its absence. Files without a checksum may have any.
-    fn finds_wrong(&self, name: &str, bytes: Option<&[u8]>) -> Option<String> {
+    /// What is wrong with the content `bytes` of the file `name`. Files without a checksum may have any.
+    fn finds_wrong(&self, name: &str, bytes: &[u8]) -> Option<String> {
         let (written, pending) = (self.files.get(name), self.pending.get(name));
         let expected = written.or(pending)?;
-        let Some(bytes) = bytes else { return written.map(|_| "found no such file, expected one".to_owned()) };
         let found = sha256(bytes);
         (Some(&found) != written && Some(&found) != pending)
             .then(|| format!("found content with the SHA-256 {found}, expected {expected}"))
@@ -100,11 +99,13 @@ impl RunFolder {
     /// The content of a file, if there is one. Refused if it is not what was written.
     pub(super) fn read_checked(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let file = self.path().join(name);
-        let content = || if file.is_file() { read(&file).map(Some) } else { Ok(None) };
-        let Some(mut record) = self.record_if_any()? else { return content() };
+        if !file.is_file() {
+            return Ok(None);
+        }
+        let Some(mut record) = self.record_if_any()? else { return read(&file).map(Some) };
         loop {
-            let bytes = content()?;
-            let Some(detail) = record.finds_wrong(name, bytes.as_deref()) else { return Ok(bytes) };
+            let bytes = read(&file)?;
+            let Some(detail) = record.finds_wrong(name, &bytes) else { return Ok(Some(bytes)) };
             // Another process may have written both in the meantime.
             let now = self.record()?;
             if now == record {
@@ -175,7 +176,10 @@ impl RunFolder {
         let record = self.record()?;
         let names: std::collections::BTreeSet<&String> = record.files.keys().chain(record.pending.keys()).collect();
         for name in &names {
-            self.read_checked(name)?;
+            if self.read_checked(name)?.is_none() && record.files.contains_key(*name) {
+                let detail = "found no such file, expected one".to_owned();
+                return Err(Error::Damaged { file: self.path().join(name), detail });
+            }
         }
         if let Some(state) = self.state()? {
             hopedgn_tensor::load_metadata(&state)

@@ -107,6 +107,11 @@ fn check_damage(name: ModelName) {
             }
             n_tries += 1;
             match answers(&copy_of_run, &events) {
+                // A run without `summary.json` is one whose test is not done yet: resuming it does that.
+                Ok(found) if at == 0 && *name == "summary.json" => {
+                    assert!(found.test_ap.is_none());
+                    assert_eq!(Answers { test_ap: expected.test_ap, ..found }, expected);
+                }
                 Ok(found) => assert_eq!(found, expected, "{} {how}", name.to_string_lossy()),
                 Err(Error::Interrupted) => unreachable!("nothing asks to stop"),
                 Err(error) => {

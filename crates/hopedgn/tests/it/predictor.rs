@@ -7,6 +7,7 @@ use std::rc::Rc;
 use hopedgn::callbacks::{Callback, EpochEnd, NoCallback, Stage, TrainEnd, TrainStart};
 use hopedgn::ctdg::dataset::{ColumnRef, ReadOptions};
 use hopedgn::ctdg::event::IdKind;
+use hopedgn::run::RunFolder;
 use hopedgn::{Error, EvaluateOptions, Events, LinkPredictor, LinkPredictorBuilder, ModelName, Result};
 
 /// Twenty nodes in a circle; each one writes to the next, and sometimes further.
@@ -207,19 +208,21 @@ fn resume_refuses_other_settings() {
     let refused = LinkPredictor::builder().set("train.lr=0.1").resume(&run, &events).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "found settings = train.lr=0.1, expected none but train.epochs: a run resumes with its own settings"
+        "found settings = train.lr=0.1, expected train.epochs, train.patience, train.save-every at most: a run resumes with its \
+         own settings"
     );
 }
 
-fn fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/run-0.1")
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
 }
 
 /// A score of another processor may differ in the last bits.
 const SCORE_TOLERANCE: f64 = 1e-5;
 
+/// Run folders that each released version wrote.
 #[test]
-fn runs_of_version_0_1_load_and_resume() {
+fn runs_of_every_version_load_and_resume() {
     let options = ReadOptions {
         src: Some(ColumnRef::Name("sender".into())),
         dst: Some(ColumnRef::Name("receiver".into())),
@@ -227,21 +230,23 @@ fn runs_of_version_0_1_load_and_resume() {
         ids: IdKind::Text,
         ..ReadOptions::default()
     };
-    let events = Events::read_with(fixture().join("events.tsv"), &options).unwrap();
+    let events = Events::read_with(fixtures().join("run-0.1/events.tsv"), &options).unwrap();
     let pairs = [("u1", "u2", events.end()), ("u3", "u9", 200.0), ("u1", "stranger", 300.0)];
-    let expected = std::fs::read_to_string(fixture().join("expected.json")).unwrap();
-    let expected: serde_json::Value = serde_json::from_str(&expected).unwrap();
     let check = |predictor: &LinkPredictor, expected: &serde_json::Value| {
         for (found, expected) in predictor.predict_many(&pairs).unwrap().iter().zip(expected.as_array().unwrap()) {
             assert!((f64::from(*found) - expected.as_f64().unwrap()).abs() < SCORE_TOLERANCE, "{found} {expected}");
         }
     };
-    for model in ["hopedgn", "tgn"] {
-        check(&LinkPredictor::load(fixture().join(model), &events).unwrap(), &expected[model]["scores"]);
+    let versions = ["run-0.1", "run-0.2"].map(|name| fixtures().join(name));
+    for (version, model) in versions.iter().flat_map(|version| ["hopedgn", "tgn"].map(|model| (version, model))) {
+        let expected = std::fs::read_to_string(version.join("expected.json")).unwrap();
+        let expected: serde_json::Value = serde_json::from_str(&expected).unwrap();
+        check(&LinkPredictor::load(version.join(model), &events).unwrap(), &expected[model]["scores"]);
         let home = tempfile::tempdir().unwrap();
-        for file in std::fs::read_dir(fixture().join(model)).unwrap().flatten() {
+        for file in std::fs::read_dir(version.join(model)).unwrap().flatten() {
             std::fs::copy(file.path(), home.path().join(file.file_name())).unwrap();
         }
+        assert!(RunFolder::open(home.path()).unwrap().verify().is_ok());
         let resumed = LinkPredictor::builder().epochs(3).resume(home.path(), &events).unwrap();
         check(&resumed, &expected[model]["scores_after_epoch_3"]);
         let ap = resumed.history()[2].val.transductive.unwrap().ap;

@@ -1,4 +1,4 @@
-//! Streams with the sizes of public data sets.
+//! Streams with the sizes of public datasets.
 
 #![expect(clippy::float_cmp, reason = "labels are exactly 0 or 1")]
 

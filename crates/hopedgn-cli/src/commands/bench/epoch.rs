@@ -33,14 +33,14 @@ pub(crate) struct Epoch {
     data: String,
     #[command(flatten)]
     model: ModelArgs,
-    #[command(flatten)]
-    device: DeviceArgs,
     /// Steps to time, spread over the epoch; on a GPU consecutive ones from its middle [default: all]
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
     /// Change one setting; may be given several times
     #[arg(long, value_name = "A.B=V")]
     set: Vec<String>,
+    #[command(flatten)]
+    device: DeviceArgs,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -175,7 +175,7 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "epoch of {} on {}: {} ({} steps of {} events, {} each; {:.0} pairs/s)",
+            "epoch of {} on {}: {} ({} of {}, {} each; {:.0} pairs/s)",
             self.model,
             self.data,
             if self.seconds_per_epoch < 10.0 {
@@ -183,8 +183,8 @@ impl Display for Report {
             } else {
                 duration(self.seconds_per_epoch)
             },
-            grouped(self.steps_per_epoch),
-            self.batch,
+            count(self.steps_per_epoch, "step"),
+            count(self.batch, "event"),
             precise(self.seconds_per_step),
             self.pairs_per_second
         )?;

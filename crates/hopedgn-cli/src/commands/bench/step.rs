@@ -17,8 +17,6 @@ use crate::progress;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  hopedgn bench step --device cpu --pairs 400 --tokens 64 --repeats 5 --json")]
 pub(crate) struct Step {
-    #[command(flatten)]
-    device: DeviceArgs,
     /// Pairs per step, positives and negatives together
     #[arg(long, default_value_t = 400)]
     pairs: usize,
@@ -34,6 +32,8 @@ pub(crate) struct Step {
     /// Steps to time after two warm-up steps; the best and the median are reported
     #[arg(long, default_value_t = 5)]
     repeats: usize,
+    #[command(flatten)]
+    device: DeviceArgs,
 }
 
 #[derive(Debug, Serialize)]
@@ -115,9 +115,9 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "step of {} pairs × {} tokens: {} (median {})",
-            self.pairs,
-            self.tokens,
+            "step of {} × {}: {} (median {})",
+            count(self.pairs, "pair"),
+            count(self.tokens, "token"),
             precise(self.best),
             precise(self.median)
         )?;

@@ -16,11 +16,14 @@ use hopedgn::system::peak_memory;
 
 /// Time k-DWL until its colours are stable, on graphs of known size
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  hopedgn bench wl --data collegemsg --json")]
+#[command(after_help = "Examples:\n  hopedgn bench wl --data collegemsg --json\n  hopedgn bench wl --k 3")]
 pub(crate) struct WlBench {
     /// Also compare this dataset or file with itself by 1-DWL
     #[arg(long, value_name = "D")]
     data: Option<String>,
+    /// Only cases of this dimension
+    #[arg(long, value_name = "K")]
+    k: Option<usize>,
     /// Runs of each case; the best and the median are reported
     #[arg(long, default_value_t = 3)]
     repeats: usize,
@@ -74,6 +77,10 @@ pub(crate) fn run(args: &WlBench, output: &Output) -> anyhow::Result<Outcome> {
     if let Some(data) = &args.data {
         let stream = EventStream::clone(&*args.read.load(data, output)?);
         inputs.push((format!("{data} against itself"), 1, [stream.clone(), stream]));
+    }
+    inputs.retain(|(_, k, _)| args.k.is_none_or(|only| *k == only));
+    if let (Some(k), true) = (args.k, inputs.is_empty()) {
+        anyhow::bail!("found --k {k}, expected 2 or 3, or 1 with --data");
     }
     let bar = progress::steps(output, "bench wl", (inputs.len() * args.repeats) as u64);
     let cases: anyhow::Result<Vec<Case>> = inputs

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use clap::Args;
 use ctdg::error::printable;
 use ctdg::fetch::{self, Fetched, IfPresent, Options, Progress, Source, Unverified};
-use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::commands::data_args::DataFolder;
 use crate::output::{Outcome, Output};
-use crate::progress;
+use crate::progress::{self, Bar};
 
 /// Download datasets of the paper and convert them
 ///
@@ -21,7 +20,7 @@ use crate::progress;
 #[command(after_help = "Example:\n  hopedgn data fetch wikipedia uci && hopedgn data info wikipedia")]
 pub(crate) struct FetchArgs {
     /// Names of datasets (see `hopedgn data list`)
-    #[arg(required = true, value_name = "NAME")]
+    #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Download again even if the dataset is already here
     #[arg(long)]
@@ -37,6 +36,13 @@ pub(crate) struct FetchArgs {
 }
 
 pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> {
+    if args.names.is_empty() {
+        let known: Vec<&str> = Source::all().iter().map(|source| source.name.as_str()).collect();
+        anyhow::bail!(
+            "found no name, expected at least one of {}; `hopedgn data list` describes them",
+            known.join(", ")
+        );
+    }
     let list = args.sources.as_ref().map(|file| Source::read_list(file)).transpose()?;
     let sources: Vec<&Source> =
         args.names.iter().map(|name| Source::named_in(list.as_deref(), name)).collect::<Result<_, _>>()?;
@@ -73,7 +79,7 @@ pub(crate) fn run(args: &FetchArgs, output: &Output) -> anyhow::Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-fn show(bar: &ProgressBar, output: &Output, name: &str, progress: &Progress<'_>) {
+fn show(bar: &Bar, output: &Output, name: &str, progress: &Progress<'_>) {
     match progress {
         Progress::Connecting { url, attempt: 1 } => {
             bar.set_message(format!("{name}: connecting to {}", printable(url)));

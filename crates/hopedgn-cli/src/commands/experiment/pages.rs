@@ -54,7 +54,7 @@ pub(super) fn pages(args: &Pages, registry: &ModelRegistry, output: &Output) -> 
         .iter()
         .zip(&paths)
         .map(|((_, experiment, found), (html, markdown))| {
-            let (stem, done, cells) = (experiment.stem(), n_done(found), count(found.len(), "run"));
+            let (stem, done, cells) = (experiment.stem(), n_done(found), found.len());
             json!({ "experiment": stem, "done": done, "cells": cells, "html": html, "markdown": markdown })
         })
         .collect();

@@ -9,7 +9,7 @@ use hopedgn::ModelRegistry;
 use hopedgn_experiments::experiment::{self, Experiment, Found, State, Table as MeanTable};
 use serde_json::{Value, json};
 
-use super::{Check, Lookup, Report, Status};
+use super::{Check, Lookup, Report, Status, TableFormat};
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
@@ -85,6 +85,19 @@ pub(super) fn status_json(found: &[Found]) -> Value {
 pub(super) fn report(args: &Report, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     let experiment = args.files.read(registry)?;
     let found = args.files.find_runs(&experiment, &args.archive, Lookup::Display)?;
+    let tables: Vec<Value> = MeanTable::all(&experiment, &found).iter().map(table_json).collect();
+    let n_done = found.iter().filter(|one| one.is_done()).count();
+    if let Some(format) = args.format {
+        let document = json!({ "done": n_done, "tables": tables });
+        let text = match format {
+            TableFormat::Markdown => experiment::markdown_tables(&experiment, &found),
+            TableFormat::Latex => experiment::latex(&experiment, &found),
+            TableFormat::Csv => experiment::long_csv(&experiment, &found)?,
+            TableFormat::Json => serde_json::to_string_pretty(&document)? + "\n",
+        };
+        output.answer_data(|out| out.write_all(text.as_bytes()), &document)?;
+        return Ok(Outcome::Done);
+    }
     let out = args.files.out(&experiment);
     let page = args.html.clone().unwrap_or_else(|| out.join("report.html"));
     let markdown = args.markdown.clone().unwrap_or_else(|| out.join("report.md"));
@@ -93,8 +106,6 @@ pub(super) fn report(args: &Report, registry: &ModelRegistry, output: &Output) -
         format!("hopedgn experiment report {}{}", args.files.arguments(), args.archive.arguments()),
     ];
     write(&experiment, &found, &commands, &page, &markdown)?;
-    let tables: Vec<Value> = MeanTable::all(&experiment, &found).iter().map(table_json).collect();
-    let n_done = found.iter().filter(|one| one.is_done()).count();
     let text = format!("{n_done} of {} done\n{}\n{}\n", count(found.len(), "run"), page.display(), markdown.display());
     output.answer(text, &json!({ "html": page, "markdown": markdown, "done": n_done, "tables": tables }))?;
     Ok(Outcome::Done)

@@ -12,13 +12,13 @@ use ctdg::dataset::{self, write_file};
 use hopedgn::ModelRegistry;
 use hopedgn::fmt::duration;
 use hopedgn_experiments::experiment::{Evaluate, Experiment, Found, State, Step, reason};
-use indicatif::ProgressBar;
 
 use super::subprocess::{Running, listen};
 use super::{Lookup, Run, report};
+use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
-use crate::progress;
+use crate::progress::{self, Bar, Unit};
 
 /// Events of the bundled data for `--smoke`.
 const N_SMOKE_EVENTS: usize = 600;
@@ -28,7 +28,6 @@ pub(super) fn run(args: &Run, registry: &ModelRegistry, output: &Output) -> anyh
     let out = args.files.out(&experiment);
     let found = args.files.find_runs(&experiment, &args.archive, Lookup::Execute)?;
     std::fs::create_dir_all(out.join("logs")).with_context(|| format!("could not create {}", out.display()))?;
-    let n_jobs = n_jobs(args, output)?;
     let smoke_data = args.files.smoke.then(|| write_smoke_data(&out)).transpose()?;
     let n_done = found.iter().filter(|one| one.is_done()).count();
     // Cells with the same settings, as where two sweeps cross, share one run.
@@ -39,6 +38,9 @@ pub(super) fn run(args: &Run, registry: &ModelRegistry, output: &Output) -> anyh
             todo.push(one);
         }
     }
+    // Nothing is computed without a cell to run.
+    let (device, is_gpu) = if todo.is_empty() { (args.device, false) } else { args.device.shared(output)? };
+    let n_jobs = n_jobs(args, is_gpu, output)?;
     output.remark(format_args!(
         "{}: {}, {n_done} already done, {} to run, {n_jobs} at once; runs in {}",
         experiment.title(),
@@ -50,7 +52,7 @@ pub(super) fn run(args: &Run, registry: &ModelRegistry, output: &Output) -> anyh
     if !missing.is_empty() {
         output.remark(missing.trim_end());
     }
-    let grid = Grid { args, output, out: &out, smoke_data: smoke_data.as_deref(), n_jobs };
+    let grid = Grid { args, output, out: &out, smoke_data: smoke_data.as_deref(), device, n_jobs };
     let was_stopped = grid.run(&todo)?;
     finish(args, &experiment, was_stopped, output)
 }
@@ -74,10 +76,10 @@ fn finish(args: &Run, experiment: &Experiment, was_stopped: bool, output: &Outpu
     Ok(if all_done { Outcome::Done } else { Outcome::FellShort })
 }
 
-fn n_jobs(args: &Run, output: &Output) -> anyhow::Result<usize> {
+fn n_jobs(args: &Run, is_gpu: bool, output: &Output) -> anyhow::Result<usize> {
     let n_jobs = args.jobs.unwrap_or(1);
     anyhow::ensure!((1..=256).contains(&n_jobs), "found --jobs {n_jobs}, expected 1 to 256");
-    if n_jobs > 1 && args.device.open(output)?.is_gpu() {
+    if n_jobs > 1 && is_gpu {
         output.remark("cells run one after the other on a GPU; --jobs takes effect with --device cpu");
         return Ok(1);
     }
@@ -106,6 +108,7 @@ struct Grid<'a> {
     output: &'a Output,
     out: &'a Path,
     smoke_data: Option<&'a Path>,
+    device: DeviceArgs,
     n_jobs: usize,
 }
 
@@ -114,7 +117,7 @@ impl Grid<'_> {
     fn run(&self, todo: &[&Found]) -> anyhow::Result<bool> {
         let pressed = listen(self.output)?;
         let start = Instant::now();
-        let bar = progress::jobs(self.output, todo.len() as u64);
+        let bar = progress::jobs(self.output, Unit::Things("cell", "cells"), todo.len() as u64);
         // Estimated seconds for all cells, from those that ended.
         let mut estimate = None;
         let mut waiting = todo.iter();
@@ -142,7 +145,7 @@ impl Grid<'_> {
                     continue;
                 };
                 let was_stopped = pressed.load(Ordering::SeqCst) > 0;
-                let mut now = if status.success() { self.after_step(one) } else { Ok(None) };
+                let mut now = if status.success() { after_step(one) } else { Ok(None) };
                 if let (Ok(Some(next)), false) = (&now, was_stopped)
                     && next.next_step().is_some()
                 {
@@ -187,20 +190,20 @@ impl Grid<'_> {
             Step::Train if can_resume => vec!["train".to_owned(), "--resume".to_owned(), folder],
             Step::Train => {
                 let arguments = ["train".to_owned(), "--out".to_owned(), folder].into_iter();
-                arguments.chain(one.cell.arguments()).collect()
+                arguments.chain(one.cell.arguments()).chain(self.read_arguments(one)?).collect()
             }
             Step::Evaluate => {
-                let arguments = ["evaluate".to_owned(), folder, "--json".to_owned()].into_iter();
+                let arguments = ["evaluate".to_owned(), folder].into_iter();
                 arguments.chain(one.cell.evaluate.iter().flat_map(Evaluate::arguments)).collect()
             }
             Step::Classify => {
                 let epochs = if self.smoke_data.is_some() { &["--epochs", "1"][..] } else { &[] };
-                let arguments = ["classify".to_owned(), folder, "--json".to_owned()].into_iter();
+                let arguments = ["classify".to_owned(), folder].into_iter();
                 arguments.chain(epochs.iter().map(|&word| word.to_owned())).collect()
             }
         };
         arguments.extend(["--data".to_owned(), data]);
-        arguments.extend(self.args.device.typed().split_whitespace().map(str::to_owned));
+        arguments.extend(self.device.typed().split_whitespace().map(str::to_owned));
         let threads = (rayon::current_num_threads() / self.n_jobs).max(1);
         arguments.extend(["--threads".to_owned(), threads.to_string()]);
         let log_ending = match step {
@@ -208,34 +211,24 @@ impl Grid<'_> {
             Step::Evaluate => "evaluate.log",
             Step::Classify => "classify.log",
         };
-        let (answer, log) = (self.answer(one), self.log(one, log_ending));
-        Running::start(&arguments, (step == Step::Evaluate).then_some(&*answer), &log)
+        Running::start(&arguments, &self.out.join("logs").join(format!("{}.{log_ending}", one.cell.name)))
     }
+}
 
-    /// The log of a run.
-    fn log(&self, one: &Found, ending: &str) -> PathBuf {
-        self.out.join("logs").join(format!("{}.{ending}", one.cell.name))
+impl Grid<'_> {
+    /// `--config` with a file that says how the data of a cell is read, if the experiment does.
+    fn read_arguments(&self, one: &Found) -> anyhow::Result<Vec<String>> {
+        let Some(settings) = one.cell.read_settings()? else { return Ok(Vec::new()) };
+        let file = self.out.join("logs").join(format!("{}.read.toml", one.cell.data));
+        write_file(&file, settings)?;
+        Ok(vec!["--config".to_owned(), file.display().to_string()])
     }
+}
 
-    /// The file for the JSON of an evaluation until it is complete.
-    fn answer(&self, one: &Found) -> PathBuf {
-        self.log(one, "json")
-    }
-
-    /// The cell after a successful step; nothing if the step left no result.
-    fn after_step(&self, one: &Found) -> anyhow::Result<Option<Found>> {
-        let step = one.next_step();
-        if step == Some(Step::Evaluate) {
-            let answer = self.answer(one);
-            let text =
-                std::fs::read_to_string(&answer).with_context(|| format!("could not read {}", answer.display()))?;
-            one.keep_evaluation(&text)?;
-            // Best effort: the run folder has a copy.
-            let _ = std::fs::remove_file(answer);
-        }
-        let now = one.again()?;
-        Ok((now.next_step() != step).then_some(now))
-    }
+/// The cell after a successful step; nothing if the step left no result.
+fn after_step(one: &Found) -> anyhow::Result<Option<Found>> {
+    let now = one.again()?;
+    Ok((now.next_step() != one.next_step()).then_some(now))
 }
 
 /// Records how a cell ended, and returns the line to print.
@@ -266,14 +259,25 @@ fn record_end(
         (true, true) => "error: the process succeeded but left no result".to_owned(),
         (true, false) => format!("error: the process ended with {status} and printed nothing"),
     };
+    let message = in_an_experiment(message, &one.cell.data);
     one.write_error(&(message.clone() + "\n"))?;
     Ok(format!("{}: failed: {}", one.cell.name, reason(&message)))
 }
 
-fn show(bar: &ProgressBar, n_ended: usize, left: Option<f64>, running: &[(Found, Running)]) {
-    bar.set_position(n_ended as u64);
-    let left = left.map(|left| format!(", about {} left", duration(left)));
-    bar.set_prefix(left.unwrap_or_default());
+/// The error of a cell, with where its flags for reading a file stand in the file of the experiment.
+fn in_an_experiment(message: String, data: &str) -> String {
+    const FLAGS: [&str; 7] = ["--sort", "--src", "--time-unit", "--delimiter", "--ids", "--label", "--no-header"];
+    if message.starts_with("error: ") && FLAGS.iter().any(|flag| message.contains(flag)) {
+        return format!(
+            "{}; in an experiment such flags stand as `sort = true` under [read.{data}]",
+            message.trim_end()
+        );
+    }
+    message
+}
+
+fn show(bar: &Bar, n_ended: usize, left: Option<f64>, running: &[(Found, Running)]) {
+    bar.set_estimate(left.map(|left| format!("about {} left", duration(left))));
     let name = |one: &Found| match one.next_step() {
         Some(Step::Evaluate) => format!("{}: evaluating", one.cell.name),
         Some(Step::Classify) => format!("{}: classifying", one.cell.name),
@@ -281,4 +285,21 @@ fn show(bar: &ProgressBar, n_ended: usize, left: Option<f64>, running: &[(Found,
     };
     let names: Vec<String> = running.iter().map(|(one, _)| name(one)).collect();
     bar.set_message(names.join(", "));
+    bar.set_position(n_ended as u64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_of_a_failed_cell_are_translated_to_keys_of_the_file() {
+        let failed = "error: a.csv, line 3: found the time 2 after 3; sort the file, or let --sort do it".to_owned();
+        assert!(
+            in_an_experiment(failed, "a")
+                .ends_with("; in an experiment such flags stand as `sort = true` under [read.a]")
+        );
+        let other = "error: no GPU can be used: no driver; compute with --device cpu";
+        assert_eq!(in_an_experiment(other.to_owned(), "a"), other);
+    }
 }

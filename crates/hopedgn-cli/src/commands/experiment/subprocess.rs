@@ -20,13 +20,12 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts this program with `arguments`; stdout goes to `answer`, if given, and stderr to `log`.
-    pub(super) fn start(arguments: &[String], answer: Option<&Path>, log: &Path) -> anyhow::Result<Self> {
+    /// Starts this program with `arguments`; results are in the run folder, and stderr goes to `log`.
+    pub(super) fn start(arguments: &[String], log: &Path) -> anyhow::Result<Self> {
         let program = std::env::current_exe().context("could not find this program to start it again")?;
-        let create = |path: &Path| File::create(path).with_context(|| format!("could not write {}", path.display()));
-        let stdout = answer.map(create).transpose()?.map_or_else(Stdio::null, Stdio::from);
+        let stderr = File::create(log).with_context(|| format!("could not write {}", log.display()))?;
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(stdout).stderr(create(log)?);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         // A process group of its own: Ctrl-C reaches this program only, which then signals each child once.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);

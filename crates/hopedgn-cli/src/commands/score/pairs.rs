@@ -112,7 +112,7 @@ impl PairsReader<'_, '_> {
             self.use_names(names).map_err(|error| advised(error.in_file(self.table.path())))?;
         } else if self.table.next(&mut row)? {
             let found = self.find_columns(&row);
-            let is_header = found.map_err(|error| advised(error).context(self.table.place(&row).to_string()))?;
+            let is_header = found.map_err(|error| advised(error).context(self.table.place(&row)))?;
             if is_header {
                 header = Some(row.iter().collect::<Vec<_>>().join(","));
             } else {
@@ -171,7 +171,7 @@ impl PairsReader<'_, '_> {
     }
 
     fn push(&mut self, row: &TableRow) -> anyhow::Result<()> {
-        self.try_push(row).map_err(|error| error.context(self.table.place(row).to_string()))
+        self.try_push(row).map_err(|error| error.context(self.table.place(row)))
     }
 
     fn try_push(&mut self, row: &TableRow) -> anyhow::Result<()> {

@@ -7,8 +7,9 @@ use super::markdown;
 
 /// Links that lead nowhere, each with its file.
 pub(super) fn broken(root: &Path) -> Vec<String> {
-    let mut files: Vec<PathBuf> =
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| root.join(name)).into();
+    let mut files: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+        .map(|name| root.join(name))
+        .into();
     let book = root.join("docs/src");
     markdown::collect(&root.join("docs"), "md", &mut files);
     let mut broken = Vec::new();

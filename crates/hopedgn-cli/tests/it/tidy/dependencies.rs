@@ -69,13 +69,31 @@ fn every_licence_is_allowed_by_deny_toml() {
 
 #[test]
 fn every_dependency_comes_from_the_registry_or_this_repository() {
+    let deny = deny();
+    let sources = &deny["sources"];
+    for unknown in ["unknown-registry", "unknown-git"] {
+        assert_eq!(sources[unknown].as_str(), Some("deny"), "{unknown} in deny.toml");
+    }
+    assert_eq!(sources["allow-git"].as_array().map(Vec::len), Some(0), "no dependency from a git repository");
+    let registries = sources["allow-registry"].as_array().expect("a list").iter().filter_map(toml::Value::as_str);
+    let allowed: Vec<String> = registries.map(|address| format!("registry+{address}")).collect();
     let elsewhere = |package: &Package| {
         let source = package.source.as_deref()?;
-        (source != "registry+https://github.com/rust-lang/crates.io-index")
-            .then(|| format!("{}: {source}", package.name))
+        (!allowed.iter().any(|address| address == source)).then(|| format!("{}: {source}", package.name))
     };
     let elsewhere: Vec<String> = packages().0.iter().filter_map(elsewhere).collect();
     assert_none("dependencies come from crates.io", &elsewhere);
+}
+
+#[test]
+fn ignored_advisories_have_a_reason() {
+    let deny = deny();
+    let advisories = &deny["advisories"];
+    assert_eq!((advisories["yanked"].as_str(), advisories["unmaintained"].as_str()), (Some("deny"), Some("all")));
+    for entry in advisories["ignore"].as_array().expect("a list") {
+        let reason = entry.get("reason").and_then(toml::Value::as_str);
+        assert!(reason.is_some_and(|reason| !reason.is_empty()), "{entry}: give a reason");
+    }
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use super::{assert_none, files, read, relative, root};
 
 /// Words of a private language, with what to write instead.
-const BANNED: [(&str, &str); 22] = [
+const BANNED: [(&str, &str); 24] = [
+    ("data set", "dataset"),
+    ("data sets", "datasets"),
     ("card", "GPU"),
     ("cards", "GPUs"),
     ("lesson", "batch"),
@@ -81,7 +83,7 @@ const LIBRARIES: [&str; 3] = ["ctdg", "tensor", "hopedgn"];
 /// Flags of other programs: NVRTC's.
 const OTHER_FLAGS: [&str; 1] = ["crates/tensor/src/cuda/compile.rs"];
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 14] = [
     "train",
     "evaluate",
     "score",
@@ -94,6 +96,8 @@ const COMMANDS: [&str; 12] = [
     "experiment",
     "bench",
     "selftest",
+    "completions",
+    "man",
 ];
 
 /// Whether a text names a flag (`--sort`, but not CSS's `--ink:`) or a command (`hopedgn train`).

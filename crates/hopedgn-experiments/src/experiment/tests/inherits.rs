@@ -52,7 +52,7 @@ fn metrics_that_no_run_has_are_refused_with_their_line() {
     let found = message(&before("metrics = [\"ap\"]").replace("link-prediction", "node-classification"));
     assert!(found.starts_with("grid.toml:1: found the metric AP, expected auc"), "{found}");
     let found = message(&before("heuristics = [\"edgebank\"]"));
-    assert!(found.starts_with("grid.toml:1: unknown variant `edgebank`"), "{found}");
+    assert!(found.starts_with("grid.toml:1: found edgebank, expected one of edgebank-unlimited, "), "{found}");
     let figure =
         |rest: &str| message(&with(&format!("[[figure]]\nname = \"f\"\ntitle = \"F\"\nmetric = \"ap\"\n{rest}\n")));
     let found = figure("kind = \"lines\"");
@@ -64,7 +64,7 @@ fn metrics_that_no_run_has_are_refused_with_their_line() {
     let found = figure("kind = \"bars\"\nagainst = \"auc\"");
     assert!(found.starts_with("grid.toml:8: found against"), "{found}");
     let found = figure("kind = \"pie\"");
-    assert!(found.starts_with("grid.toml:12: unknown variant `pie`"), "{found}");
+    assert!(found.starts_with("grid.toml:12: found pie, expected one of bars, lines, scatter; "), "{found}");
 }
 
 #[test]
@@ -99,4 +99,22 @@ fn published_values_come_from_a_file_and_stated_ones_win() {
     assert!(found.contains("top.toml:8: found a reference to published values that fits no cell"), "{found}");
     let found = read("[[paper-from]]\nfile = \"papers.toml\"\n").unwrap_err().to_string();
     assert!(found.contains("top.toml:8: could not read") && found.contains("papers.toml"), "{found}");
+}
+
+#[test]
+fn what_is_evaluated_is_shown_unless_the_file_chooses() {
+    let titles = |text: &str| -> Vec<String> {
+        let measures = parse(text).unwrap().measures();
+        let transductive = measures.iter().filter(|one| one.setting == Some(Setting::Transductive));
+        transductive.map(Measure::title).collect()
+    };
+    let evaluated = with("[evaluate]\nnegatives = \"all\"\nranking = 100\n");
+    let hard = ["", ", historical negatives", ", inductive negatives"];
+    let mut expected: Vec<String> =
+        ["AP", "AUC"].iter().flat_map(|metric| hard.map(|kind| format!("{metric}, transductive{kind}"))).collect();
+    expected.extend(["MRR, transductive", "Hits@10, transductive"].map(str::to_owned));
+    assert_eq!(titles(&evaluated), expected);
+    let chosen = format!("metrics = [\"ap\"]\nnegatives = [\"inductive\"]\n{evaluated}");
+    assert_eq!(titles(&chosen), ["AP, transductive, inductive negatives"]);
+    assert_eq!(titles(HEAD), ["AP, transductive", "AUC, transductive"]);
 }

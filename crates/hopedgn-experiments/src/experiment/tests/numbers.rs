@@ -11,13 +11,13 @@ use hopedgn::evaluate::Negatives;
 use hopedgn::run::{CLASSIFICATION, EVALUATION};
 
 /// An experiment with a folder of runs.
-struct Home {
+pub(super) struct Home {
     folder: TempDir,
-    experiment: Experiment,
+    pub(super) experiment: Experiment,
 }
 
 impl Home {
-    fn new(text: &str) -> Self {
+    pub(super) fn new(text: &str) -> Self {
         Self { folder: tempfile::tempdir().unwrap(), experiment: parse(text).unwrap() }
     }
 
@@ -26,7 +26,7 @@ impl Home {
     }
 
     /// A finished run of the cell `name`: this AP, and epochs of so many seconds.
-    fn run(&self, name: &str, ap: f64, seconds: &[f64]) -> &Self {
+    pub(super) fn run(&self, name: &str, ap: f64, seconds: &[f64]) -> &Self {
         let cell = self.cell(name);
         let metrics = json!({ "ap": ap, "auc": ap - 0.01, "ap_global": ap, "auc_global": ap });
         let test = json!({ "transductive": metrics, "inductive": metrics });
@@ -59,7 +59,7 @@ impl Home {
         self
     }
 
-    fn found(&self) -> Vec<Found> {
+    pub(super) fn found(&self) -> Vec<Found> {
         self.experiment.cells().iter().map(|cell| Found::of(cell, self.folder.path()).unwrap()).collect()
     }
 
@@ -107,13 +107,25 @@ fn a_cell_is_done_only_with_a_fitting_evaluation() {
     assert_eq!((home.state("uci-tgat-0").state, step()), (State::Waiting, Some(Step::Train)));
     home.run("uci-tgat-0", 0.9, &[1.0]);
     assert_eq!((home.state("uci-tgat-0").state, step()), (State::Trained, Some(Step::Evaluate)));
-    for other in [evaluation("tcl", 0.6, 100), evaluation("tgat", 0.6, 10), "{".to_owned()] {
+    let with = |key: &str, value: serde_json::Value| {
+        let mut document: serde_json::Value = serde_json::from_str(&evaluation("tgat", 0.6, 10)).unwrap();
+        document[key] = value;
+        document.to_string()
+    };
+    let incomplete = with("incomplete", json!(["ranking"]));
+    for other in [evaluation("tcl", 0.6, 100), evaluation("tgat", 0.6, 10), incomplete, "{".to_owned()] {
         home.write("uci-tgat-0", EVALUATION, &other);
         assert_eq!(step(), Some(Step::Evaluate), "{other}");
-        assert!(home.state("uci-tgat-0").keep_evaluation(&other).is_err());
     }
-    home.state("uci-tgat-0").keep_evaluation(&evaluation("tgat", 0.6, 100)).unwrap();
+    home.write("uci-tgat-0", EVALUATION, &evaluation("tgat", 0.6, 100));
     assert_eq!((home.state("uci-tgat-0").state, step()), (State::Done, None));
+    // Another ranking, measured later, does not hide the one that is asked for.
+    let ranks = json!({ "transductive": { "mrr": 0.25, "hits_at_10": 0.5 }, "inductive": null });
+    let asked = json!([{ "candidates": 100, "scorers": { "tgat": ranks } }]);
+    home.write("uci-tgat-0", EVALUATION, &with("other_rankings", asked));
+    assert_eq!(step(), None);
+    let mrr = home.tables()[2].entry("TGAT", "uci").unwrap().ours.map(|ours| ours.mean);
+    assert_eq!(mrr, Some(25.0));
 
     // Evaluation is no part of the hash, and is removed when the weights will change.
     let plain = parse(
@@ -129,6 +141,37 @@ fn a_cell_is_done_only_with_a_fitting_evaluation() {
     assert_eq!(unfinished.next_step(), Some(Step::Train));
     assert!(unfinished.prepare().unwrap(), "there is a run to resume");
     assert!(!home.folder.path().join("uci-tgat-0").join(EVALUATION).exists());
+}
+
+#[test]
+fn a_run_whose_data_was_read_otherwise_is_not_that_of_the_cell() {
+    let text = HARD.replace("[evaluate]\nnegatives = \"all\"\nranking = 100\n", "[read.uci]\nsort = true\n");
+    let text = text.replace("\"ap\", \"mrr\", \"hits-at-10\"", "\"ap\"").replace("\"historical\"", "\"random\"");
+    let home = Home::new(&text);
+    home.run("uci-tgat-0", 0.9, &[1.0]);
+    let manifest = |read: serde_json::Value| {
+        let split = json!({ "mode": "dyglib", "val-time": 0.0, "test-time": 0.0, "masked": [], "n-events": 1 });
+        let data = json!({
+            "name": "uci", "file": null, "read": read, "events": 1, "nodes": 2, "sha256": "", "node_features": null,
+            "edge_features": null,
+        });
+        json!({
+            "version": "0", "commit": null, "command": [], "started": 0.0, "threads": 1, "machine": "", "data": data, "split": split,
+        })
+        .to_string()
+    };
+    home.write("uci-tgat-0", "manifest.json", &manifest(json!({})));
+    assert_eq!(home.state("uci-tgat-0").state, State::Changed);
+    home.write("uci-tgat-0", "manifest.json", &manifest(json!({ "sort": true })));
+    assert_eq!(home.state("uci-tgat-0").state, State::Done);
+    let archive = home.folder.path().join("runs.jsonl");
+    super::archive(&[home.folder.path().to_owned()], &archive, &ModelRegistry::default()).unwrap();
+    let found = |text: &str| {
+        let archive = RunArchive::read(&[vec![archive.clone()]], &ModelRegistry::default()).unwrap();
+        archive.find(&parse(text).unwrap().cells()[0]).unwrap().is_some()
+    };
+    assert!(found(&text) && found(&text.replace("[read.uci]\nsort = true\n", "")));
+    assert!(!found(&text.replace("sort = true", "dedup = true")));
 }
 
 #[test]
@@ -281,6 +324,7 @@ fn panels_have_distinct_names() {
 }
 
 const FIGURES: &str = r#"title = "Figures"
+baseline = false
 kind = "link-prediction"
 metrics = ["ap"]
 [grid]

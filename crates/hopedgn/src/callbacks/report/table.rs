@@ -1,77 +1,123 @@
 //! Tables: test results, and one row per epoch.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::Setting;
 use crate::fmt::{fixed, percent, rate};
 use crate::html::escaped;
-use crate::metrics::{EpochRecord, LinkMetrics, Summary};
+use crate::metrics::{EpochRecord, Evaluation, LinkMetrics, PerSetting, RankingMetrics, RankingTest, Summary};
 
-/// The model beside the heuristics, in both settings.
-pub(super) fn results(summary: &Summary) -> String {
-    let settings: [(&str, &str, Setting); 2] = [
-        ("Transductive", "all test events", |settings| settings.transductive),
-        ("Inductive", "test events with a node that does not occur in training", |settings| settings.inductive),
-    ];
-    let mut tables = String::new();
-    for (name, what, metrics) in settings {
-        let mut rows = vec![Row { name: &summary.model, metrics: metrics(&summary.test), is_model: true }];
-        rows.extend(summary.heuristics.iter().map(|(name, settings)| Row {
-            name,
-            metrics: metrics(settings),
-            is_model: false,
-        }));
-        tables.push_str(&comparison(name, what, &rows));
-    }
-    format!(
+/// The model beside the heuristics in both settings, under every protocol that was measured.
+pub(super) fn results(summary: &Summary, evaluation: Option<&Evaluation>) -> String {
+    let rows = |(name, settings)| Row { name, settings, is_model: name == summary.model.as_str() };
+    let model = std::iter::once((summary.model.as_str(), &summary.test));
+    let scorers = model.chain(summary.heuristics.iter().map(|(name, settings)| (name.as_str(), settings)));
+    let tables = both_settings(&scorers.map(rows).collect::<Vec<_>>(), &LINKS, link_values);
+    let mut out = format!(
         r#"<h2>Test results</h2>
 <p class="quiet">In percent, the best of each column in bold. Per batch: AP and AUC of each batch of events and their
 negatives, averaged, as papers report them. Over the split: computed once over all scores. Scorers other than {} are
 heuristics without training.</p>
-<div class="wide">
-{tables}</div>
-"#,
+{tables}"#,
         escaped(&summary.model)
-    )
+    );
+    let Some(evaluation) = evaluation else { return out };
+    // Those against random negatives stand above.
+    for (kind, scorers) in evaluation.negatives.iter().filter(|(kind, _)| *kind != "random") {
+        let _ = writeln!(out, "<h3>Against {} negatives</h3>", escaped(kind));
+        out.push_str(&both_settings(&model_first(scorers, &evaluation.model), &LINKS, link_values));
+    }
+    for RankingTest { candidates, scorers } in evaluation.ranking.iter().chain(&evaluation.other_rankings) {
+        let among = candidates.as_u64().map_or("all".to_owned(), |count| format!("at most {count}"));
+        let _ = writeln!(
+            out,
+            "<h3>Ranking among {among} other destinations</h3>\n<p class=\"quiet\">MRR: mean of 1 / rank of the true \
+             destination. Hits@10: share of ranks of at most 10. In percent.</p>"
+        );
+        out.push_str(&both_settings(&model_first(scorers, &evaluation.model), &RANKING, rank_values));
+    }
+    out
 }
 
-struct Row<'a> {
+/// A scorer with its metrics.
+struct Row<'a, M> {
     name: &'a str,
-    metrics: Option<LinkMetrics>,
+    settings: &'a PerSetting<M>,
     is_model: bool,
 }
 
-impl Row<'_> {
-    fn values(&self) -> Option<[f64; 4]> {
-        self.metrics.map(|metrics| [metrics.ap, metrics.auc, metrics.ap_global, metrics.auc_global])
-    }
+/// The model, then the heuristics.
+fn model_first<'a, M>(scorers: &'a BTreeMap<String, PerSetting<M>>, model: &str) -> Vec<Row<'a, M>> {
+    let row = |(name, settings): (&'a String, &'a PerSetting<M>)| Row { name, settings, is_model: name == model };
+    let mut rows: Vec<Row<'_, M>> = scorers.iter().map(row).collect();
+    rows.sort_by_key(|row| !row.is_model);
+    rows
 }
 
-fn comparison(name: &str, what: &str, rows: &[Row<'_>]) -> String {
+/// Groups of columns; a group without a title has no row of titles.
+type Columns = [(&'static str, &'static [&'static str])];
+
+const LINKS: [(&str, &[&str]); 2] = [("per batch", &["AP", "AUC"]), ("over the split", &["AP", "AUC"])];
+
+const RANKING: [(&str, &[&str]); 1] = [("", &["MRR", "Hits@10"])];
+
+fn link_values(metrics: LinkMetrics) -> Vec<f64> {
+    vec![metrics.ap, metrics.auc, metrics.ap_global, metrics.auc_global]
+}
+
+fn rank_values(metrics: RankingMetrics) -> Vec<f64> {
+    vec![metrics.mrr, metrics.hits_at_10]
+}
+
+/// Two tables of the same scorers.
+fn both_settings<M: Copy>(rows: &[Row<'_, M>], columns: &Columns, values: fn(M) -> Vec<f64>) -> String {
+    let transductive = |row: &Row<'_, M>| row.settings.transductive.map(values);
+    let inductive = |row: &Row<'_, M>| row.settings.inductive.map(values);
+    let new_nodes = "test events with a node that does not occur in training";
+    let tables = comparison("Transductive", "all test events", rows, columns, transductive)
+        + &comparison("Inductive", new_nodes, rows, columns, inductive);
+    format!("<div class=\"wide\">\n{tables}</div>\n")
+}
+
+fn comparison<M>(
+    name: &str,
+    what: &str,
+    rows: &[Row<'_, M>],
+    columns: &Columns,
+    values: impl Fn(&Row<'_, M>) -> Option<Vec<f64>>,
+) -> String {
     let caption = format!("<b>{name}</b>: {what}");
-    if rows.iter().all(|row| row.metrics.is_none()) {
+    let all: Vec<Option<Vec<f64>>> = rows.iter().map(values).collect();
+    if all.iter().all(Option::is_none) {
         return format!("<p class=\"quiet\">{caption}. There are none.</p>\n");
     }
+    let names: Vec<&str> = columns.iter().flat_map(|(_, names)| names.iter().copied()).collect();
     // Compared as shown: equal text is equally good.
-    let best: Vec<Option<String>> = (0..4)
+    let best: Vec<Option<String>> = (0..names.len())
         .map(|column| {
-            let values = rows.iter().filter_map(|row| Some(row.values()?[column]));
+            let values = all.iter().filter_map(|values| Some(values.as_ref()?[column]));
             let compared = values.filter(|value| value.is_finite());
             compared.reduce(f64::max).filter(|_| rows.len() > 1).map(percent)
         })
         .collect();
-    let mut out = format!(
-        r#"<div class="scroll"><table><caption>{caption}</caption>
-<thead><tr><th></th><th colspan="2" scope="colgroup">per batch</th><th colspan="2" scope="colgroup">over the split</th></tr>
-<tr><th></th><th scope="col">AP</th><th scope="col">AUC</th><th scope="col">AP</th><th scope="col">AUC</th></tr></thead>
-<tbody>
-"#
-    );
-    for row in rows {
+    let mut out = format!("<div class=\"scroll\"><table><caption>{caption}</caption>\n<thead>");
+    if columns.iter().any(|(title, _)| !title.is_empty()) {
+        out.push_str("<tr><th></th>");
+        for (title, names) in columns {
+            let _ = write!(out, "<th colspan=\"{}\" scope=\"colgroup\">{title}</th>", names.len());
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("<tr><th></th>");
+    for name in &names {
+        let _ = write!(out, "<th scope=\"col\">{name}</th>");
+    }
+    out.push_str("</tr></thead>\n<tbody>\n");
+    for (row, values) in rows.iter().zip(&all) {
         let class = if row.is_model { " class=\"model\"" } else { "" };
         let _ = write!(out, "<tr{class}><th scope=\"row\">{}</th>", escaped(row.name));
         for (column, best) in best.iter().enumerate() {
-            let shown = row.values().map_or("–".to_owned(), |values| percent(values[column]));
+            let shown = values.as_ref().map_or("–".to_owned(), |values| percent(values[column]));
             if best.as_ref() == Some(&shown) {
                 let _ = write!(out, "<td><b>{shown}</b></td>");
             } else {

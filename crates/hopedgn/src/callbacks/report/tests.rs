@@ -1,5 +1,7 @@
 use super::*;
+use crate::metrics::{RankingMetrics, RankingTest};
 use ctdg::event::EventStream;
+use serde_json::{Value, json};
 
 const NASTY: &str = "<script>alert('x')</script> & \"quotes\" \u{1b}[1m\0";
 
@@ -44,9 +46,13 @@ fn summary(epochs: usize) -> Summary {
 }
 
 fn page(history: &[EpochRecord], summary: Option<&Summary>) -> String {
+    evaluated_page(history, summary, None)
+}
+
+fn evaluated_page(history: &[EpochRecord], summary: Option<&Summary>, evaluation: Option<&Evaluation>) -> String {
     let stream = EventStream::from_events([(0, 3, 1.0), (0, 3, 1.0), (1, 4, 2.0), (2, 2, 2.0), (0, 3, 5.0)]).unwrap();
     let data = ctdg::summary::Summary::of(&stream);
-    let page = html(&Report { title: NASTY, config_toml: NASTY, data: Some(&data), history, summary });
+    let page = html(&Report { title: NASTY, config_toml: NASTY, data: Some(&data), history, summary, evaluation });
     check_well_formed(&page);
     assert!(!page.contains("NaN") && !page.contains("inf\"") && !page.contains("inf "), "{page}");
     page
@@ -85,8 +91,8 @@ fn text_from_outside_is_escaped() {
     let page = page(&history(3), Some(&summary));
     assert!(!page.contains("<script") && !page.contains('\u{1b}') && !page.contains('\0'));
     let shown = "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; &quot;quotes&quot; \\u{1b}[1m\\u{0}";
-    // Title twice, configuration, data, model thrice, device, heuristic in four tiles and two tables.
-    assert_eq!(page.matches(shown).count(), 15);
+    // Title twice, configuration, data, model thrice, device, heuristic in four tiles, a note and two tables.
+    assert_eq!(page.matches(shown).count(), 16);
 }
 
 #[test]
@@ -122,7 +128,14 @@ fn a_page_without_epochs_or_summary_is_well_formed() {
     let empty = page(&[], None);
     assert!(empty.contains("No epoch has ended yet") && !empty.contains("Training loss"));
     assert!(page(&[], Some(&summary(0))).contains("Test results"));
-    check_well_formed(&html(&Report { title: "", config_toml: "", data: None, history: &[], summary: None }));
+    check_well_formed(&html(&Report {
+        title: "",
+        config_toml: "",
+        data: None,
+        history: &[],
+        summary: None,
+        evaluation: None,
+    }));
 }
 
 #[test]
@@ -153,9 +166,64 @@ fn a_page_with_constant_and_missing_values_is_well_formed() {
     assert!(page.contains("There are none.") && !page.contains("inductive</text>"));
     let all_gone = EpochRecord { val: PerSetting { transductive: None, inductive: None }, ..history[3].clone() };
     assert!(
-        html(&Report { title: "", config_toml: "", data: None, history: &[all_gone], summary: None })
+        html(&Report { title: "", config_toml: "", data: None, history: &[all_gone], summary: None, evaluation: None })
             .contains("no values")
     );
+}
+
+/// As `evaluation.json` holds it: 0.95 of the heuristic against historical negatives, everything else is the model's.
+fn evaluation() -> Evaluation {
+    let scorers = |ap| [("hopedgn".to_owned(), both(0.9)), (NASTY.to_owned(), both(ap))].into();
+    let ranks = |mrr| PerSetting { transductive: Some(RankingMetrics { mrr, hits_at_10: 0.77 }), inductive: None };
+    let ranking = |count: Value| RankingTest {
+        candidates: count,
+        scorers: [("hopedgn".to_owned(), ranks(0.61)), ("a".to_owned(), ranks(0.5))].into(),
+    };
+    Evaluation {
+        run: String::new(),
+        data: "collegemsg".into(),
+        model: "hopedgn".into(),
+        device: "cpu".into(),
+        negatives: [("random".to_owned(), scorers(0.1)), ("historical".to_owned(), scorers(0.95))].into(),
+        ranking: Some(ranking(json!(100))),
+        tested: None,
+        incomplete: Vec::new(),
+        other_rankings: vec![ranking(json!("all"))],
+    }
+}
+
+#[test]
+fn hard_negatives_and_rankings_are_shown_beside_the_test() {
+    let page = evaluated_page(&history(3), Some(&summary(3)), Some(&evaluation()));
+    assert_eq!(page.matches("<h3>").count(), 3);
+    for part in [
+        "<h3>Against historical negatives</h3>",
+        "<h3>Ranking among at most 100 other destinations</h3>",
+        "<h3>Ranking among all other destinations</h3>",
+        "<td><b>61.00</b></td><td><b>77.00</b></td>",
+        "<th scope=\"col\">MRR</th><th scope=\"col\">Hits@10</th>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("<script") && !page.contains("Against random"));
+    assert!(!self::page(&history(3), Some(&summary(3))).contains("<h3>"));
+}
+
+#[test]
+fn a_better_heuristic_is_named_in_a_note() {
+    let mut summary = summary(3);
+    let shown = page(&history(3), Some(&summary));
+    assert!(
+        shown.contains(
+            "<p class=\"note\">recency, an untrained heuristic, has the higher AP: 92.50 against 92.00 (random negatives). Train"
+        ),
+        "{shown}"
+    );
+    summary.heuristics.clear();
+    assert!(!page(&history(3), Some(&summary)).contains("class=\"note\""));
+    let page = evaluated_page(&history(3), Some(&summary), Some(&evaluation()));
+    assert!(page.contains("has the higher AP: 95.00 against 90.00 (historical negatives). Train longer"), "{page}");
+    assert!(!page.contains("(random negatives)") && !page.contains("(ranking)"));
 }
 
 #[test]
