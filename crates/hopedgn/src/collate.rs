@@ -30,10 +30,11 @@ pub use hops::{EmptyGroups, Entries, Hop, HopInput, HopLayout, Sequences};
 pub(crate) use patches::{PaddedTo, PatchCollator, longest};
 pub use patches::{PairInput, PatchLayout};
 pub(crate) use settings::token_encoding;
-pub(crate) use statistics::statistics;
 pub use settings::{
     MiteHistory, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,
+    StatisticsSettings,
 };
+pub(crate) use statistics::statistics;
 
 const SIDES: [Side; 2] = [Side::Src, Side::Dst];
 

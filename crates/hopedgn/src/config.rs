@@ -5,6 +5,7 @@
 
 mod difference;
 mod file;
+mod objective;
 mod preset;
 
 use std::path::Path;
@@ -12,10 +13,12 @@ use std::path::Path;
 use ctdg::split;
 use serde::{Deserialize, Serialize};
 
+use crate::collate::FeatureWidths;
 use crate::file_format;
 use crate::fmt::{did_you_mean, in_words, nearest};
 use crate::model::bounds::{refuse, within};
 use crate::model::table::{fitting, names, parse};
+use crate::model::{BuiltModel, IntensityModel};
 use crate::{Error, Result};
 
 pub use crate::collate::{
@@ -26,10 +29,11 @@ pub use crate::memory::MessageOrder;
 pub use crate::model::{
     CawnSettings, CommonSettings, CustomModel, CustomSettings, DyGFormerSettings, GlobalHopeDgnSettings,
     GraphMixerSettings, HopeDgnSettings, JodieSettings, ModelConfig, ModelName, ModelRegistry, ModelSettings,
-    NoSettings, PatchSettings, PintSettings, Pooling, TclSettings, TgatSettings, TgnSettings,
+    NoSettings, PatchSettings, PintSettings, Pooling, StatsSettings, TclSettings, TgatSettings, TgnSettings,
 };
 pub use difference::CHANGEABLE;
 pub use file::ConfigFile;
+pub use objective::Objective;
 pub use preset::{Preset, data_stem, folder_stem};
 
 /// Everything that decides a run.
@@ -87,13 +91,15 @@ pub struct TrainConfig {
     pub batch: usize,
     /// Learning rate of Adam.
     pub lr: f64,
+    /// What is minimised.
+    pub objective: Objective,
     /// Seconds between two checkpoints inside an epoch.
     pub save_every: f64,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
-        Self { epochs: 50, patience: 10, batch: 200, lr: 1e-4, save_every: 60.0 }
+        Self { epochs: 50, patience: 10, batch: 200, lr: 1e-4, objective: Objective::Dyglib, save_every: 60.0 }
     }
 }
 
@@ -224,6 +230,26 @@ impl Config {
         let config = defaults.read(registry, table, place)?;
         config.check()?;
         Ok(config)
+    }
+
+    /// The model of these settings, with initial parameters.
+    ///
+    /// ```
+    /// use hopedgn::{Config, ModelRegistry, collate::FeatureWidths};
+    ///
+    /// let (model, parameters) = Config::default().build(&ModelRegistry::default(), FeatureWidths::default())?;
+    /// assert!(model.name().as_str() == "hopedgn" && parameters.n_values() > 0);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    pub fn build(&self, registry: &ModelRegistry, widths: FeatureWidths) -> Result<BuiltModel> {
+        let (model, parameters) = registry.build(&self.model, widths, self.seed)?;
+        match self.train.objective {
+            Objective::Dyglib => Ok((model, parameters)),
+            Objective::Intensity => {
+                let (model, parameters) = IntensityModel::new(model, parameters, self.seed)?;
+                Ok((Box::new(model), parameters))
+            }
+        }
     }
 
     /// The text of a `config.toml`.

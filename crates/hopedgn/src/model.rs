@@ -42,10 +42,12 @@ mod dygformer;
 mod global;
 mod graphmixer;
 mod hopedgn;
+mod intensity;
 mod jodie;
 mod patches;
 mod pint;
 mod registry;
+mod stats;
 pub(crate) mod table;
 mod tcl;
 mod tgat;
@@ -66,10 +68,12 @@ pub use dygformer::{DyGFormer, DyGFormerSettings};
 pub use global::{GlobalHopeDgn, GlobalHopeDgnSettings};
 pub use graphmixer::{GraphMixer, GraphMixerSettings};
 pub use hopedgn::{HopeDgn, HopeDgnSettings, Pooling};
+pub(crate) use intensity::{IntensityModel, LOG_DESTINATIONS};
 pub use jodie::{Jodie, JodieSettings};
 pub use patches::PatchSettings;
 pub use pint::{Pint, PintSettings};
 pub use registry::{BuiltModel, CustomModel, ModelRegistry, NoSettings, build};
+pub use stats::{Stats, StatsSettings};
 pub use tcl::{Tcl, TclSettings};
 pub use tgat::{Tgat, TgatSettings};
 pub use tgn::{Tgn, TgnSettings};
@@ -147,6 +151,18 @@ pub trait Model: fmt::Debug + Send + Sync {
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let _ = (tape, input, dropout);
         Err(Error::NoNodeEmbeddings { model: self.name().title() })
+    }
+
+    /// Whether its input has the [statistics](ctdg::statistics) of pairs.
+    fn reads_statistics(&self) -> bool {
+        false
+    }
+
+    /// The logarithm of how active the source of each pair is, `[B, 1]`, for models of intensities; see
+    /// [`Objective::Intensity`](crate::config::Objective).
+    fn activity(&self, tape: &mut Tape<'_>, input: &Input) -> Result<Option<Var>> {
+        let _ = (tape, input);
+        Ok(None)
     }
 
     /// The logit of each pair, `[B, 1]`.

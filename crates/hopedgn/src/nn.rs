@@ -20,6 +20,7 @@
 //! # Ok::<(), hopedgn::Error>(())
 //! ```
 
+mod head;
 mod hop_features;
 mod input_columns;
 mod memory_updater;
@@ -35,6 +36,8 @@ use hopedgn_tensor::{Activation, PadRagged, ParameterId, Parameters, Shape, Tape
 use crate::collate::{MiteIntervals, MiteSettings};
 use crate::{Error, Result};
 
+pub use head::{ActivityHead, PairHead};
+pub(crate) use head::{STATISTICS_SCALE, STATISTICS_SHIFT};
 pub use hop_features::HopFeatures;
 pub use input_columns::InputColumns;
 pub use memory_updater::{Memories, MemoryCell, MemoryUpdater, MemoryWidths};
@@ -128,12 +131,6 @@ impl<'p> ParamBuilder<'p> {
         let hidden = self.linear("mite.hidden", slots.width(), d_mite)?;
         let out = self.linear("mite.out", d_mite, d_mite)?;
         Ok(Some(MiteEmbedding { slots, hidden, out }))
-    }
-
-    /// The head over the embeddings of a pair's two nodes, each of this width.
-    pub fn pair_head(&mut self, width: usize) -> Result<PairHead> {
-        let hidden = self.linear("head.hidden", 2 * width, width)?;
-        Ok(PairHead { hidden, out: self.linear("head.out", width, 1)? })
     }
 
     fn add(&mut self, name: &str, (weight, bias): (Tensor, Tensor)) -> Result<Linear> {
@@ -316,34 +313,6 @@ impl MiteEmbedding {
         let x = tape.pad_ragged(intervals, &mite.lists, self.slots)?; // [R, 2k], or [R, 4k] with valid bits
         let x = self.hidden.forward(tape, x, Some(Activation::Relu))?; // [R, Dm]
         self.out.forward(tape, x, None)
-    }
-}
-
-/// Logit of a pair from the embeddings of its two nodes: `W₂ ReLU(W₁ [h_u ‖ h_v] + b₁) + b₂`.
-///
-/// ```
-/// # use hopedgn::{nn::ParamBuilder, tensor::{Parameters, Tape, Tensor}};
-/// # let mut parameters = Parameters::default();
-/// let head = ParamBuilder::new(&mut parameters, 0).pair_head(3)?;
-/// let mut tape = Tape::new(&parameters);
-/// let nodes = tape.input(Tensor::matrix(4, 3, vec![1.0; 12])?); // both nodes of two pairs
-/// let logits = head.forward(&mut tape, nodes)?; // [2, 1]
-/// assert_eq!(tape.read(logits)?.len(), 2);
-/// # Ok::<(), hopedgn::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy)]
-pub struct PairHead {
-    hidden: Linear,
-    out: Linear,
-}
-
-impl PairHead {
-    /// `[B, 1]` for `nodes` `[2B, d]`: source, destination, source of the next pair, …
-    pub fn forward(self, tape: &mut Tape<'_>, nodes: Var) -> Result<Var> {
-        let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
-        let pairs = tape.reshape(nodes, rows / 2, 2 * cols)?; // [B, 2d]
-        let hidden = self.hidden.forward(tape, pairs, Some(Activation::Relu))?; // [B, d]
-        self.out.forward(tape, hidden, None)
     }
 }
 

@@ -226,7 +226,7 @@ impl RunFolder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn model(&self, registry: &ModelRegistry, config: &Config, widths: FeatureWidths) -> Result<TrainedModel> {
-        let (model, mut parameters) = registry.build(&config.model, widths, config.seed)?;
+        let (model, mut parameters) = config.build(registry, widths)?;
         let memory = self.load_best(config, &mut parameters)?;
         Ok(TrainedModel { model, parameters, memory })
     }

@@ -3,6 +3,7 @@
 mod collator;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use ctdg::event::EventId;
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens};
@@ -52,7 +53,7 @@ pub struct PairScorer<'a> {
 /// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
 /// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
 /// # let weights = Weights::new(&Device::cpu(), parameters)?;
-/// use hopedgn::{collate::PairBatch, score::{PairScorer, TrainBatch}};
+/// use hopedgn::{collate::PairBatch, score::{Loss, PairScorer, TrainBatch}};
 /// use hopedgn::{ctdg::random::RandomStream, tensor::{AdamConfig, TrainState}};
 ///
 /// let mut state = TrainState::new(&Device::cpu(), weights.parameters()?.into_owned(), AdamConfig::default())?;
@@ -60,7 +61,7 @@ pub struct PairScorer<'a> {
 /// let (events, dropout) = (&task.split.train[..2], RandomStream::named(0, "dropout"));
 /// let mut queries = task.queries(events);
 /// queries.push(hopedgn::ctdg::mite::PairQuery { dst: queries[1].src, ..queries[0] }); // a negative
-/// let batch = TrainBatch { pairs: PairBatch::new(&queries), targets: &[1.0, 1.0, 0.0], events, dropout: &dropout };
+/// let batch = TrainBatch { pairs: PairBatch::new(&queries), loss: Loss::Mean(&[1.0, 1.0, 0.0]), events, dropout: &dropout };
 /// let (before, _) = scorer.loss_and_gradients(&mut state, &batch, None)?;
 /// scorer.train_step(&mut state, &batch, None)?;
 /// assert_ne!(scorer.loss_and_gradients(&mut state, &batch, None)?.0, before);
@@ -70,12 +71,30 @@ pub struct PairScorer<'a> {
 pub struct TrainBatch<'a> {
     /// Positive pairs, then negative ones.
     pub pairs: PairBatch<'a>,
-    /// 1 for positives, 0 for negatives.
-    pub targets: &'a [f32],
+    /// What is minimised.
+    pub loss: Loss<'a>,
     /// The events of the positive pairs; a memory is updated with them.
     pub events: &'a [EventId],
     /// Micro-batch `i` seeds its dropout with fork `i`; sampling of neighbours uses the last fork.
     pub dropout: &'a RandomStream,
+}
+
+/// The loss of a [`TrainBatch`].
+#[derive(Debug, Clone, Copy)]
+pub enum Loss<'a> {
+    /// The mean binary cross-entropy: 1 for positives, 0 for negatives.
+    Mean(&'a [f32]),
+    /// The sum of weighted terms: for each pair one of its logit `z`, and one of `z + g` with the activity `g` of its source.
+    Intensity(&'a [[BceTerm; 2]]),
+}
+
+/// Which output of a model answers a question. They differ for models of intensities only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// Whom the source meets: `z`. For questions that keep the source, such as random negatives and ranking.
+    Partner,
+    /// Which pair interacts: `z + g`. For questions that change the source, such as historical and inductive negatives.
+    Pair,
 }
 
 impl TrainBatch<'_> {
@@ -99,8 +118,13 @@ impl<'a> PairScorer<'a> {
 
     /// The logit of each of `pairs`.
     pub fn logits(&mut self, weights: &Weights, pairs: PairBatch<'_>) -> Result<Vec<f32>> {
+        self.scores(weights, pairs, Output::Partner)
+    }
+
+    /// An output of the model for each of `pairs`.
+    pub fn scores(&mut self, weights: &Weights, pairs: PairBatch<'_>, output: Output) -> Result<Vec<f32>> {
         self.sample(pairs.queries, 0);
-        self.collator.score(weights, &self.tokens, pairs, Target::Score(Output::Partner))
+        self.collator.score(weights, &self.tokens, pairs, Target::Score(output))
     }
 
     /// The same with a node memory, which is updated with `events`, those of the first queries, afterwards.
@@ -111,7 +135,19 @@ impl<'a> PairScorer<'a> {
         memory: &mut Memory<'_>,
         events: &[EventId],
     ) -> Result<Vec<f32>> {
-        self.forward_with_memory(weights, queries, memory, events, Target::Score(Output::Partner))
+        self.scores_with(weights, queries, memory, events, Output::Partner)
+    }
+
+    /// The same for an output of the model.
+    pub fn scores_with(
+        &mut self,
+        weights: &Weights,
+        queries: &[PairQuery],
+        memory: &mut Memory<'_>,
+        events: &[EventId],
+        output: Output,
+    ) -> Result<Vec<f32>> {
+        self.forward_with_memory(weights, queries, memory, events, Target::Score(output))
     }
 
     /// The embedding of the source of each of `pairs`, `[pairs, d]` in row-major order, without dropout.
@@ -225,6 +261,9 @@ impl<'a> PairScorer<'a> {
 
     /// Samples the tokens of `queries`. Random samples depend on the seed and on the pair alone.
     fn sample(&mut self, queries: &[PairQuery], seed: u64) {
+        if self.collator.model.layout() == Layout::Statistics {
+            return;
+        }
         self.encoder.reseed(seed);
         self.encoder.encode(queries, &mut self.tokens);
     }
@@ -237,7 +276,7 @@ impl<'a> PairScorer<'a> {
     fn micro_batch(&self, chunk: &Chunk, batch: &TrainBatch<'_>) -> Result<MicroBatch> {
         Ok(MicroBatch {
             input: self.collator.input(&self.tokens, batch.pairs.queries, chunk)?,
-            targets: batch.targets[chunk.pairs.clone()].to_vec(),
+            loss: OwnedLoss::of(batch.loss, chunk.pairs.clone()),
             seed: batch.dropout.fork(chunk.index).next_u64(),
         })
     }
@@ -247,7 +286,8 @@ impl<'a> PairScorer<'a> {
         self.sample(batch.pairs.queries, batch.sampling_seed());
         let input = self.collator.input_with_memory(&self.tokens, batch.pairs.queries, memory, batch.events)?;
         let seed = batch.dropout.fork(0).next_u64();
-        Ok(MicroBatch { input, targets: batch.targets.to_vec(), seed })
+        let loss = OwnedLoss::of(batch.loss, 0..batch.pairs.queries.len());
+        Ok(MicroBatch { input, loss, seed })
     }
 }
 
@@ -261,13 +301,13 @@ impl<'a> PairScorer<'a> {
 /// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
 /// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
 /// # let weights = Weights::new(&Device::cpu(), parameters)?;
-/// # use hopedgn::{collate::PairBatch, score::{PairScorer, TrainBatch}};
+/// # use hopedgn::{collate::PairBatch, score::{Loss, PairScorer, TrainBatch}};
 /// # use hopedgn::{ctdg::random::RandomStream, tensor::{AdamConfig, TrainState}};
 /// # let mut state = TrainState::new(&Device::cpu(), weights.parameters()?.into_owned(), AdamConfig::default())?;
 /// # let mut scorer = PairScorer::new(&*model, &task.tables, &task.train_store);
 /// # let (events, dropout) = (&task.split.train[..2], RandomStream::named(0, "dropout"));
 /// # let queries = task.queries(events);
-/// let batch = TrainBatch { pairs: PairBatch::new(&queries), targets: &[1.0, 0.0], events, dropout: &dropout };
+/// let batch = TrainBatch { pairs: PairBatch::new(&queries), loss: Loss::Mean(&[1.0, 0.0]), events, dropout: &dropout };
 /// let prepared = scorer.prepare(&Device::cpu(), &batch)?; // on any thread
 /// prepared.train_step(&*model, &mut state)?; // later
 /// assert_eq!(state.step_results(0)?.len(), 1);
@@ -290,17 +330,41 @@ impl PreparedBatch {
 #[derive(Debug)]
 struct MicroBatch {
     input: Input,
-    targets: Vec<f32>,
+    loss: OwnedLoss,
     /// Dropout seed.
     seed: u64,
 }
 
+/// The part of a [`Loss`] that belongs to a chunk.
+#[derive(Debug)]
+enum OwnedLoss {
+    Mean(Vec<f32>),
+    Intensity(Vec<BceTerm>),
+}
+
+impl OwnedLoss {
+    fn of(loss: Loss<'_>, pairs: Range<usize>) -> Self {
+        match loss {
+            Loss::Mean(targets) => Self::Mean(targets[pairs].to_vec()),
+            Loss::Intensity(terms) => Self::Intensity(terms[pairs].concat()),
+        }
+    }
+}
+
 impl MicroBatch {
-    /// Its share of the mean loss of `n_pairs`.
+    /// Its share of the loss of `n_pairs`.
     fn loss(&self, model: &dyn Model, tape: &mut Tape<'_>, n_pairs: usize) -> Result<Var> {
         let dropout = Dropout::new(model.dropout(), self.seed, Mode::Train)?;
-        let logits = model.logits(tape, &self.input, dropout)?;
-        Ok(tape.bce_with_logits(logits, &self.targets, n_pairs)?)
+        let logits = model.logits(tape, &self.input, dropout)?; // [B, 1]
+        match &self.loss {
+            OwnedLoss::Mean(targets) => Ok(tape.bce_with_logits(logits, targets, n_pairs)?),
+            OwnedLoss::Intensity(terms) => {
+                let activity = model.activity(tape, &self.input)?.ok_or(Error::MissingInput)?; // [B, 1]
+                let pair = tape.add(logits, activity)?;
+                let both = tape.concat(&[logits, pair])?; // [B, 2]
+                Ok(tape.weighted_bce_with_logits(both, terms)?)
+            }
+        }
     }
 }
 

@@ -127,6 +127,36 @@ impl Normaliser {
     }
 }
 
+/// Settings of the [statistics](ctdg::statistics) of a pair, which a perceptron embeds beside what the model reads.
+///
+/// ```
+/// use hopedgn::{Config, ModelName};
+///
+/// let config = Config::resolve(ModelName::Tgat, &[], &["model.stats=true".to_owned()])?;
+/// assert!(config.model.common.statistics.enabled);
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", default)]
+pub struct StatisticsSettings {
+    /// Whether the model reads them.
+    #[serde(rename = "stats")]
+    pub enabled: bool,
+    /// Width of the hidden layer of the perceptron.
+    pub d_stats: usize,
+}
+
+impl StatisticsSettings {
+    /// Switched off.
+    pub const DEFAULT: Self = Self { enabled: false, d_stats: 128 };
+}
+
+impl Default for StatisticsSettings {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
 /// MITE, the multi-interacted time encoding: the intervals between the query and a node's events with the source, and with
 /// the destination.
 ///

@@ -228,7 +228,7 @@ impl Cawn {
             join: builder.linear("join", 2 * (d_walk + d_identity), width)?,
             block: builder.post_norm_block("block", width, settings.n_heads)?,
             output: builder.linear("output", width, d)?,
-            head: builder.pair_head(d)?,
+            head: builder.pair_head(d, &common.statistics)?,
             identity_column,
         };
         Ok((model, parameters))
@@ -344,8 +344,12 @@ impl Model for Cawn {
         self.output.forward(tape, mean, None) // [2B, d]
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
-        self.head.forward(tape, nodes)
+        self.head.forward_nodes(tape, nodes, input, dropout)
     }
 }

@@ -6,9 +6,9 @@ use super::bounds::{refuse, within};
 use super::registry::ModelRegistry;
 use super::{
     CawnSettings, DyGFormerSettings, GlobalHopeDgnSettings, GraphMixerSettings, HopeDgnSettings, JodieSettings,
-    PintSettings, TclSettings, TgatSettings, TgnSettings, global, graphmixer, table,
+    PintSettings, StatsSettings, TclSettings, TgatSettings, TgnSettings, global, graphmixer, stats, table,
 };
-use crate::collate::MiteSettings;
+use crate::collate::{MiteSettings, StatisticsSettings};
 use crate::fmt::in_words;
 use crate::{Error, Result};
 
@@ -45,13 +45,15 @@ pub enum ModelName {
     Tgn,
     /// Memory with injective aggregation and relative positions.
     Pint,
+    /// A perceptron over exact statistics of the pair.
+    Stats,
     /// A model registered with a [`ModelRegistry`], by its name there.
     Custom(&'static str),
 }
 
 impl ModelName {
     /// The built-in models.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::HopeDgn,
         Self::HopeDgnGlobal,
         Self::DyGFormer,
@@ -63,6 +65,7 @@ impl ModelName {
         Self::DyRep,
         Self::Tgn,
         Self::Pint,
+        Self::Stats,
     ];
 
     /// As in configurations and reports.
@@ -80,6 +83,7 @@ impl ModelName {
             Self::DyRep => "dyrep",
             Self::Tgn => "tgn",
             Self::Pint => "pint",
+            Self::Stats => "stats",
             Self::Custom(name) => name,
         }
     }
@@ -99,6 +103,7 @@ impl ModelName {
             Self::DyRep => "DyRep",
             Self::Tgn => "TGN",
             Self::Pint => "PINT",
+            Self::Stats => "Statistics",
             Self::Custom(name) => name,
         }
     }
@@ -141,14 +146,21 @@ pub struct CommonSettings {
     pub d_time: usize,
     /// Dropout probability in training.
     pub dropout: f32,
+    /// Statistics of pairs beside what the model reads.
+    #[serde(flatten)]
+    pub statistics: StatisticsSettings,
 }
 
 impl CommonSettings {
     /// The defaults of most models.
-    pub const DEFAULT: Self = Self { d_out: 172, d_time: 100, dropout: 0.1 };
+    pub const DEFAULT: Self = Self { d_out: 172, d_time: 100, dropout: 0.1, statistics: StatisticsSettings::DEFAULT };
 
     fn check(&self) -> Result<()> {
-        within(&[("model.d-out", self.d_out, 1 << 14), ("model.d-time", self.d_time, 1 << 14)])?;
+        within(&[
+            ("model.d-out", self.d_out, 1 << 14),
+            ("model.d-time", self.d_time, 1 << 14),
+            ("model.d-stats", self.statistics.d_stats, 1 << 14),
+        ])?;
         if !(0.0..1.0).contains(&self.dropout) {
             return refuse("model.dropout", self.dropout, "a number from 0 up to but not including 1");
         }
@@ -213,6 +225,8 @@ pub enum ModelSettings {
     Tgn(TgnSettings),
     /// Of [`Pint`](super::Pint).
     Pint(PintSettings),
+    /// Of [`Stats`](super::Stats).
+    Stats(StatsSettings),
     /// Of a model registered by a user.
     Custom(CustomSettings),
 }
@@ -232,6 +246,7 @@ impl ModelSettings {
             Self::DyRep(_) => Self::DyRep(table.try_into()?),
             Self::Tgn(_) => Self::Tgn(table.try_into()?),
             Self::Pint(_) => Self::Pint(table.try_into()?),
+            Self::Stats(_) => Self::Stats(table.try_into()?),
             Self::Custom(custom) => Self::Custom(CustomSettings { name: custom.name, values: table }),
         })
     }
@@ -271,6 +286,7 @@ impl ModelConfig {
         let common = match name {
             ModelName::HopeDgnGlobal => global::COMMON,
             ModelName::GraphMixer => graphmixer::COMMON,
+            ModelName::Stats => stats::COMMON,
             _ => CommonSettings::DEFAULT,
         };
         let settings = match name {
@@ -285,6 +301,7 @@ impl ModelConfig {
             ModelName::DyRep => ModelSettings::DyRep(TgnSettings::default()),
             ModelName::Tgn => ModelSettings::Tgn(TgnSettings::default()),
             ModelName::Pint => ModelSettings::Pint(PintSettings::default()),
+            ModelName::Stats => ModelSettings::Stats(StatsSettings::default()),
             ModelName::Custom(name) => ModelSettings::Custom(CustomSettings { name, values: toml::Table::new() }),
         };
         Self { common, settings }
@@ -305,6 +322,7 @@ impl ModelConfig {
             ModelSettings::DyRep(_) => ModelName::DyRep,
             ModelSettings::Tgn(_) => ModelName::Tgn,
             ModelSettings::Pint(_) => ModelName::Pint,
+            ModelSettings::Stats(_) => ModelName::Stats,
             ModelSettings::Custom(custom) => ModelName::Custom(custom.name),
         }
     }
@@ -321,7 +339,10 @@ impl ModelConfig {
             ModelSettings::Cawn(settings) => Some(&settings.mite),
             ModelSettings::DyRep(settings) | ModelSettings::Tgn(settings) => Some(&settings.mite),
             ModelSettings::Pint(settings) => Some(&settings.mite),
-            ModelSettings::HopeDgnGlobal(_) | ModelSettings::Jodie(_) | ModelSettings::Custom(_) => None,
+            ModelSettings::HopeDgnGlobal(_)
+            | ModelSettings::Jodie(_)
+            | ModelSettings::Stats(_)
+            | ModelSettings::Custom(_) => None,
         }
     }
 
@@ -415,6 +436,7 @@ impl ModelConfig {
             ModelSettings::Jodie(_) => super::bounds::check_size(1, common),
             ModelSettings::DyRep(settings) | ModelSettings::Tgn(settings) => settings.check(common),
             ModelSettings::Pint(settings) => settings.check(common),
+            ModelSettings::Stats(_) => StatsSettings::check(common),
             ModelSettings::Custom(_) => Ok(()),
         }
     }

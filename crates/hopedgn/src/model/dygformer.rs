@@ -121,7 +121,7 @@ impl DyGFormer {
             ],
             cooccurrence_channel: patches.channel(builder, "cooccurrence", Some(*d_count), 0)?,
             mite,
-            head: builder.pair_head(common.d_out)?,
+            head: builder.pair_head(common.d_out, &common.statistics)?,
         };
         Ok((model, parameters))
     }
@@ -172,8 +172,12 @@ impl Model for DyGFormer {
         self.patches.embed(tape, &channels, input, &input.sides, dropout) // [2B, d]
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
-        self.head.forward(tape, nodes)
+        self.head.forward_nodes(tape, nodes, input, dropout)
     }
 }

@@ -48,7 +48,8 @@ use crate::{Error, Result};
 const GELU: Option<Activation> = Some(Activation::Gelu);
 
 /// Defaults of the common settings.
-pub(super) const COMMON: CommonSettings = CommonSettings { d_out: 32, d_time: 16, dropout: 0.0 };
+pub(super) const COMMON: CommonSettings =
+    CommonSettings { d_out: 32, d_time: 16, dropout: 0.0, ..CommonSettings::DEFAULT };
 
 /// Settings of [`GlobalHopeDgn`].
 ///
@@ -99,7 +100,7 @@ pub struct GlobalHopeDgn {
     interval: [Linear; 2],
     start: Channel,
     layers: Vec<Layer>,
-    head: [Linear; 2],
+    head: PairHead,
 }
 
 /// The functions of one layer of (8).
@@ -149,7 +150,7 @@ impl GlobalHopeDgn {
             ],
             start: builder.channel("start", (n_start > 0).then_some(n_start), n_start, d)?,
             layers: (1..=n_blocks).map(|l| Layer::new(builder, l, d, d_mite)).collect::<Result<_>>()?,
-            head: [builder.linear("head.hidden", d, d)?, builder.linear("head.out", d, 1)?],
+            head: builder.head(d, d, &common.statistics)?.with_activation(Activation::Gelu),
         };
         rescale(&mut parameters);
         Ok((model, parameters))
@@ -173,13 +174,6 @@ impl GlobalHopeDgn {
             pairs = layer.forward(tape, LayerInput { pairs, views }, indices, dropout.site(place))?; // [Sₗ, d]
         }
         Ok(tape.gather(pairs, &input.queried)?)
-    }
-
-    /// The logit of each pair of the batch, `[B, 1]`.
-    pub fn pair_logits(&self, tape: &mut Tape<'_>, input: &GlobalInput, dropout: Dropout) -> Result<Var> {
-        let h = self.embed(tape, input, dropout)?; // [B, d]
-        let hidden = self.head[0].forward(tape, h, GELU)?; // [B, d]
-        self.head[1].forward(tape, hidden, None)
     }
 
     /// B, `[Z, Dm]`: the sum of each list's intervals, zeros for an empty list.
@@ -315,7 +309,12 @@ impl Model for GlobalHopeDgn {
         self.embed(tape, input.pairs()?, dropout)
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
-        self.pair_logits(tape, input.pairs()?, dropout)
+        let h = self.embed(tape, input.pairs()?, dropout)?; // [B, d]
+        self.head.forward(tape, Some(h), input, dropout)
     }
 }

@@ -132,7 +132,7 @@ impl GraphMixer {
                 .map(|i| Mixer::new(builder, &format!("mixers.{i}"), n_slots, d))
                 .collect::<Result<_>>()?,
             output: builder.linear_with_fan_in("output", node, node_fan_in, d)?,
-            head: builder.pair_head(d)?,
+            head: builder.pair_head(d, &common.statistics)?,
         };
         Ok((model, parameters))
     }
@@ -211,9 +211,13 @@ impl Model for GraphMixer {
         self.output.forward(tape, joined, None) // [2B, d]
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
-        self.head.forward(tape, nodes)
+        self.head.forward_nodes(tape, nodes, input, dropout)
     }
 }
 

@@ -12,7 +12,7 @@
 //! H⁰  = [Z_C ‖ Z_E ‖ Z_T ‖ Z_M]
 //! H̃ˡ  = MHSA(LN(Hˡ⁻¹)) + Hˡ⁻¹,  Hˡ = FFN(LN(H̃ˡ)) + H̃ˡ   (11)
 //! h   = MEAN(Hᴸ) W_out + b_out                          (12)
-//! logit = W₂ ReLU(W₁ h + b₁) + b₂
+//! logit = W₂ ReLU(W₁ h + b₁) + b₂                          with `stats`: [h ‖ s], s an embedding of the statistics
 //! ```
 //!
 //! Shapes: `B` pairs, `S` patches, `R` distinct nodes within the pairs, `C` width of a channel, `D = 4C`, `d` width of an
@@ -35,13 +35,13 @@
 //! Proposition 5 is about the global model with injective functions; the local model with patches and a mean is weaker.
 
 use ctdg::mite::PairEncoderConfig;
-use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Var};
+use hopedgn_tensor::{Dropout, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
 use super::patches::Patches;
 use super::{CommonSettings, Model, ModelName, PatchSettings};
 use crate::collate::{FeatureWidths, Input, Layout, MiteSettings, PairInput, PatchLayout};
-use crate::nn::{Channel, Linear, MiteEmbedding, ParamBuilder};
+use crate::nn::{Channel, MiteEmbedding, PairHead, ParamBuilder};
 use crate::{Error, Result};
 
 /// Which tokens are averaged into an embedding.
@@ -120,7 +120,7 @@ pub struct HopeDgn {
     patches: Patches,
     mite: Option<MiteEmbedding>,
     mite_channel: Channel,
-    head: [Linear; 2],
+    head: PairHead,
 }
 
 impl HopeDgn {
@@ -144,7 +144,7 @@ impl HopeDgn {
             patches: Patches::new(builder, patches, common, widths, (3, settings.encoder_width()))?,
             mite: builder.mite(mite)?,
             mite_channel: patches.channel(builder, "mite", mite.enabled.then_some(d_mite), d_mite)?,
-            head: [builder.linear("head.hidden", n_embeddings * d, d)?, builder.linear("head.out", d, 1)?],
+            head: builder.head(n_embeddings * d, d, &common.statistics)?,
         };
         Ok((model, parameters))
     }
@@ -159,13 +159,6 @@ impl HopeDgn {
     #[must_use]
     pub fn common(&self) -> &CommonSettings {
         &self.common
-    }
-
-    /// The logit of each pair, `[B, 1]`.
-    pub fn pair_logits(&self, tape: &mut Tape<'_>, input: &PairInput, dropout: Dropout) -> Result<Var> {
-        let h = self.embed(tape, input, dropout)?; // [B, d] or [B, 2d]
-        let hidden = self.head[0].forward(tape, h, Some(Activation::Relu))?; // [B, d]
-        self.head[1].forward(tape, hidden, None)
     }
 
     /// The embedding of each pair, `[B, d]`; with node pooling those of its two nodes concatenated, `[B, 2d]`.
@@ -221,7 +214,12 @@ impl Model for HopeDgn {
         self.pooled(tape, input, &input.sides, dropout)
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
-        self.pair_logits(tape, input.patches()?, dropout)
+        let h = self.embed(tape, input.patches()?, dropout)?; // [B, d] or [B, 2d]
+        self.head.forward(tape, Some(h), input, dropout)
     }
 }

@@ -77,7 +77,7 @@ impl Jodie {
             common: *common,
             memory: builder.memory_updater(widths, MemoryCell::Tanh, time, settings.message_order)?,
             project: builder.linear("project", 1, d)?,
-            head: builder.pair_head(d)?,
+            head: builder.pair_head(d, &common.statistics)?,
         };
         Ok((model, parameters))
     }
@@ -119,8 +119,12 @@ impl Model for Jodie {
         Ok(tape.dropout(h, dropout))
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
-        self.head.forward(tape, nodes)
+        self.head.forward_nodes(tape, nodes, input, dropout)
     }
 }

@@ -190,7 +190,7 @@ impl Pint {
             memory: memory.with_positions(),
             mite: builder.mite(&settings.mite)?,
             layers,
-            head: builder.pair_head(d)?,
+            head: builder.pair_head(d, &common.statistics)?,
         };
         Ok((model, parameters))
     }
@@ -336,8 +336,12 @@ impl Model for Pint {
         self.embed(tape, input, &memories)
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
-        self.head.forward(tape, nodes)
+        self.head.forward_nodes(tape, nodes, input, dropout)
     }
 }

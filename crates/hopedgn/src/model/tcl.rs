@@ -139,7 +139,7 @@ impl Tcl {
                 .map(|i| builder.post_norm_block(&format!("blocks.{i}"), d, n_heads))
                 .collect::<Result<_>>()?,
             output: builder.linear("output", d, d)?,
-            head: builder.pair_head(d)?,
+            head: builder.pair_head(d, &common.statistics)?,
         };
         Ok((model, parameters))
     }
@@ -213,9 +213,13 @@ impl Model for Tcl {
         self.output.forward(tape, z, None) // [2B, d]
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
-        self.head.forward(tape, nodes)
+        self.head.forward_nodes(tape, nodes, input, dropout)
     }
 }
 

@@ -156,7 +156,7 @@ impl Tgat {
             time: builder.time_encoding("time", d_time)?,
             mite: builder.mite(&settings.mite)?,
             layers,
-            head: builder.pair_head(d)?,
+            head: builder.pair_head(d, &common.statistics)?,
         };
         Ok((model, parameters))
     }
@@ -245,8 +245,12 @@ impl Model for Tgat {
         self.layer(tape, 2, &features, of_roots, dropout.site(16)) // [2B, d]
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
-        self.head.forward(tape, nodes)
+        self.head.forward_nodes(tape, nodes, input, dropout)
     }
 }

@@ -177,7 +177,7 @@ impl Tgn {
             time,
             mite: builder.mite(&settings.mite)?,
             layer: builder.temporal_attention("layers.1", settings.n_heads, attention_widths)?,
-            head: builder.pair_head(d)?,
+            head: builder.pair_head(d, &common.statistics)?,
         };
         Ok((model, parameters))
     }
@@ -267,8 +267,12 @@ impl Model for Tgn {
         }
     }
 
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
-        self.head.forward(tape, nodes)
+        self.head.forward_nodes(tape, nodes, input, dropout)
     }
 }

@@ -393,7 +393,7 @@ impl<'c> LinkPredictorBuilder<'c> {
         task: &Task<'_>,
         folder: Option<&RunFolder>,
     ) -> Result<LinkPredictor> {
-        let (model, mut initial) = self.registry.build(&config.model, task.tables.widths(), config.seed)?;
+        let (model, mut initial) = config.build(&self.registry, task.tables.widths())?;
         if let Some(start) = manifest.warm_start.as_ref().filter(|_| !folder.is_some_and(RunFolder::has_state)) {
             start.load(&mut initial)?;
         }

@@ -178,7 +178,7 @@ impl LinkPredictorLoader {
             manifest.data.check_by_name(events)?;
         }
         let tables = FeatureTables::of(events)?;
-        let (model, mut parameters) = self.registry.build(&config.model, tables.widths(), config.seed)?;
+        let (model, mut parameters) = config.build(&self.registry, tables.widths())?;
         if let Some(form) = model.memory() {
             form.check_fits(events.n_nodes(), MEMORY_COPIES, self.max_memory)?;
         }

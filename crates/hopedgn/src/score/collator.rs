@@ -43,7 +43,13 @@ pub(super) enum Target {
 }
 
 impl Collator<'_> {
-    pub(super) fn score(&self, weights: &Weights, tokens: &PairTokens, pairs: PairBatch<'_>, target: Target) -> Result<Vec<f32>> {
+    pub(super) fn score(
+        &self,
+        weights: &Weights,
+        tokens: &PairTokens,
+        pairs: PairBatch<'_>,
+        target: Target,
+    ) -> Result<Vec<f32>> {
         let (device, queries) = (weights.device(), pairs.queries);
         let plan = self.plan(device.eval_chunk_rows(), tokens, pairs);
         let scores = if device.is_gpu() {
