@@ -173,23 +173,33 @@ impl Config {
             config.set(registry, &mut table, setting)?;
             config = config.read(registry, table, setting)?;
         }
-        for setting in settings {
-            config.refuse_without_effect(setting)?;
-        }
         config.check()?;
         Ok(config)
     }
 
-    /// Refuses a setting of MITE for a model that does not read it.
-    fn refuse_without_effect(&self, setting: &str) -> Result<()> {
+    /// Refuses those of `settings`, such as `model.k=16`, that change nothing because the model does not read MITE.
+    ///
+    /// ```
+    /// use hopedgn::{Config, ModelName};
+    ///
+    /// let settings = ["model.k=16".to_owned()];
+    /// let config = Config::resolve(ModelName::DyGFormer, &[], &settings)?;
+    /// let error = config.check_effects(&settings).unwrap_err().to_string();
+    /// assert_eq!(error, "model.k=16: found no effect: DyGFormer does not read MITE; add model.mite=true");
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    pub fn check_effects(&self, settings: &[String]) -> Result<()> {
         const OF_MITE: [&str; 6] = ["d-mite", "k", "mite-filler", "mite-history", "mite-normaliser", "mite-valid-bit"];
-        let name = setting.split('=').next().and_then(|path| path.trim().strip_prefix("model."));
         let is_read = self.model.mite().is_none_or(|mite| mite.enabled);
-        if is_read || !name.is_some_and(|name| OF_MITE.contains(&name)) {
-            return Ok(());
+        let name = |setting: &str| setting.split('=').next()?.trim().strip_prefix("model.").map(str::to_owned);
+        let is_of_mite = |setting: &&String| name(setting).is_some_and(|name| OF_MITE.contains(&&*name));
+        match settings.iter().find(is_of_mite).filter(|_| !is_read) {
+            Some(setting) => {
+                let title = self.model.name().title();
+                Err(wrong(setting, &format!("found no effect: {title} does not read MITE; add model.mite=true")))
+            }
+            None => Ok(()),
         }
-        let detail = format!("found no effect: {} does not read MITE; add model.mite=true", self.model.name().title());
-        Err(wrong(setting, &detail))
     }
 
     /// From the text of a `config.toml` of a built-in model; `place` names it in errors.

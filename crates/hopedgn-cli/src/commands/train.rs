@@ -265,6 +265,7 @@ impl Train {
             Some(file) => file.resolve(registry, self.model.chosen(registry)?, &presets, &settings)?,
             None => Config::resolve_with(registry, self.model.name(registry)?, &presets, &settings)?,
         };
+        config.check_effects(&settings)?;
         let left_out = file.map(|file| file.left_out(&config)).unwrap_or_default();
         if !left_out.is_empty() {
             let (model, left_out) = (config.model.name().title(), left_out.join(", "));

@@ -31,7 +31,7 @@ fn trained(home: &Path, model: &str, data: &str) {
     let own: &[&str] = match model {
         "hopedgn" => &["d-channel=4", "length=4", "d-mite=4"],
         "jodie" => &[],
-        _ => &["neighbors=3", "d-mite=4"],
+        _ => &["neighbors=3"],
     };
     let settings: Vec<String> =
         own.iter().chain(&["d-time=4", "d-out=6"]).map(|setting| format!("model.{setting}")).collect();

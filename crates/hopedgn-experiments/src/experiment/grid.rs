@@ -212,8 +212,11 @@ pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
             layers.extend(variants);
             layers.extend(fitting);
         }
-        let all: Vec<String> = layers.iter().flat_map(|(_, settings)| settings.clone()).collect();
-        cell.config = cell.resolve(&all).map_err(|error| locate_error(experiment, cell, &layers, &error))?;
+        let mut all: Vec<String> = layers.iter().flat_map(|(_, settings)| settings.clone()).collect();
+        let config = cell.resolve(&all).map_err(|error| locate_error(experiment, cell, &layers, &error))?;
+        // One list may be for several models: what changes nothing for this one is left out.
+        all.retain(|setting| config.check_effects(std::slice::from_ref(setting)).is_ok());
+        cell.config = cell.resolve(&all)?;
         cell.hash = cell.hash_of(&cell.config)?;
         cell.settings = all;
     }

@@ -133,15 +133,9 @@ fn later_layers_win_and_presets_skip_what_a_model_lacks() {
 }
 
 #[test]
-fn settings_without_effect_are_refused_with_the_one_that_is_meant() {
+fn settings_of_other_models_name_the_one_that_is_meant() {
     let refused = |model, setting: &str| Config::resolve(model, &[], &[setting.to_owned()]).unwrap_err().to_string();
     let of_other = refused(ModelName::HopeDgn, "model.neighbors=5");
     assert!(of_other.ends_with("time-encoding; did you mean `model.length`?"), "{of_other}");
     assert!(refused(ModelName::Tgat, "model.length=5").ends_with("did you mean `model.neighbors`?"));
-    assert_eq!(
-        refused(ModelName::DyGFormer, "model.k=5"),
-        "model.k=5: found no effect: DyGFormer does not read MITE; add model.mite=true"
-    );
-    let with_mite = ["model.k=5", "model.mite=true"].map(str::to_owned);
-    assert!(Config::resolve(ModelName::DyGFormer, &[], &with_mite).is_ok());
 }

@@ -301,6 +301,7 @@ impl<'c> LinkPredictorBuilder<'c> {
             return Ok(config.clone());
         }
         let config = Config::resolve_with(&self.registry, self.model, &self.presets, &self.settings)?;
+        config.check_effects(&self.settings)?;
         Ok(Config { data: data.to_owned(), ..config })
     }
 

@@ -36,7 +36,7 @@ fn events(rows: &[Row]) -> Events {
 }
 
 fn small<'c>(model: ModelName) -> LinkPredictorBuilder<'c> {
-    let sizes = ["length=4", "neighbors=3", "d-channel=4", "d-time=4", "d-mite=4", "d-out=6", "n-heads=2"];
+    let sizes = ["length=4", "neighbors=3", "d-channel=4", "d-time=4", "d-out=6", "n-heads=2"];
     let settings = sizes.map(|size| format!("model.{size}"));
     let builder = LinkPredictor::builder().model(model).set("train.batch=20").epochs(2);
     let known = hopedgn::config::ModelConfig::new(model);
