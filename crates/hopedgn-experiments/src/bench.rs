@@ -7,9 +7,9 @@ use hopedgn_tensor::measure::{self, Gemm};
 use hopedgn_tensor::{AdamConfig, Device, Dropout, Indices, Ragged, Shape, Tape, TrainState, Var, init};
 
 use hopedgn::Result;
-use hopedgn::collate::{FeatureWidths, MiteIntervals, PairInput, Rows};
+use hopedgn::collate::{FeatureWidths, Input, MiteIntervals, PairInput, PastInput, Rows};
 use hopedgn::config::{CommonSettings, HopeDgnSettings, MiteSettings};
-use hopedgn::model::HopeDgn;
+use hopedgn::model::{HopeDgn, Model};
 
 /// Size of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct StepBench {
     spec: StepSpec,
     model: HopeDgn,
     state: TrainState,
-    batch: Vec<(PairInput, Vec<f32>)>,
+    batch: Vec<(Input, Vec<f32>)>,
 }
 
 impl StepBench {
@@ -48,11 +48,12 @@ impl StepBench {
         for first in (0..spec.pairs).step_by(per_chunk) {
             let pairs = per_chunk.min(spec.pairs - first);
             let targets = (0..pairs).map(|i| if (first + i).is_multiple_of(2) { 1.0 } else { 0.0 }).collect();
-            batch.push((dense(pairs, spec.tokens, &settings.mite, widths, &mut random), targets));
+            let input = dense(pairs, spec.tokens, &settings.mite, widths, &mut random);
+            batch.push((Input::from(PastInput::Patches(input)), targets));
         }
         let state = TrainState::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
         for (input, _) in &batch {
-            let PairInput { ages, mite, rows, .. } = input;
+            let PairInput { ages, mite, rows, .. } = input.patches()?;
             state.weights().upload(ages)?;
             if let Some(mite) = mite {
                 state.weights().upload(&mite.intervals)?;
@@ -66,8 +67,8 @@ impl StepBench {
     /// Forward, backward and Adam, `n` times, without synchronising a GPU between steps; returns the last loss.
     pub fn steps(&mut self, n: usize) -> Result<f64> {
         let (model, n_pairs) = (&self.model, self.spec.pairs);
-        let forward = |tape: &mut Tape<'_>, (input, targets): &(PairInput, Vec<f32>)| -> Result<Var> {
-            let logits = model.pair_logits(tape, input, Dropout::NONE)?;
+        let forward = |tape: &mut Tape<'_>, (input, targets): &(Input, Vec<f32>)| -> Result<Var> {
+            let logits = model.logits(tape, input, Dropout::NONE)?;
             Ok(tape.bce_with_logits(logits, targets, n_pairs)?)
         };
         for _ in 0..n {
@@ -79,12 +80,12 @@ impl StepBench {
     /// Floating-point operations of the matrix products of one step.
     #[must_use]
     pub fn flops(&self) -> f64 {
-        self.batch.iter().map(|(input, _)| measure::flops(&self.products(input.pairs.len()))).sum()
+        self.batch.iter().map(|(_, targets)| measure::flops(&self.products(targets.len()))).sum()
     }
 
     /// Floating-point operations a second of these products alone.
     pub fn products_per_second(&self) -> Result<f64> {
-        let pairs = self.batch.first().map_or(0, |(input, _)| input.pairs.len());
+        let pairs = self.batch.first().map_or(0, |(_, targets)| targets.len());
         Ok(measure::flops_per_second(self.state.weights().device(), &self.products(pairs), 5)?)
     }
 

@@ -12,7 +12,7 @@ use hopedgn::collate::PairBatch;
 use hopedgn::config::{Config, ModelConfig, ModelName, TrainConfig};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, Model};
-use hopedgn::score::{PairScorer, TrainBatch};
+use hopedgn::score::{Loss, PairScorer, TrainBatch};
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
 use hopedgn::{Error, Result};
@@ -135,7 +135,7 @@ impl Bench<'_> {
         let dropout = RandomStream::named(0, "selftest");
         let batch = TrainBatch {
             pairs: PairBatch::new(&queries).padded_in_groups_of(20),
-            targets: &targets,
+            loss: Loss::Mean(&targets),
             events: &[],
             dropout: &dropout,
         };
@@ -206,7 +206,7 @@ impl Bench<'_> {
         let events = &self.task.split.train[110..120];
         let batch = TrainBatch {
             pairs: PairBatch::new(&queries).padded_in_groups_of(10),
-            targets: &targets,
+            loss: Loss::Mean(&targets),
             events,
             dropout: &dropout,
         };

@@ -17,7 +17,7 @@ use crate::callbacks::{Callback, Stage};
 use crate::collate::PairBatch;
 use crate::memory::Memory;
 use crate::metrics::LinkMetrics;
-use crate::score::PairScorer;
+use crate::score::{Output, PairScorer};
 use crate::task::Task;
 use crate::{Error, Result};
 
@@ -55,6 +55,15 @@ impl Negatives {
             Self::Random => "random",
             Self::Historical => "historical",
             Self::Inductive => "inductive",
+        }
+    }
+
+    /// The output of a model that answers against them: random ones keep the source, others change it.
+    #[must_use]
+    pub fn output(self) -> Output {
+        match self {
+            Self::Random => Output::Partner,
+            Self::Historical | Self::Inductive => Output::Pair,
         }
     }
 }
@@ -123,6 +132,7 @@ pub struct ModelScorer<'a, 'm> {
     scorer: PairScorer<'a>,
     weights: &'a Weights,
     memory: Option<Memory<'m>>,
+    output: Output,
     /// The current batch, which the memory is not updated with yet.
     current: Vec<EventId>,
 }
@@ -131,7 +141,13 @@ impl<'a, 'm> ModelScorer<'a, 'm> {
     /// Scores with `weights`, and with `memory` as it is before the first batch.
     #[must_use]
     pub fn new(scorer: PairScorer<'a>, weights: &'a Weights, memory: Option<Memory<'m>>) -> Self {
-        Self { scorer, weights, memory, current: Vec::new() }
+        Self { scorer, weights, memory, output: Output::Partner, current: Vec::new() }
+    }
+
+    /// Scores with another output of the model; by default whom the source meets.
+    #[must_use]
+    pub fn output(self, output: Output) -> Self {
+        Self { output, ..self }
     }
 
     /// Embeddings of the source nodes of `queries`, the events of `batches` in order, `[queries, d]` in row-major order.
@@ -156,7 +172,7 @@ impl<'a, 'm> ModelScorer<'a, 'm> {
 
 impl Scorer for ModelScorer<'_, '_> {
     fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>> {
-        let Some(memory) = &mut self.memory else { return self.scorer.logits(self.weights, pairs) };
+        let Some(memory) = &mut self.memory else { return self.scorer.scores(self.weights, pairs, self.output) };
         if !batch.is_empty() {
             let previous = std::mem::replace(&mut self.current, batch.to_vec());
             if !previous.is_empty() {
@@ -164,7 +180,7 @@ impl Scorer for ModelScorer<'_, '_> {
                 self.scorer.logits_with(self.weights, &queries, memory, &previous)?;
             }
         }
-        self.scorer.logits_with(self.weights, pairs.queries, memory, &[])
+        self.scorer.scores_with(self.weights, pairs.queries, memory, &[], self.output)
     }
 
     fn batches_per_call(&self, n_queries: usize) -> usize {
@@ -178,12 +194,12 @@ impl Scorer for ModelScorer<'_, '_> {
     /// updated between batches.
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {
         let Some(memory) = &mut self.memory else {
-            return self.scorer.logits(self.weights, in_batches(batches, queries));
+            return self.scorer.scores(self.weights, in_batches(batches, queries), self.output);
         };
         let mut scores = Vec::with_capacity(queries.len());
         for &batch in batches {
             let of_batch = &queries[scores.len()..scores.len() + 2 * batch.len()];
-            scores.extend(self.scorer.logits_with(self.weights, of_batch, memory, batch)?);
+            scores.extend(self.scorer.scores_with(self.weights, of_batch, memory, batch, self.output)?);
         }
         Ok(scores)
     }

@@ -65,6 +65,9 @@ pub struct EpochRecord {
     pub loss: f64,
     /// Metrics on validation.
     pub val: PerSetting,
+    /// The same against historical negatives, of all events, where epochs are selected by both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val_historical: Option<LinkMetrics>,
     /// Whether transductive validation AP and AUC are both at least those of the best epoch so far.
     pub better: bool,
     /// Seconds of training.

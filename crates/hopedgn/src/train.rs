@@ -1,6 +1,8 @@
 //! Training loop under DyGLib's protocol: events in order of time, one random negative each, Adam, selection by AP and AUC.
 
 mod batches;
+mod constants;
+mod intensity;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -12,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::callbacks::{Callback, Stage};
 use crate::collate::Layout;
-use crate::config::Config;
+use crate::config::{Config, Objective};
 use crate::evaluate::{ModelScorer, Negatives, evaluate};
 use crate::memory::{Memory, MemoryState};
 use crate::metrics::{EpochRecord, LinkMetrics, PerSetting};
@@ -22,6 +24,8 @@ use crate::score::{PairScorer, PreparedBatch};
 use crate::task::Task;
 use crate::{Error, Result};
 use batches::TrainBatches;
+pub(crate) use constants::set_data_constants;
+use intensity::IntensityNegatives;
 
 /// Progress of training ([`Trainer::progress`]); with the weights and the optimizer state, all that a checkpoint holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -56,12 +60,31 @@ pub struct Best {
     pub auc: f64,
 }
 
+/// Metrics of an epoch on validation.
+struct Validation {
+    /// Against random negatives.
+    random: PerSetting,
+    /// Against historical ones, all events; measured for [`Objective::Intensity`].
+    historical: Option<LinkMetrics>,
+}
+
+impl Validation {
+    /// AP and AUC by which epochs are compared: of random negatives, as in DyGLib, or the mean AP of random and historical ones.
+    fn selection(&self) -> Option<(f64, f64)> {
+        let random = self.random.transductive?;
+        Some(match self.historical {
+            Some(historical) => [f64::midpoint(random.ap, historical.ap); 2].into(),
+            None => (random.ap, random.auc),
+        })
+    }
+}
+
 impl Progress {
     /// Records the validation of an epoch. As in DyGLib, it is better if neither metric is below that of the best epoch.
-    fn record_validation(&mut self, epoch: usize, val: LinkMetrics) -> bool {
-        let better = self.best.is_none_or(|best| val.ap >= best.ap && val.auc >= best.auc);
+    fn record_validation(&mut self, epoch: usize, ap: f64, auc: f64) -> bool {
+        let better = self.best.is_none_or(|best| ap >= best.ap && auc >= best.auc);
         if better {
-            self.best = Some(Best { epoch, ap: val.ap, auc: val.auc });
+            self.best = Some(Best { epoch, ap, auc });
             self.waited = 0;
         } else {
             self.waited += 1;
@@ -262,7 +285,10 @@ impl<'a> Trainer<'a> {
     fn train_until(&mut self, end: usize, on_step: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let Self { config, task, model, .. } = *self;
         let Progress { batch: first, steps, .. } = self.progress;
-        let batches = TrainBatches { config, task, model, negatives: self.negatives.clone(), first, end, steps };
+        let is_intensity = config.train.objective == Objective::Intensity;
+        let intensity = is_intensity.then(|| IntensityNegatives::new(task, config.seed));
+        let negatives = self.negatives.clone();
+        let batches = TrainBatches { config, task, model, negatives, first, end, steps, intensity };
         let device = self.state.weights().device().clone();
         if let (Some(memory), 0) = (&mut self.memory, first) {
             memory.reset()?;
@@ -328,41 +354,55 @@ impl<'a> Trainer<'a> {
         self.progress.batch += 1;
     }
 
-    /// Validation metrics of the current weights. Both passes start with the memory after training, restored even on an error.
-    fn validate(&mut self, callback: &mut dyn Callback) -> Result<PerSetting> {
-        let mut metrics = [None; 2];
+    /// Validation metrics of the current weights. Every pass starts with the memory after training, restored even on an error.
+    fn validate(&mut self, callback: &mut dyn Callback) -> Result<Validation> {
         let trained = self.memory.as_ref().map(Memory::snapshot).transpose()?;
-        for (metrics, pass) in metrics.iter_mut().zip([Pass::Val, Pass::NewNodeVal]) {
-            if let (Some(memory), Some(trained)) = (&mut self.memory, &trained) {
-                memory.restore(trained, &self.task.split.train)?;
-            }
-            let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
-            let mut scorer = [ModelScorer::new(scorer, self.state.weights(), self.memory.take())];
-            let batch = self.config.train.batch;
-            let of_pass = evaluate(self.task, pass, Negatives::Random, batch, &mut scorer, callback);
-            let [scorer] = scorer;
-            self.memory = scorer.into_memory();
-            if let (Err(_), Some(memory), Some(trained)) = (&of_pass, &mut self.memory, &trained) {
-                memory.restore(trained, &self.task.split.train)?;
-            }
-            *metrics = of_pass?.map(|of_pass| of_pass[0]);
-            if pass == Pass::Val {
-                self.validated_memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
-            }
-        }
-        let [transductive, inductive] = metrics;
-        Ok(PerSetting { transductive, inductive })
+        let random = Negatives::Random;
+        let transductive = self.validate_pass(Pass::Val, random, trained.as_ref(), callback)?;
+        self.validated_memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
+        let is_intensity = self.config.train.objective == Objective::Intensity;
+        let historical = match is_intensity {
+            true => self.validate_pass(Pass::Val, Negatives::Historical, trained.as_ref(), callback)?,
+            false => None,
+        };
+        let inductive = self.validate_pass(Pass::NewNodeVal, random, trained.as_ref(), callback)?;
+        Ok(Validation { random: PerSetting { transductive, inductive }, historical })
     }
 
-    fn finish_epoch(&mut self, val: PerSetting, eval_seconds: f64) -> EpochRecord {
+    fn validate_pass(
+        &mut self,
+        pass: Pass,
+        negatives: Negatives,
+        trained: Option<&MemoryState>,
+        callback: &mut dyn Callback,
+    ) -> Result<Option<LinkMetrics>> {
+        if let (Some(memory), Some(trained)) = (&mut self.memory, trained) {
+            memory.restore(trained, &self.task.split.train)?;
+        }
+        let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
+        let scorer = ModelScorer::new(scorer, self.state.weights(), self.memory.take()).output(negatives.output());
+        let mut scorers = [scorer];
+        let metrics = evaluate(self.task, pass, negatives, self.config.train.batch, &mut scorers, callback);
+        let [scorer] = scorers;
+        self.memory = scorer.into_memory();
+        if let (Err(_), Some(memory), Some(trained)) = (&metrics, &mut self.memory, trained) {
+            memory.restore(trained, &self.task.split.train)?;
+        }
+        Ok(metrics?.map(|of_pass| of_pass[0]))
+    }
+
+    fn finish_epoch(&mut self, val: Validation, eval_seconds: f64) -> EpochRecord {
         let progress = &mut self.progress;
         let epoch = progress.history.len() + 1;
-        let better = val.transductive.is_some_and(|metrics| progress.record_validation(epoch, metrics));
-        let n_pairs = 2 * self.task.split.train.len();
+        let better = val.selection().is_some_and(|(ap, auc)| progress.record_validation(epoch, ap, auc));
+        // With past partners and past pairs there are three negatives for each event.
+        let n_per_event = if val.historical.is_some() { 4 } else { 2 };
+        let n_pairs = n_per_event * self.task.split.train.len();
         let record = EpochRecord {
             epoch,
             loss: progress.loss_sum / progress.batch.max(1) as f64,
-            val,
+            val: val.random,
+            val_historical: val.historical,
             better,
             train_seconds: progress.seconds,
             eval_seconds,
@@ -409,14 +449,13 @@ mod tests {
 
     #[test]
     fn an_epoch_is_better_if_neither_metric_is_worse() {
-        let metrics = |ap, auc| LinkMetrics { ap, auc, ap_global: 0.0, auc_global: 0.0 };
         let mut progress = Progress::default();
-        assert!(progress.record_validation(1, metrics(0.5, 0.5)));
-        assert!(!progress.record_validation(2, metrics(0.6, 0.4)));
+        assert!(progress.record_validation(1, 0.5, 0.5));
+        assert!(!progress.record_validation(2, 0.6, 0.4));
         assert_eq!((progress.waited, progress.best.unwrap().epoch), (1, 1));
-        assert!(progress.record_validation(3, metrics(0.5, 0.5)), "a tie counts as better");
-        assert!(progress.record_validation(4, metrics(0.5, 0.7)));
-        assert!(!progress.record_validation(5, metrics(0.9, 0.6)));
+        assert!(progress.record_validation(3, 0.5, 0.5), "a tie counts as better");
+        assert!(progress.record_validation(4, 0.5, 0.7));
+        assert!(!progress.record_validation(5, 0.9, 0.6));
         assert_eq!((progress.waited, progress.best.unwrap().epoch), (1, 4));
     }
 }

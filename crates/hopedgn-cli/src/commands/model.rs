@@ -1,4 +1,4 @@
-//! `--model` and `--mite`.
+//! `--model`, `--mite` and `--stats`.
 
 use clap::Args;
 use hopedgn::fmt::nearest;
@@ -13,6 +13,9 @@ pub(crate) struct ModelArgs {
     /// Add MITE to the model's input: when each neighbour interacted with both nodes [HopeDGN: always]
     #[arg(long)]
     mite: bool,
+    /// Add statistics of the pair over its whole past: how often, how recently, in which direction [stats: always]
+    #[arg(long)]
+    stats: bool,
 }
 
 /// Help of `--model` with the names of all models of `registry`.
@@ -38,7 +41,8 @@ impl ModelArgs {
     }
 
     /// The settings that the other flags stand for.
-    pub(crate) fn settings(&self) -> Option<String> {
-        self.mite.then(|| "model.mite=true".to_owned())
+    pub(crate) fn settings(&self) -> impl Iterator<Item = String> {
+        let flags = [(self.mite, "model.mite=true"), (self.stats, "model.stats=true")];
+        flags.into_iter().filter(|(is_given, _)| *is_given).map(|(_, setting)| setting.to_owned())
     }
 }

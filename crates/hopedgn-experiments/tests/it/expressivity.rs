@@ -7,10 +7,10 @@ use ctdg::mite::PairQuery;
 use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use ctdg::wl::{Dwl, Graph, GraphOptions};
-use hopedgn::collate::{FeatureTables, FeatureWidths, GlobalInput};
+use hopedgn::collate::{FeatureTables, FeatureWidths, GlobalInput, Input, PastInput};
 use hopedgn::config::{Config, ModelName, ModelSettings};
 use hopedgn::memory::Memory;
-use hopedgn::model::{self, GlobalHopeDgn};
+use hopedgn::model::{self, GlobalHopeDgn, Model};
 use hopedgn::score::PairScorer;
 use hopedgn_experiments::expressivity::{self, Bound, TestedModel, WeightSource};
 use hopedgn_tensor::{Device, Dropout, Gradients, Parameters, Tape, Threads, Weights};
@@ -337,9 +337,10 @@ fn gradients_of_global_hopedgn_equal_finite_differences() {
         let (model, parameters) = global(&[&["d-out=6", "d-mite=5", "d-time=4"][..], &more].concat(), 4);
         let input = all_pairs(&model, &stream);
         let targets: Vec<f32> = (0..input.queried.len()).map(|at| f32::from(u8::from(at % 3 == 0))).collect();
+        let input = Input::from(PastInput::Pairs(Box::new(input)));
         let loss = |parameters: &Parameters| {
             let mut tape = Tape::new(parameters);
-            let logits = model.pair_logits(&mut tape, &input, Dropout::NONE).unwrap();
+            let logits = model.logits(&mut tape, &input, Dropout::NONE).unwrap();
             let loss = tape.bce_with_logits(logits, &targets, targets.len()).unwrap();
             let value = f64::from(tape.read(loss).unwrap()[0]);
             let mut gradients = Gradients::zeros(parameters);

@@ -11,7 +11,7 @@ use crate::evaluate::{ModelScorer, Negatives, Scorer, evaluate, rank};
 use crate::memory::{Memory, MemoryState};
 use crate::metrics::{LinkMetrics, PerSetting, RankingMetrics};
 use crate::model::Model;
-use crate::score::PairScorer;
+use crate::score::{Output, PairScorer};
 use crate::task::Task;
 use crate::{Error, Result};
 
@@ -68,7 +68,9 @@ impl Evaluator<'_> {
         negatives: Negatives,
         callback: &mut dyn Callback,
     ) -> Result<OfPass<LinkMetrics>> {
-        self.by_name(pass, |scorers| evaluate(self.task, pass, negatives, self.batch, scorers, callback))
+        self.by_name(pass, negatives.output(), |scorers| {
+            evaluate(self.task, pass, negatives, self.batch, scorers, callback)
+        })
     }
 
     /// Ranking metrics among other destinations, by scorer.
@@ -87,15 +89,16 @@ impl Evaluator<'_> {
         count: CandidateCount,
         callback: &mut dyn Callback,
     ) -> Result<OfPass<RankingMetrics>> {
-        self.by_name(pass, |scorers| rank(self.task, pass, count, self.batch, scorers, callback))
+        self.by_name(pass, Output::Partner, |scorers| rank(self.task, pass, count, self.batch, scorers, callback))
     }
 
     fn by_name<M>(
         &self,
         pass: Pass,
+        output: Output,
         run: impl FnOnce(&mut [Box<dyn Scorer + '_>]) -> Result<Option<Vec<M>>>,
     ) -> Result<OfPass<M>> {
-        let (names, mut scorers) = self.scorers(pass)?;
+        let (names, mut scorers) = self.scorers(pass, output)?;
         Ok(names.into_iter().zip(run(&mut scorers)?.unwrap_or_default()).collect())
     }
 
@@ -119,11 +122,11 @@ impl Evaluator<'_> {
         Ok(ModelScorer::new(scorer, self.weights, memory.transpose()?))
     }
 
-    fn scorers(&self, pass: Pass) -> Result<Named<'_>> {
+    fn scorers(&self, pass: Pass, output: Output) -> Result<Named<'_>> {
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
         let mut names = vec![self.model.name().as_str().to_owned()];
         let mut scorers: Vec<Box<dyn Scorer + '_>> =
-            vec![Box::new(ModelScorer::new(scorer, self.weights, self.memory()?))];
+            vec![Box::new(ModelScorer::new(scorer, self.weights, self.memory()?).output(output))];
         let base = pass.base(&self.task.split);
         for heuristic in heuristic::all(self.task.stream, &self.task.full_store, &base)? {
             names.push(heuristic.name());

@@ -42,7 +42,7 @@ use crate::collate::{
     FeatureWidths, GlobalInput, GlobalLayout, Input, Layout, PairLayer, PairStart, Replacing, RowChoice, SamplingName,
     token_encoding,
 };
-use crate::nn::{Channel, Linear, ParamBuilder, TimeEncoding, zeros};
+use crate::nn::{Channel, Linear, PairHead, ParamBuilder, TimeEncoding, zeros};
 use crate::{Error, Result};
 
 const GELU: Option<Activation> = Some(Activation::Gelu);

@@ -12,6 +12,7 @@ use crate::config::{CHANGEABLE, Config, ModelName, ModelRegistry, Preset};
 use crate::model::CustomModel;
 use crate::run::{DataRecord, Manifest, RunFolder, Session, WarmStart};
 use crate::task::Task;
+use crate::train::set_data_constants;
 use crate::{Error, Events, Result, system};
 
 /// Options for training; made by [`LinkPredictor::builder`].
@@ -395,6 +396,7 @@ impl<'c> LinkPredictorBuilder<'c> {
         folder: Option<&RunFolder>,
     ) -> Result<LinkPredictor> {
         let (model, mut initial) = config.build(&self.registry, task.tables.widths())?;
+        set_data_constants(&mut initial, task)?;
         if let Some(start) = manifest.warm_start.as_ref().filter(|_| !folder.is_some_and(RunFolder::has_state)) {
             start.load(&mut initial)?;
         }

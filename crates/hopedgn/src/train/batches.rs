@@ -1,15 +1,16 @@
 //! Training batches: positives in order of time, with negatives drawn for each.
 
-use ctdg::event::EventId;
+use ctdg::event::{EventId, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::negative::RandomNegatives;
 use ctdg::random::RandomStream;
-use hopedgn_tensor::Device;
+use hopedgn_tensor::{BceTerm, Device};
 
+use super::intensity::{IntensityBatch, IntensityNegatives};
 use crate::collate::PairBatch;
 use crate::config::Config;
 use crate::model::Model;
-use crate::score::{PairScorer, PreparedBatch, TrainBatch};
+use crate::score::{Loss, PairScorer, PreparedBatch, TrainBatch};
 use crate::task::Task;
 use crate::{Error, Result};
 
@@ -24,24 +25,35 @@ pub(super) struct TrainBatches<'a> {
     pub(super) end: usize,
     /// Steps before the first batch, which seed its dropout.
     pub(super) steps: u64,
+    /// Of [`Objective::Intensity`](crate::config::Objective).
+    pub(super) intensity: Option<IntensityNegatives<'a>>,
 }
 
 /// A batch with its negatives.
 pub(super) struct DrawnBatch<'a> {
     events: &'a [EventId],
     queries: Vec<PairQuery>,
-    targets: Vec<f32>,
+    loss: DrawnLoss,
     dropout: RandomStream,
     /// Position of the generator of negatives after it.
     pub(super) negatives: u64,
 }
 
+enum DrawnLoss {
+    Mean(Vec<f32>),
+    Intensity(Vec<[BceTerm; 2]>),
+}
+
 impl DrawnBatch<'_> {
     pub(super) fn batch(&self) -> TrainBatch<'_> {
-        let Self { events, queries, targets, dropout, .. } = self;
-        // Positives and negatives are padded apart.
-        let pairs = PairBatch::new(queries).padded_in_groups_of(queries.len() / 2);
-        TrainBatch { pairs, targets, events, dropout }
+        let Self { events, queries, dropout, .. } = self;
+        // Positives and each kind of negatives are padded apart.
+        let pairs = PairBatch::new(queries).padded_in_groups_of(events.len());
+        let loss = match &self.loss {
+            DrawnLoss::Mean(targets) => Loss::Mean(targets),
+            DrawnLoss::Intensity(terms) => Loss::Intensity(terms),
+        };
+        TrainBatch { pairs, loss, events, dropout }
     }
 }
 
@@ -64,15 +76,28 @@ impl<'a> TrainBatches<'a> {
             if !wanted(index) {
                 continue;
             }
-            let mut queries = self.task.queries(events);
-            for (at, dst) in drawn.into_iter().enumerate() {
-                queries.push(PairQuery { dst, ..queries[at] });
-            }
-            let targets = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
-            let dropout = RandomStream::named(self.config.seed, "dropout").fork(self.steps + index as u64);
-            consume(DrawnBatch { events, queries, targets, dropout, negatives: negatives.position() })?;
+            let step = self.steps + index as u64;
+            let (queries, loss) = match &self.intensity {
+                Some(intensity) => {
+                    let IntensityBatch { queries, terms } = intensity.batch(events, &drawn, step);
+                    (queries, DrawnLoss::Intensity(terms))
+                }
+                None => self.with_negatives(events, &drawn),
+            };
+            let dropout = RandomStream::named(self.config.seed, "dropout").fork(step);
+            consume(DrawnBatch { events, queries, loss, dropout, negatives: negatives.position() })?;
         }
         Ok(())
+    }
+
+    /// The pairs of `events` and of their negatives, 1 and 0.
+    fn with_negatives(&self, events: &[EventId], negatives: &[NodeId]) -> (Vec<PairQuery>, DrawnLoss) {
+        let mut queries = self.task.queries(events);
+        for (at, &dst) in negatives.iter().enumerate() {
+            queries.push(PairQuery { dst, ..queries[at] });
+        }
+        let targets = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
+        (queries, DrawnLoss::Mean(targets))
     }
 
     /// Collates the batches of one of several prefetch workers, on the worker's own thread.

@@ -12,7 +12,7 @@ use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
 use hopedgn::config::{ModelConfig, ModelName};
 use hopedgn::memory::Memory;
 use hopedgn::model;
-use hopedgn::score::{PairScorer, TrainBatch};
+use hopedgn::score::{Loss, PairScorer, TrainBatch};
 use hopedgn_tensor::{AdamConfig, Device, TrainState};
 
 /// A model of small widths.
@@ -40,7 +40,7 @@ fn triadic(seed: u64) -> (f64, f64) {
             let queries: Vec<PairQuery> = batch.iter().map(pair).collect();
             let targets: Vec<f32> = batch.iter().map(|query| if query.label { 1.0 } else { 0.0 }).collect();
             let pairs = PairBatch::new(&queries);
-            let batch = TrainBatch { pairs, targets: &targets, events: &[], dropout: &dropout };
+            let batch = TrainBatch { pairs, loss: Loss::Mean(&targets), events: &[], dropout: &dropout };
             scorer.train_step(&mut learner, &batch, None).unwrap();
         }
     }
@@ -110,7 +110,7 @@ impl CommonNeighbors {
         let mut loss = f64::INFINITY;
         for _ in 0..n_steps {
             let pairs = PairBatch::new(&self.queries);
-            let batch = TrainBatch { pairs, targets: &self.targets, events: &[], dropout: &dropout };
+            let batch = TrainBatch { pairs, loss: Loss::Mean(&self.targets), events: &[], dropout: &dropout };
             scorer.train_step(&mut learner, &batch, memory.as_mut()).unwrap();
             loss = learner.step_results(0).unwrap()[0].loss;
             if loss < enough {

@@ -11,7 +11,7 @@ use hopedgn::config::{CommonSettings, Config, CustomModel, ModelConfig, ModelNam
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, Model};
 use hopedgn::nn::{PairHead, ParamBuilder, TimeEncoding};
-use hopedgn::score::{PairScorer, TrainBatch};
+use hopedgn::score::{Loss, PairScorer, TrainBatch};
 use hopedgn_tensor::{AdamConfig, Device, Dropout, Parameters, Tape, TrainState, Var, Weights};
 use serde::{Deserialize, Serialize};
 
@@ -253,7 +253,8 @@ impl Toy {
             }
             let mut sum = 0.0;
             for Batch { events, queries, targets } in &self.batches[1..end] {
-                let batch = TrainBatch { pairs: PairBatch::new(queries), targets, events, dropout: &dropout };
+                let batch =
+                    TrainBatch { pairs: PairBatch::new(queries), loss: Loss::Mean(targets), events, dropout: &dropout };
                 scorer.train_step(&mut learner, &batch, memory.as_mut()).unwrap();
                 sum += learner.step_results(0).unwrap()[0].loss;
             }
@@ -322,7 +323,10 @@ impl CustomModel for MeanAge {
         let mut parameters = Parameters::default();
         let builder = &mut ParamBuilder::new(&mut parameters, seed);
         let time = builder.time_encoding("time", common.d_time)?;
-        Ok((Self { settings: *settings, time, head: builder.pair_head(common.d_time)? }, parameters))
+        Ok((
+            Self { settings: *settings, time, head: builder.pair_head(common.d_time, &common.statistics)? },
+            parameters,
+        ))
     }
 }
 
@@ -335,11 +339,15 @@ impl Model for MeanAge {
         PairEncoderConfig { length: self.settings.n_latest + 1, k: 0, ..PairEncoderConfig::default() }
     }
 
-    fn logits(&self, tape: &mut Tape<'_>, input: &Input, _: Dropout) -> Result<Var> {
+    fn reads_statistics(&self) -> bool {
+        self.head.reads_statistics()
+    }
+
+    fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let first = &input.hops()?.first;
         let times = self.time.of_hop(tape, first)?; // [F, Dt]
         let means = tape.segment_mean(times, &first.groups)?; // [2B, Dt]
-        self.head.forward(tape, means)
+        self.head.forward_nodes(tape, means, input, dropout)
     }
 }
 
@@ -372,7 +380,8 @@ fn custom_model_is_configured_built_and_trained_through_the_registry() {
     assert!(scorer.sources(learner.weights(), PairBatch::new(&queries)).unwrap_err().to_string().contains("mean-age"));
 
     let (targets, dropout) = (vec![1.0; queries.len()], RandomStream::named(0, ""));
-    let batch = TrainBatch { pairs: PairBatch::new(&queries), targets: &targets, events: &[], dropout: &dropout };
+    let batch =
+        TrainBatch { pairs: PairBatch::new(&queries), loss: Loss::Mean(&targets), events: &[], dropout: &dropout };
     for _ in 0..2 {
         scorer.train_step(&mut learner, &batch, None).unwrap();
     }

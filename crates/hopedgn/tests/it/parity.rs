@@ -13,7 +13,7 @@ use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
 use hopedgn::config::{Config, ModelConfig, ModelSettings};
 use hopedgn::memory::Memory;
 use hopedgn::model::{self, HopeDgn, Model};
-use hopedgn::score::{PairScorer, TrainBatch};
+use hopedgn::score::{Loss, PairScorer, TrainBatch};
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
 use hopedgn_tensor::{AdamConfig, Device, Dropout, Gradients, Parameters, Tape, Tensor, TrainState, Var, Weights};
@@ -163,7 +163,7 @@ fn logits_and_all_gradients_equal_pytorch() {
         case.assert_close("logit", &logits, &numbers(&case.written["logits"]), TOLERANCE);
 
         let dropout = RandomStream::named(0, "");
-        let batch = TrainBatch { pairs: case.pairs(), targets: &case.targets, events: &[], dropout: &dropout };
+        let batch = TrainBatch { pairs: case.pairs(), loss: Loss::Mean(&case.targets), events: &[], dropout: &dropout };
         let (loss, gradients) = scorer.loss_and_gradients(&mut learner, &batch, None).unwrap();
         assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < TOLERANCE, "{}", case.name);
         case.assert_gradients(&parameters, &gradients);
@@ -188,7 +188,7 @@ fn memories_and_their_losses_equal_pytorch() {
             let (queries, targets) = asked(batch["queries"].as_array().unwrap());
             let events = events(batch);
             let pairs = PairBatch::new(&queries);
-            let step = TrainBatch { pairs, targets: &targets, events: &events, dropout: &dropout };
+            let step = TrainBatch { pairs, loss: Loss::Mean(&targets), events: &events, dropout: &dropout };
             let is_checked = case.written["checked"].as_u64() == Some(index as u64);
             if is_checked {
                 let before = memory.snapshot().unwrap();
@@ -218,7 +218,7 @@ fn ten_losses_equal_pytorch() {
         let mut scorer = PairScorer::new(&*model, &FeatureTables::of(&case.stream).unwrap(), &store);
         let mut learner = TrainState::new(&Device::cpu(), parameters, AdamConfig::default()).unwrap();
         let dropout = RandomStream::named(0, "");
-        let batch = TrainBatch { pairs: case.pairs(), targets: &case.targets, events: &[], dropout: &dropout };
+        let batch = TrainBatch { pairs: case.pairs(), loss: Loss::Mean(&case.targets), events: &[], dropout: &dropout };
         for (step, expected) in numbers(&case.written["losses"]).into_iter().enumerate() {
             scorer.train_step(&mut learner, &batch, None).unwrap();
             let loss = learner.step_results(0).unwrap()[0].loss;
