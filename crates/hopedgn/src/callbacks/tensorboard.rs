@@ -170,6 +170,7 @@ mod tests {
             epoch,
             loss: 0.5 / epoch as f64,
             val: PerSetting { transductive: Some(metrics), inductive },
+            val_historical: None,
             better: true,
             train_seconds: 1.0,
             eval_seconds: 1.0,

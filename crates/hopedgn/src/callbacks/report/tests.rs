@@ -18,6 +18,7 @@ fn history(n: usize) -> Vec<EpochRecord> {
         epoch,
         loss: 0.7 / epoch as f64,
         val: both(0.95 - 0.3 / epoch as f64),
+        val_historical: None,
         better: true,
         train_seconds: 12.0,
         eval_seconds: 3.0,
