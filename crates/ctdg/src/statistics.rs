@@ -34,6 +34,7 @@
 
 mod growing;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rayon::prelude::*;
@@ -104,7 +105,29 @@ impl PairStatistics {
     /// # Panics
     /// When `row` has not [`N_STATISTICS`] columns.
     pub fn write(&self, query: &PairQuery, row: &mut [f32]) {
-        write(self, query, row);
+        write(self, query, &[], row);
+    }
+
+    /// The same as if the events of `left_out`, which are in ascending order, were not among those of the lists. Ages and windows
+    /// still count all events of the stream.
+    ///
+    /// ```
+    /// use ctdg::event::{EventId, EventStream, NodeId};
+    /// use ctdg::mite::PairQuery;
+    /// use ctdg::statistics::{N_STATISTICS, PairStatistics};
+    ///
+    /// let statistics = PairStatistics::build(&EventStream::from_events([(0, 1, 1.0), (0, 1, 6.0)])?)?;
+    /// let mut row = [0.0; N_STATISTICS];
+    /// let query = PairQuery { src: NodeId(0), dst: NodeId(1), time: 8.0 };
+    /// statistics.write_without(&query, &[EventId(1)], &mut row);
+    /// assert_eq!(row[..4], [1.0, 2.0, 7.0, 1.0]); // met, two events and seven units of time ago, once
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When `row` has not [`N_STATISTICS`] columns.
+    pub fn write_without(&self, query: &PairQuery, left_out: &[EventId], row: &mut [f32]) {
+        write(self, query, left_out, row);
     }
 
     /// One row of [`N_STATISTICS`] columns for each query, in parallel.
@@ -205,7 +228,7 @@ impl Past for PairStatistics {
     }
 }
 
-fn write(past: &impl Past, query: &PairQuery, row: &mut [f32]) {
+fn write(past: &impl Past, query: &PairQuery, left_out: &[EventId], row: &mut [f32]) {
     assert_eq!(row.len(), N_STATISTICS, "columns of a row of statistics");
     let PairQuery { src, dst, time } = *query;
     let at = Moment::new(past, time);
@@ -214,12 +237,20 @@ fn write(past: &impl Past, query: &PairQuery, row: &mut [f32]) {
     let (pair, nodes) = row.split_at_mut(PAIR.end);
     let pairs = [past.directed(src, dst), past.directed(dst, src)];
     for (columns, list) in pair.chunks_exact_mut(N_PAIR).zip(pairs) {
-        at.summarise(past, list, &pair_starts, columns);
+        at.summarise(past, &without(list, left_out), &pair_starts, columns);
     }
     let lists = [past.as_source(src), past.as_destination(src), past.as_source(dst), past.as_destination(dst)];
     for (columns, list) in nodes.chunks_exact_mut(N_NODE).zip(lists) {
-        at.summarise(past, list, &node_starts, columns);
+        at.summarise(past, &without(list, left_out), &node_starts, columns);
     }
+}
+
+/// `list` without the events of `left_out`, both ascending.
+fn without<'a>(list: &'a [EventId], left_out: &[EventId]) -> Cow<'a, [EventId]> {
+    if left_out.is_empty() {
+        return Cow::Borrowed(list);
+    }
+    list.iter().copied().filter(|event| left_out.binary_search(event).is_err()).collect()
 }
 
 /// A query time.

@@ -179,6 +179,23 @@ impl Store {
         })
     }
 
+    /// Whether `node` is the source of `event`.
+    ///
+    /// # Panics
+    /// When there is no such event.
+    ///
+    /// ```
+    /// use ctdg::{event::{EventId, EventStream, NodeId}, store::Store};
+    ///
+    /// let store = Store::build(&EventStream::from_events([(0, 1, 1.0)])?)?;
+    /// assert!(store.is_source(NodeId(0), EventId(0)) && !store.is_source(NodeId(1), EventId(0)));
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    #[must_use]
+    pub fn is_source(&self, node: NodeId, event: EventId) -> bool {
+        self.endpoints[0][event.index()] == node
+    }
+
     /// The names of the nodes of the stream.
     #[must_use]
     pub fn names(&self) -> &NodeNames {

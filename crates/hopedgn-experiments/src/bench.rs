@@ -139,6 +139,7 @@ fn dense(
         ages: tensor(rows, 1),
         nodes: widths.node.map(|width| Rows { table: tensor(rows, 3 * width), chosen: None }),
         edges: widths.edge.map(|width| Rows { table: tensor(rows, width), chosen: None }),
+        directions: None,
         mite: Some(MiteIntervals {
             intervals: tensor(rows * slots.values_per_row(), 1),
             lists: Ragged::from_lengths(vec![slots.max_len; rows * slots.lists_per_row]),

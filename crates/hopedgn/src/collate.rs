@@ -28,7 +28,7 @@ pub use global::{GlobalInput, GlobalLayout, PairLayer};
 pub(crate) use hops::HopCollator;
 pub use hops::{EmptyGroups, Entries, Hop, HopInput, HopLayout, Sequences};
 pub(crate) use patches::{PaddedTo, PatchCollator, longest};
-pub use patches::{PairInput, PatchLayout};
+pub use patches::{N_DIRECTIONS, PairInput, PatchLayout};
 pub(crate) use settings::token_encoding;
 pub use settings::{
     MiteHistory, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,

@@ -65,7 +65,7 @@ impl GrowingStatistics {
     /// # Panics
     /// When `row` has not [`N_STATISTICS`](super::N_STATISTICS) columns.
     pub fn write(&self, query: &PairQuery, row: &mut [f32]) {
-        write(self, query, row);
+        write(self, query, &[], row);
     }
 }
 

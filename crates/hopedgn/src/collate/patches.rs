@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use ctdg::event::NodeId;
 use ctdg::mite::{PairTokens, Side};
+use ctdg::store::Store;
 use hopedgn_tensor::{Indices, Ragged, Tensor};
 
 use super::{FeatureTables, MiteIntervals, Normaliser, Padding, Rows, SIDES, rows_of, sides_of};
@@ -33,13 +34,15 @@ pub struct PatchLayout {
     pub with_roots: bool,
     /// Whether the input has co-occurrence counts: [`PairInput::counts`].
     pub with_counts: bool,
+    /// Whether the input has [`PairInput::directions`].
+    pub with_directions: bool,
     /// How MITE is scaled; nothing for a model that does not read it.
     pub mite: Option<Normaliser>,
 }
 
 impl Default for PatchLayout {
     fn default() -> Self {
-        Self { patch: 1, padding: Padding::None, with_roots: false, with_counts: false, mite: None }
+        Self { patch: 1, padding: Padding::None, with_roots: false, with_counts: false, with_directions: false, mite: None }
     }
 }
 
@@ -51,9 +54,9 @@ impl Default for PatchLayout {
 /// // One pair: the source with two events, the destination without.
 /// let ages = Tensor::matrix(4, 1, vec![0.0, 3.0, 1.0, 0.0])?.into();
 /// let (pairs, sides) = (Ragged::from_lengths([4]), Ragged::from_lengths([3, 1]));
-/// # let (nodes, edges, mite, counts, places, is_padded) = (None, None, None, None, None, false);
+/// # let (nodes, edges, directions, mite, counts, places, is_padded) = (None, None, None, None, None, None, false);
 /// let rows = vec![0, 1, 1, 2].into(); // both events are with the same node
-/// let input = PairInput { pairs, sides, ages, nodes, edges, mite, counts, rows, places, is_padded };
+/// let input = PairInput { pairs, sides, ages, nodes, edges, directions, mite, counts, rows, places, is_padded };
 /// assert_eq!(input.sides.ranges().next(), Some(0..3));
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
@@ -69,6 +72,9 @@ pub struct PairInput {
     pub nodes: Option<Rows>,
     /// `[T, De]`: features of the token's event, zeros for the node itself.
     pub edges: Option<Rows>,
+    /// `[T, 3]`, see [`N_DIRECTIONS`]: 1 for an event from the node, −1 for one to it, 0 for the node itself; 1 for the source's side, −1
+    /// for the destination's; ln(1 + Δt) / 10.
+    pub directions: Option<Arc<Tensor>>,
     /// MITE of `R` nodes; with DyGLib's padding of one more, for padding.
     pub mite: Option<MiteIntervals>,
     /// `[2R, 1]`: how often each node is among the tokens of the source, and of the destination.
@@ -82,6 +88,12 @@ pub struct PairInput {
     pub is_padded: bool,
 }
 
+/// Columns of [`PairInput::directions`].
+pub const N_DIRECTIONS: usize = 3;
+
+/// Divides ln(1 + Δt) in [`PairInput::directions`], so that intervals from seconds to years are of order 1.
+const LOG_AGE_SCALE: f32 = 10.0;
+
 /// Patches per side that all pairs of a batch are padded to.
 pub(crate) type PaddedTo = [usize; 2];
 
@@ -94,6 +106,7 @@ pub(crate) fn longest(tokens: &PairTokens, pairs: Range<usize>, patch: usize) ->
 pub(crate) struct PatchCollator<'a> {
     pub(crate) layout: PatchLayout,
     pub(crate) tables: &'a FeatureTables,
+    pub(crate) store: &'a Store,
     pub(crate) tokens: &'a PairTokens,
     pub(crate) pairs: Range<usize>,
     /// With [`Padding::Dyglib`] only.
@@ -102,7 +115,7 @@ pub(crate) struct PatchCollator<'a> {
 
 impl PatchCollator<'_> {
     pub(crate) fn run(&self) -> Result<PairInput> {
-        let PatchLayout { patch, padding, with_counts, mite, .. } = self.layout;
+        let PatchLayout { patch, padding, with_counts, with_directions, mite, .. } = self.layout;
         let all = self.all_tokens();
         let sides = self.sides();
         let lengths: Vec<usize> = sides.ranges().map(|side| side.len()).collect();
@@ -113,6 +126,7 @@ impl PatchCollator<'_> {
             ages: Tensor::matrix(all.len(), 1, self.tokens.ages()[all].to_vec())?.into(),
             nodes: self.tables.node.as_ref().map(|table| self.nodes(table)),
             edges: self.tables.edge.as_ref().map(|table| self.edges(table)),
+            directions: with_directions.then(|| self.directions()).transpose()?,
             mite: MiteIntervals::new(mite, self.tokens, self.all_rows(), is_padded)?,
             counts: with_counts.then(|| self.counts(is_padded)).transpose()?,
             pairs: Ragged::from_lengths(lengths.chunks_exact(2).map(|pair| pair[0] + pair[1])),
@@ -200,6 +214,23 @@ impl PatchCollator<'_> {
             }
         }
         Rows::choose(table, rows, 3)
+    }
+
+    fn directions(&self) -> Result<Arc<Tensor>> {
+        let mut log_ages = self.tokens.ages()[self.all_tokens()].to_vec();
+        hopedgn_tensor::ln_1p(&mut log_ages);
+        let mut rows = Vec::with_capacity(N_DIRECTIONS * log_ages.len());
+        let mut log_age = log_ages.into_iter().map(|log_age| log_age / LOG_AGE_SCALE);
+        for (pair, side) in self.each_side() {
+            let of_side = if side == Side::Src { 1.0 } else { -1.0 };
+            let root = self.tokens.nodes()[self.tokens.tokens(pair, side).start];
+            let direction = |&event| if self.store.is_source(root, event) { 1.0 } else { -1.0 };
+            let of_events = self.tokens.events(pair, side).iter().map(direction);
+            for (direction, log_age) in std::iter::once(0.0).chain(of_events).zip(&mut log_age) {
+                rows.extend([direction, of_side, log_age]);
+            }
+        }
+        Ok(Tensor::matrix(rows.len() / N_DIRECTIONS, N_DIRECTIONS, rows)?.into())
     }
 
     fn edges(&self, table: &Arc<Tensor>) -> Rows {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ctdg::event::EventId;
 use ctdg::mite::PairQuery;
 use ctdg::statistics::N_STATISTICS;
 use ctdg::store::Store;
@@ -9,9 +10,13 @@ use hopedgn_tensor::Tensor;
 
 use crate::Result;
 
-/// ln(1 + x) of the statistics of `queries`, `[B, N]`.
-pub(crate) fn statistics(store: &Store, queries: &[PairQuery]) -> Result<Arc<Tensor>> {
+/// ln(1 + x) of the statistics of `queries`, `[B, N]`; as if the events of `left_out`, one list for each query or none at all, were not in
+/// the store.
+pub(crate) fn statistics(store: &Store, queries: &[PairQuery], left_out: &[&[EventId]]) -> Result<Arc<Tensor>> {
     let mut values = store.statistics().rows(queries);
+    for ((row, query), events) in values.chunks_exact_mut(N_STATISTICS).zip(queries).zip(left_out) {
+        store.statistics().write_without(query, events, row);
+    }
     hopedgn_tensor::ln_1p(&mut values);
     Ok(Tensor::matrix(queries.len(), N_STATISTICS, values)?.into())
 }

@@ -1,7 +1,7 @@
 //! Shared by HopeDGN and DyGFormer: channels of tokens in patches, a transformer over both sides, mean pooling.
 //!
 //! ```text
-//! Z_* = X_* W_* + b_*                              each kind of feature * of a patch, one channel
+//! Z_* = X_* W_* + b_*                              each kind of feature * of a patch, one channel; `direction` adds to that of nodes
 //! H⁰  = [Z_1 ‖ Z_2 ‖ …]
 //! H̃ˡ  = MHSA(LN(Hˡ⁻¹)) + Hˡ⁻¹
 //! Hˡ  = FFN(LN(H̃ˡ)) + H̃ˡ
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::CommonSettings;
 use super::bounds::{check_heads, check_weights, square, within};
 use crate::collate::{
-    FeatureWidths, MiteSettings, Padding, PairInput, PatchLayout, RowChoice, Rows, SamplingName, token_encoding,
+    FeatureWidths, MiteSettings, N_DIRECTIONS, Padding, PairInput, PatchLayout, RowChoice, Rows, SamplingName, token_encoding,
 };
 use crate::nn::{Channel, Linear, PADDED_FEATURES, ParamBuilder, PreNormBlock, TimeEncoding};
 use crate::{Error, Result};
@@ -47,6 +47,8 @@ pub struct PatchSettings {
     pub sampling: SamplingName,
     /// Whether sides are padded to the longest of the batch.
     pub padding: Padding,
+    /// Whether tokens know the direction of their event, their side and ln(1 + Δt).
+    pub direction: bool,
     /// Round event times to `f32` before subtracting, as DyGLib stores them.
     pub f32_times: bool,
 }
@@ -62,6 +64,7 @@ impl Default for PatchSettings {
             time_encoding: true,
             sampling: SamplingName::Recent,
             padding: Padding::None,
+            direction: false,
             f32_times: false,
         }
     }
@@ -88,7 +91,13 @@ impl PatchSettings {
 
     /// The layout without roots and counts.
     pub(super) fn layout(&self, mite: &MiteSettings) -> PatchLayout {
-        PatchLayout { patch: self.patch, padding: self.padding, mite: mite.normaliser(), ..PatchLayout::default() }
+        PatchLayout {
+            patch: self.patch,
+            padding: self.padding,
+            with_directions: self.direction,
+            mite: mite.normaliser(),
+            ..PatchLayout::default()
+        }
     }
 
     /// A channel over `width` features per token, initialised as if there were at least `at_least`.
@@ -111,6 +120,7 @@ pub(super) struct Patches {
     heads: Heads,
     time: Option<TimeEncoding>,
     node_channel: Channel,
+    direction_channel: Option<Channel>,
     edge_channel: Channel,
     time_channel: Channel,
     blocks: Vec<PreNormBlock>,
@@ -133,6 +143,9 @@ impl Patches {
             heads: Heads(settings.n_heads),
             time: d_time.map(|width| builder.time_encoding("time", width)).transpose()?,
             node_channel: settings.channel(builder, "node", node, node_fan_in)?,
+            direction_channel: (settings.direction)
+                .then(|| settings.channel(builder, "direction", Some(N_DIRECTIONS), 0))
+                .transpose()?,
             edge_channel: settings.channel(builder, "edge", widths.edge, PADDED_FEATURES)?,
             time_channel: settings.channel(builder, "time", d_time, common.d_time)?,
             blocks: (0..settings.n_blocks)
@@ -154,7 +167,14 @@ impl Patches {
             }
             self.in_patches(tape, x, input)
         };
-        let nodes = self.node_channel.forward(tape, n_patches, |tape| gathered(tape, &input.nodes))?;
+        let mut nodes = self.node_channel.forward(tape, n_patches, |tape| gathered(tape, &input.nodes))?;
+        if let Some(channel) = self.direction_channel {
+            let directions = channel.forward(tape, n_patches, |tape| {
+                let directions = tape.input(Arc::clone(input.directions.as_ref().ok_or(Error::MissingInput)?)); // [T, 3]
+                self.in_patches(tape, directions, input)
+            })?;
+            nodes = tape.add(nodes, directions)?;
+        }
         let edges = self.edge_channel.forward(tape, n_patches, |tape| gathered(tape, &input.edges))?;
         let times = self.time_channel.forward(tape, n_patches, |tape| {
             let ages = tape.input(Arc::clone(&input.ages)); // [T, 1]

@@ -75,8 +75,9 @@ impl Model for Stats {
         ModelName::Stats
     }
 
+    /// The newest events are not read: they are those that an explanation leaves out.
     fn encoding(&self) -> PairEncoderConfig {
-        PairEncoderConfig { length: 1, k: 0, ..PairEncoderConfig::default() }
+        PairEncoderConfig { length: 32, k: 0, ..PairEncoderConfig::default() }
     }
 
     fn layout(&self) -> Layout {

@@ -87,10 +87,12 @@ impl Collator<'_> {
         let Chunk { pairs, padded_to, .. } = chunk.clone();
         let (tables, store) = (&self.tables, self.store);
         let reads_statistics = self.model.reads_statistics();
-        let statistics = reads_statistics.then(|| statistics(store, &queries[pairs.clone()])).transpose()?;
+        let left_out = if self.left_out.is_empty() { &[] } else { &self.left_out[pairs.clone()] };
+        let statistics =
+            reads_statistics.then(|| statistics(store, &queries[pairs.clone()], left_out)).transpose()?;
         let past = match self.model.layout() {
             Layout::Patches(layout) => {
-                PastInput::Patches(PatchCollator { layout, tables, tokens, pairs, padded_to }.run()?)
+                PastInput::Patches(PatchCollator { layout, tables, store, tokens, pairs, padded_to }.run()?)
             }
             Layout::Hops(layout) => {
                 let has_second = self.model.encoding().second.is_some();

@@ -46,7 +46,7 @@ fn moments(task: &Task<'_>) -> Result<[Vec<f64>; 2]> {
     for at in 0..queries.len() {
         queries.push(PairQuery { dst: destinations[random.index(destinations.len())], ..queries[at] });
     }
-    let rows = statistics(&task.train_store, &queries)?;
+    let rows = statistics(&task.train_store, &queries, &[])?;
     let count = queries.len().max(1) as f64;
     let mut sums = vec![[0.0; 2]; N_STATISTICS];
     for row in rows.values().chunks_exact(N_STATISTICS) {
