@@ -103,6 +103,24 @@ impl Default for TrainConfig {
     }
 }
 
+impl TrainConfig {
+    /// The defaults for a model: those of its paper, and for [`Stats`](crate::model::Stats), which is of none, what validation chose.
+    ///
+    /// ```
+    /// use hopedgn::config::{ModelName, Objective, TrainConfig};
+    ///
+    /// assert_eq!(TrainConfig::of(ModelName::Stats).objective, Objective::Intensity);
+    /// assert_eq!(TrainConfig::of(ModelName::HopeDgn), TrainConfig::default());
+    /// ```
+    #[must_use]
+    pub fn of(model: ModelName) -> Self {
+        match model {
+            ModelName::Stats => Self { epochs: 20, lr: 1e-3, objective: Objective::Intensity, ..Self::default() },
+            _ => Self::default(),
+        }
+    }
+}
+
 impl Config {
     /// The defaults of a built-in model, changed by each of `presets`, then by `settings` such as `model.k=16`.
     ///
@@ -142,7 +160,7 @@ impl Config {
             (path.trim() == "model.name").then(|| value.trim().trim_matches('"'))
         });
         let model = named.map_or(Ok(model), |name| registry.named(name))?;
-        let mut config = Self { model: registry.defaults(model)?, ..Self::default() };
+        let mut config = Self { model: registry.defaults(model)?, train: TrainConfig::of(model), ..Self::default() };
         for preset in presets {
             let mut table = config.table()?;
             for mut layer in preset.layers(model) {
@@ -234,7 +252,7 @@ impl Config {
             Some(other) => return Err(wrong(place, &format!("found model = {other}, expected a group of settings"))),
             None => ModelConfig::default(),
         };
-        let defaults = Self { model, ..Self::default() };
+        let defaults = Self { train: TrainConfig::of(model.name()), model, ..Self::default() };
         let (mut table, all) = (defaults.table()?, defaults.table()?);
         merge(&mut table, found, "", &all).map_err(|detail| wrong(place, &detail))?;
         let config = defaults.read(registry, table, place)?;

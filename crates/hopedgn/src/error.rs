@@ -189,7 +189,7 @@ pub enum Error {
         why: &'static str,
     },
     /// Node embeddings of a model that has none.
-    #[error("{model} has no node embeddings, expected a model whose `nodes` returns them; use a built-in model")]
+    #[error("{model} has no node embeddings, expected a model whose `nodes` returns them, such as hopedgn or tgn")]
     NoNodeEmbeddings {
         /// Its name.
         model: &'static str,

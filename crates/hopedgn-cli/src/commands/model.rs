@@ -40,6 +40,11 @@ impl ModelArgs {
         })
     }
 
+    /// Whether nothing is said about the model.
+    pub(crate) fn is_open(&self) -> bool {
+        self.model.is_none() && !self.mite && !self.stats
+    }
+
     /// The settings that the other flags stand for.
     pub(crate) fn settings(&self) -> impl Iterator<Item = String> {
         let flags = [(self.mite, "model.mite=true"), (self.stats, "model.stats=true")];

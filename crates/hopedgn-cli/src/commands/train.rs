@@ -9,7 +9,7 @@ use hopedgn::config::{Config, ConfigFile, ModelConfig, Preset, folder_stem};
 use hopedgn::fmt::{duration, grouped};
 use hopedgn::metrics::{BetterHeuristic, LinkMetrics, Summary};
 use hopedgn::run::RunFolder;
-use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder, ModelRegistry};
+use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder, ModelName, ModelRegistry};
 use serde_json::json;
 
 use crate::commands::data_args::ReadArgs;
@@ -23,11 +23,13 @@ use crate::output::{Outcome, Output};
 use crate::plural::count;
 use crate::version;
 
-/// Train a model and test it; without arguments, HopeDGN on the bundled data in a few minutes
+/// Train a model and test it; without arguments, statistics of pairs on the bundled data in seconds
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn train
-  hopedgn train --data events.csv.gz --out runs/mine --epochs 20 --set model.k=16
+  hopedgn train --data events.csv.gz --model stats
+  hopedgn train --data events.csv.gz --preset best --out runs/mine
+  hopedgn train --data events.csv.gz --epochs 20 --set model.k=16
   hopedgn train --data events.csv.gz --model tgat --mite
   hopedgn train --config runs/mine/config.toml --seed 1
   hopedgn train --resume runs/mine
@@ -35,7 +37,7 @@ use crate::version;
 
 All settings: hopedgn train --show-config")]
 pub(crate) struct Train {
-    /// A bundled or fetched dataset, or a file [default: collegemsg with the preset quick]
+    /// A bundled or fetched dataset, or a file [default: collegemsg, with the model stats or the preset quick of another one]
     #[arg(long, value_name = "D")]
     data: Option<String>,
     #[command(flatten)]
@@ -43,8 +45,8 @@ pub(crate) struct Train {
     /// Settings from a TOML file, such as the config.toml of a run; [read] may say how the data is read. Flags win over it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Settings that go together: quick, or the name of a dataset of the paper; dyglib is applied on top of the dataset's own
-    /// [default: the dataset's own]
+    /// Settings that go together: quick, or the name of a dataset of the paper; best and dyglib are applied on top of the dataset's
+    /// own [default: the dataset's own]
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
     /// Training epochs at most
@@ -61,7 +63,7 @@ pub(crate) struct Train {
     set: Vec<String>,
     /// Continue an interrupted run; with --epochs, also a completed one; with --data and newer events than the run's, train a new
     /// run that begins with its weights
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "preset", "seed", "model", "mite"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "preset", "seed", "model", "mite", "stats"])]
     resume: Option<PathBuf>,
     /// Print the resolved settings and stop
     #[arg(long)]
@@ -244,7 +246,14 @@ impl Train {
     /// The settings: those of the model, of presets, of `file`, and of flags; each later one wins.
     fn resolve(&self, file: Option<&ConfigFile>, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Config> {
         let data = self.data.as_deref().or_else(|| file.and_then(ConfigFile::data));
-        let own = || data.map_or(Some(Preset::Quick), Preset::for_data);
+        let of_model = |setting: &String| setting.trim_start().starts_with("model.");
+        let says_nothing = data.is_none() && file.is_none() && self.preset.is_none() && self.model.is_open();
+        let first_model = (says_nothing && !self.set.iter().any(of_model)).then_some(ModelName::Stats);
+        let own = || match (data, first_model) {
+            (Some(data), _) => Preset::for_data(data),
+            (None, Some(_)) => None,
+            (None, None) => Some(Preset::Quick),
+        };
         let presets: Vec<Preset> = match self.preset.as_deref().map(Preset::named).transpose()? {
             Some(preset) if preset.is_on_top() => own().into_iter().chain([preset]).collect(),
             Some(preset) => vec![preset],
@@ -253,9 +262,6 @@ impl Train {
         for preset in &presets {
             output.remark(format_args!("preset {}: {}", preset.name(), preset.about()));
         }
-        if presets.is_empty() && self.epochs.is_none() && self.set.is_empty() && file.is_none() {
-            output.remark("full-size model, up to 50 epochs; --preset quick trains a small one in minutes");
-        }
         let mut settings = Vec::new();
         settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));
@@ -263,8 +269,19 @@ impl Train {
         settings.extend(self.set.iter().cloned());
         let config = match file {
             Some(file) => file.resolve(registry, self.model.chosen(registry)?, &presets, &settings)?,
-            None => Config::resolve_with(registry, self.model.name(registry)?, &presets, &settings)?,
+            None => {
+                let model = first_model.map_or_else(|| self.model.name(registry), Ok)?;
+                Config::resolve_with(registry, model, &presets, &settings)?
+            }
         };
+        if self.model.is_open() && presets.is_empty() && self.epochs.is_none() && self.set.is_empty() && file.is_none() {
+            output.remark(match first_model {
+                Some(_) => "statistics of pairs, the model that trains in seconds; --preset best trains the most accurate one",
+                None => {
+                    "HopeDGN as in its paper, up to 50 epochs; --preset best is more accurate, --model stats trains in seconds"
+                }
+            });
+        }
         config.check_effects(&settings)?;
         let left_out = file.map(|file| file.left_out(&config)).unwrap_or_default();
         if !left_out.is_empty() {

@@ -22,6 +22,8 @@ pub enum Preset {
     Quick,
     /// Padding, message order, rounding and schedule of DyGLib, on top of other presets.
     DyGLib,
+    /// The most accurate predictions under every protocol, on top of other presets.
+    Best,
     /// The bundled messages, as the paper treats UCI.
     CollegeMsg,
     /// The paper's settings for UCI.
@@ -52,6 +54,9 @@ struct Entry {
     /// Further settings by model name.
     #[serde(default)]
     models: toml::Table,
+    /// Further settings of training by model name.
+    #[serde(default)]
+    train: toml::Table,
     /// The preset whose `models` hold here too.
     like: Option<String>,
 }
@@ -113,6 +118,7 @@ impl Preset {
         &[
             Self::Quick,
             Self::DyGLib,
+            Self::Best,
             Self::CollegeMsg,
             Self::Uci,
             Self::Wikipedia,
@@ -130,6 +136,7 @@ impl Preset {
         match self {
             Self::Quick => "quick",
             Self::DyGLib => "dyglib",
+            Self::Best => "best",
             Self::CollegeMsg => "collegemsg",
             Self::Uci => "uci",
             Self::Wikipedia => "wikipedia",
@@ -150,7 +157,7 @@ impl Preset {
     /// Whether it is applied on top of a dataset's preset instead of replacing it.
     #[must_use]
     pub fn is_on_top(self) -> bool {
-        self == Self::DyGLib
+        matches!(self, Self::DyGLib | Self::Best)
     }
 
     /// The preset called `name`.
@@ -176,9 +183,12 @@ impl Preset {
     pub(super) fn layers(self, model: ModelName) -> Vec<toml::Table> {
         let Some(entry) = self.entry() else { return Vec::new() };
         let like = entry.like.as_ref().and_then(|like| entries().iter().find(|entry| entry.name == *like));
-        let models = like.into_iter().chain([entry]).filter_map(|entry| {
-            let of_model = entry.models.get(model.as_str())?.clone();
-            Some(toml::Table::from_iter([("model".to_owned(), of_model)]))
+        let of_model = |group: &str, by_model: &toml::Table| {
+            let settings = by_model.get(model.as_str())?.clone();
+            Some(toml::Table::from_iter([(group.to_owned(), settings)]))
+        };
+        let models = like.into_iter().chain([entry]).flat_map(|entry| {
+            [of_model("model", &entry.models), of_model("train", &entry.train)].into_iter().flatten()
         });
         std::iter::once(entry.settings.clone()).chain(models).collect()
     }

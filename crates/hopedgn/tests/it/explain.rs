@@ -61,6 +61,8 @@ fn configs() -> Vec<ModelConfig> {
         padded,
         config(ModelName::Tcl),
         config(ModelName::GraphMixer),
+        config(ModelName::Stats),
+        config(ModelName::HopeDgn).with_known(&["stats=true", "direction=true"]).unwrap(),
     ]
 }
 

@@ -27,11 +27,14 @@ fn models() -> impl Iterator<Item = ModelConfig> {
     ModelName::ALL.into_iter().map(move |name| ModelConfig::new(name).with_known(&settings).unwrap())
 }
 
-/// Every model with MITE and without, if it can be.
+/// Every model with MITE and without, if it can be; and with statistics and directions.
 fn with_and_without_mite() -> impl Iterator<Item = ModelConfig> {
-    models().flat_map(|config| match config.with("mite", true) {
-        Ok(with) => vec![with, config.with("mite", false).unwrap()],
-        Err(_) => vec![config],
+    models().flat_map(|config| {
+        let with_statistics = config.with_known(&["stats=true", "direction=true"]).unwrap();
+        match config.with("mite", true) {
+            Ok(with) => vec![with, config.with("mite", false).unwrap(), with_statistics],
+            Err(_) => vec![config, with_statistics],
+        }
     })
 }
 
