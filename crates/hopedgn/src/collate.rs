@@ -27,8 +27,8 @@ use crate::{Error, Result};
 pub use global::{GlobalInput, GlobalLayout, PairLayer};
 pub(crate) use hops::HopCollator;
 pub use hops::{EmptyGroups, Entries, Hop, HopInput, HopLayout, Sequences};
-pub(crate) use patches::{PaddedTo, PatchCollator, longest};
 pub use patches::{N_DIRECTIONS, PairInput, PatchLayout};
+pub(crate) use patches::{PaddedTo, PatchCollator, longest};
 pub(crate) use settings::token_encoding;
 pub use settings::{
     MiteHistory, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,

@@ -93,13 +93,24 @@ pub struct TrainConfig {
     pub lr: f64,
     /// What is minimised.
     pub objective: Objective,
+    /// With the objective intensity: whether positives that never met before take part in the loss against past pairs. They teach that
+    /// "never met" means "positive", which is true of historical negatives alone.
+    pub unmet_positives: bool,
     /// Seconds between two checkpoints inside an epoch.
     pub save_every: f64,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
-        Self { epochs: 50, patience: 10, batch: 200, lr: 1e-4, objective: Objective::Dyglib, save_every: 60.0 }
+        Self {
+            epochs: 50,
+            patience: 10,
+            batch: 200,
+            lr: 1e-4,
+            objective: Objective::Dyglib,
+            unmet_positives: false,
+            save_every: 60.0,
+        }
     }
 }
 

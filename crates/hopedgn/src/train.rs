@@ -286,7 +286,7 @@ impl<'a> Trainer<'a> {
         let Self { config, task, model, .. } = *self;
         let Progress { batch: first, steps, .. } = self.progress;
         let is_intensity = config.train.objective == Objective::Intensity;
-        let intensity = is_intensity.then(|| IntensityNegatives::new(task, config.seed));
+        let intensity = is_intensity.then(|| IntensityNegatives::new(task, config));
         let negatives = self.negatives.clone();
         let batches = TrainBatches { config, task, model, negatives, first, end, steps, intensity };
         let device = self.state.weights().device().clone();

@@ -274,7 +274,8 @@ impl Train {
                 Config::resolve_with(registry, model, &presets, &settings)?
             }
         };
-        if self.model.is_open() && presets.is_empty() && self.epochs.is_none() && self.set.is_empty() && file.is_none() {
+        if self.model.is_open() && presets.is_empty() && self.epochs.is_none() && self.set.is_empty() && file.is_none()
+        {
             output.remark(match first_model {
                 Some(_) => "statistics of pairs, the model that trains in seconds; --preset best trains the most accurate one",
                 None => {

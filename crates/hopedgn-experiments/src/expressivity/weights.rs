@@ -23,8 +23,15 @@ pub const TRAINING: &str = "ten epochs of Adam at a rate of 0.003, batches of 20
 const N_NODES: u32 = 8;
 const N_EVENTS: u32 = 200;
 /// The stream has few nodes, since global HopeDGN computes all pairs of nodes for every query.
-const TRAIN: TrainConfig =
-    TrainConfig { epochs: 10, patience: 10, batch: 20, lr: 3e-3, objective: Objective::Dyglib, save_every: 3600.0 };
+const TRAIN: TrainConfig = TrainConfig {
+    epochs: 10,
+    patience: 10,
+    batch: 20,
+    lr: 3e-3,
+    objective: Objective::Dyglib,
+    unmet_positives: false,
+    save_every: 3600.0,
+};
 
 /// A model with weights.
 #[derive(Debug)]

@@ -42,7 +42,14 @@ pub struct PatchLayout {
 
 impl Default for PatchLayout {
     fn default() -> Self {
-        Self { patch: 1, padding: Padding::None, with_roots: false, with_counts: false, with_directions: false, mite: None }
+        Self {
+            patch: 1,
+            padding: Padding::None,
+            with_roots: false,
+            with_counts: false,
+            with_directions: false,
+            mite: None,
+        }
     }
 }
 

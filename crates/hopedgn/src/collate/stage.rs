@@ -38,7 +38,9 @@ impl Input {
         let mut tensors: Vec<_> = self.mite().map(|mite| &mite.intervals).into_iter().collect();
         tensors.extend(&self.statistics);
         match &self.past {
-            PastInput::Patches(input) => tensors.extend(std::iter::once(&input.ages).chain(&input.counts).chain(&input.directions)),
+            PastInput::Patches(input) => {
+                tensors.extend(std::iter::once(&input.ages).chain(&input.counts).chain(&input.directions))
+            }
             PastInput::Hops(input) => tensors.extend(of_hops(input)),
             PastInput::Pairs(input) => tensors.extend([&input.ages, &input.log_ages, &input.same]),
             PastInput::Nothing => {}

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use super::CommonSettings;
 use super::bounds::{check_heads, check_weights, square, within};
 use crate::collate::{
-    FeatureWidths, MiteSettings, N_DIRECTIONS, Padding, PairInput, PatchLayout, RowChoice, Rows, SamplingName, token_encoding,
+    FeatureWidths, MiteSettings, N_DIRECTIONS, Padding, PairInput, PatchLayout, RowChoice, Rows, SamplingName,
+    token_encoding,
 };
 use crate::nn::{Channel, Linear, PADDED_FEATURES, ParamBuilder, PreNormBlock, TimeEncoding};
 use crate::{Error, Result};

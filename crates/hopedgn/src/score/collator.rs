@@ -88,8 +88,7 @@ impl Collator<'_> {
         let (tables, store) = (&self.tables, self.store);
         let reads_statistics = self.model.reads_statistics();
         let left_out = if self.left_out.is_empty() { &[] } else { &self.left_out[pairs.clone()] };
-        let statistics =
-            reads_statistics.then(|| statistics(store, &queries[pairs.clone()], left_out)).transpose()?;
+        let statistics = reads_statistics.then(|| statistics(store, &queries[pairs.clone()], left_out)).transpose()?;
         let past = match self.model.layout() {
             Layout::Patches(layout) => {
                 PastInput::Patches(PatchCollator { layout, tables, store, tokens, pairs, padded_to }.run()?)

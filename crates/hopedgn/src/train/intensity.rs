@@ -17,6 +17,7 @@ use ctdg::negative::{PastKind, PastNegatives};
 use ctdg::random::RandomStream;
 use hopedgn_tensor::BceTerm;
 
+use crate::config::Config;
 use crate::task::Task;
 
 /// Weight of the loss against past pairs.
@@ -28,6 +29,8 @@ pub(super) struct IntensityNegatives<'a> {
     past: PastNegatives<'a>,
     destinations: Vec<NodeId>,
     random: RandomStream,
+    /// Whether positives that never met take part in the loss against past pairs.
+    unmet_positives: bool,
 }
 
 /// Pairs of a batch and what each of them adds to the loss.
@@ -40,12 +43,14 @@ pub(super) struct IntensityBatch {
 const NOTHING: BceTerm = BceTerm { target: 0.0, offset: 0.0, weight: 0.0 };
 
 impl<'a> IntensityNegatives<'a> {
-    pub(super) fn new(task: &'a Task<'a>, seed: u64) -> Self {
+    pub(super) fn new(task: &'a Task<'a>, config: &Config) -> Self {
+        let seed = config.seed;
         let past = RandomStream::named(seed, "negative-train/past");
         Self {
             past: PastNegatives::new(task.stream, task.split.train.clone(), PastKind::Historical, past),
             destinations: destinations(task),
             random: RandomStream::named(seed, "negative-train/partner"),
+            unmet_positives: config.train.unmet_positives,
             task,
         }
     }
@@ -66,11 +71,11 @@ impl<'a> IntensityNegatives<'a> {
 
         let n = events.len() as f32;
         let densities: Vec<[f32; 2]> = positives.iter().map(|query| self.density(query)).collect();
-        let met = |query: &&[f32; 2]| query[1] > 0.0;
-        let n_met = densities.iter().filter(met).count().max(1) as f32;
+        let takes_part = |n_meetings: f32| (n_meetings > 0.0 || self.unmet_positives) && !past_pairs.is_empty();
+        let n_parts = densities.iter().filter(|of| takes_part(of[1])).count().max(1) as f32;
         let mut terms = Vec::new();
         for &[density, n_meetings] in &densities {
-            let weight = if n_meetings > 0.0 && !past_pairs.is_empty() { PAIR_WEIGHT / n_met } else { 0.0 };
+            let weight = if takes_part(n_meetings) { PAIR_WEIGHT / n_parts } else { 0.0 };
             let of_partner = BceTerm { target: 1.0, offset: -density.ln(), weight: 1.0 / n };
             terms.push([of_partner, BceTerm { target: 1.0, offset: 0.0, weight }]);
         }
@@ -109,4 +114,89 @@ pub(super) fn destinations(task: &Task<'_>) -> Vec<NodeId> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use ctdg::event::EventStream;
+
+    use super::*;
+
+    /// Events between 12 nodes, several at each time, repeats among them.
+    fn stream() -> EventStream {
+        let mut random = RandomStream::named(3, "stream");
+        let event = |i: u32| (random.below(5), 5 + random.below(7), f64::from(i / 3));
+        EventStream::from_events((0..400).map(event)).unwrap()
+    }
+
+    fn with_negatives(unmet_positives: bool, check: impl Fn(&Task<'_>, &IntensityNegatives<'_>)) {
+        let stream = stream();
+        let mut config = Config::default();
+        config.train.unmet_positives = unmet_positives;
+        let task = Task::new(&stream, config.split).unwrap();
+        check(&task, &IntensityNegatives::new(&task, &config));
+    }
+
+    fn n_meetings(task: &Task<'_>, query: &PairQuery) -> usize {
+        let is_meeting = |id: &&EventId| {
+            let event = task.stream.event(**id);
+            let nodes = [(event.src, event.dst), (event.dst, event.src)];
+            event.time < query.time && nodes.contains(&(query.src, query.dst))
+        };
+        task.split.train.iter().filter(is_meeting).count()
+    }
+
+    #[test]
+    fn candidates_are_drawn_with_the_density_of_the_loss() {
+        with_negatives(false, |task, negatives| {
+            let last = *task.split.train.last().unwrap();
+            let query = task.queries(&[last])[0];
+            // A destination that never meets the source, so that no draw is replaced.
+            let query = PairQuery { dst: NodeId(999), ..query };
+            let mut counts = HashMap::<NodeId, usize>::new();
+            const N: usize = 20_000;
+            for step in 0..N as u64 {
+                *counts.entry(negatives.past_partner(&query, &mut RandomStream::named(step, "draw"))).or_default() += 1;
+            }
+            let n_destinations = negatives.destinations.len() as f32;
+            for &dst in &negatives.destinations {
+                let drawn = counts.get(&dst).copied().unwrap_or(0) as f32 / N as f32;
+                let [density, n] = negatives.density(&PairQuery { dst, ..query });
+                assert_eq!(n as usize, n_meetings(task, &PairQuery { dst, ..query }));
+                // One uniform candidate has the density 1.
+                assert!((density - 1.0 - n_destinations * drawn).abs() < 0.15, "{dst:?} {density} {drawn}");
+            }
+        });
+    }
+
+    #[test]
+    fn only_positives_that_met_take_part_against_past_pairs() {
+        for unmet_positives in [false, true] {
+            with_negatives(unmet_positives, |task, negatives| {
+                let events = &task.split.train[20..60];
+                let uniform = vec![negatives.destinations[0]; events.len()];
+                let IntensityBatch { queries, terms } = negatives.batch(events, &uniform, 0);
+                assert_eq!((queries.len(), terms.len()), (4 * events.len(), 4 * events.len()));
+                let met: Vec<bool> = queries[..events.len()].iter().map(|query| n_meetings(task, query) > 0).collect();
+                assert!(met.contains(&true) && met.contains(&false));
+                for ([of_partner, of_pair], met) in terms.iter().zip(&met) {
+                    assert!(of_partner.target == 1.0 && of_pair.target == 1.0);
+                    assert_eq!(of_pair.weight > 0.0, *met || unmet_positives);
+                }
+                let sum = |range: std::ops::Range<usize>, at: usize| -> f32 {
+                    terms[range].iter().map(|terms| terms[at].weight).sum()
+                };
+                let n = events.len();
+                let sums = [sum(0..n, 0), sum(n..3 * n, 0), sum(0..n, 1), sum(3 * n..4 * n, 1)];
+                for (sum, expected) in sums.into_iter().zip([1.0, 2.0, PAIR_WEIGHT, PAIR_WEIGHT]) {
+                    assert!((sum - expected).abs() < 1e-5, "{sums:?}");
+                }
+                for query in &queries[3 * n..] {
+                    assert!(n_meetings(task, query) > 0, "a past pair");
+                }
+            });
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use ctdg::event::EventStream;
 use ctdg::random::RandomStream;
 use hopedgn::callbacks::Callback;
-use hopedgn::config::{Config, ModelConfig, ModelName, TrainConfig};
+use hopedgn::config::{Config, ModelConfig, ModelName, Objective, TrainConfig};
 use hopedgn::metrics::EpochRecord;
 use hopedgn::run::RunFolder;
 use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder};
@@ -94,6 +94,16 @@ fn check_stops(config: &Config, stops: impl IntoIterator<Item = usize>) {
 #[test]
 fn a_run_stopped_at_any_step_and_resumed_is_bit_identical() {
     check_stops(&config(), (1..60).step_by(3));
+}
+
+#[test]
+fn a_model_of_intensities_is_resumed_bit_identically() {
+    for name in [ModelName::Stats, ModelName::HopeDgn, ModelName::Tgn] {
+        let mut config = Config { model: small(name), ..config() };
+        config.train.epochs = 2;
+        config.train.objective = Objective::Intensity;
+        check_stops(&config, (1..30).step_by(7));
+    }
 }
 
 #[test]
