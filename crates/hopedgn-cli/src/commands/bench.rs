@@ -4,6 +4,7 @@ mod encode;
 mod epoch;
 mod load;
 mod sample;
+mod statistics;
 mod step;
 mod wl;
 
@@ -30,6 +31,7 @@ pub(crate) enum Bench {
     Load(load::Load),
     Sample(sample::Sample),
     Encode(encode::Encode),
+    Statistics(statistics::Statistics),
     Step(step::Step),
     Epoch(Box<epoch::Epoch>),
     Wl(wl::WlBench),
@@ -40,6 +42,7 @@ pub(crate) fn run(bench: Bench, registry: &ModelRegistry, output: &Output) -> an
         Bench::Load(args) => load::run(&args, output),
         Bench::Sample(args) => sample::run(&args, output),
         Bench::Encode(args) => encode::run(&args, output),
+        Bench::Statistics(args) => statistics::run(&args, output),
         Bench::Step(args) => step::run(&args, output),
         Bench::Epoch(args) => epoch::run(&args, registry, output),
         Bench::Wl(args) => wl::run(&args, output),
