@@ -175,7 +175,7 @@ mod tests {
     fn only_positives_that_met_take_part_against_past_pairs() {
         for unmet_positives in [false, true] {
             with_negatives(unmet_positives, |task, negatives| {
-                let events = &task.split.train[20..32];
+                let events = &task.split.train[20..26];
                 let uniform = vec![negatives.destinations[0]; events.len()];
                 let IntensityBatch { queries, terms } = negatives.batch(events, &uniform, 0);
                 assert_eq!((queries.len(), terms.len()), (4 * events.len(), 4 * events.len()));
