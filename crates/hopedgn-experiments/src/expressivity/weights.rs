@@ -10,7 +10,7 @@ use super::TestedModel;
 use hopedgn::Result;
 use hopedgn::callbacks::NoCallback;
 use hopedgn::collate::FeatureWidths;
-use hopedgn::config::{Config, ModelName, Objective, TrainConfig};
+use hopedgn::config::{Config, ModelName, Objective, Selection, TrainConfig};
 use hopedgn::memory::{Memory, MemoryState};
 use hopedgn::model::{self, Model};
 use hopedgn::task::Task;
@@ -23,8 +23,17 @@ pub const TRAINING: &str = "ten epochs of Adam at a rate of 0.003, batches of 20
 const N_NODES: u32 = 8;
 const N_EVENTS: u32 = 200;
 /// The stream has few nodes, since global HopeDGN computes all pairs of nodes for every query.
-const TRAIN: TrainConfig =
-    TrainConfig { epochs: 10, patience: 10, batch: 20, lr: 3e-3, objective: Objective::Dyglib, save_every: 3600.0 };
+const TRAIN: TrainConfig = TrainConfig {
+    epochs: 10,
+    patience: 10,
+    batch: 20,
+    lr: 3e-3,
+    objective: Objective::Dyglib,
+    select: Selection::Ap,
+    select_events: 2000,
+    select_candidates: 100,
+    save_every: 3600.0,
+};
 
 /// A model with weights.
 #[derive(Debug)]
