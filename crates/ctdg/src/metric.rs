@@ -1,4 +1,4 @@
-//! Metrics of link prediction: average precision, ROC AUC, MRR and hits@k.
+//! Metrics of link prediction: average precision, ROC AUC, MRR, hits@k and NDCG@k.
 //!
 //! Average precision and ROC AUC are reported in two ways, which must not be mixed:
 //! - [`BatchMean`] computes both metrics per batch and averages the batches with equal weight, including the shorter last
@@ -19,4 +19,4 @@ mod ranking;
 pub use binary::{
     BatchMean, BinaryScores, WholeSplit, average_precision, binary_scores, roc_auc, shuffled_average_precision,
 };
-pub use ranking::{Ranking, hits_at, mrr, rank};
+pub use ranking::{Ranking, hits_at, mrr, ndcg_at, rank, recall_at};

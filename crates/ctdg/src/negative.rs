@@ -5,7 +5,9 @@
 //! | [`RandomNegatives`] | the true source with a random destination | training and evaluation; bit-identical to DyGLib |
 //! | [`PastNegatives`], historical | pairs that interacted before the batch but not in it | evaluation |
 //! | [`PastNegatives`], inductive | of those, pairs not observed in training | evaluation |
-//! | [`CandidateLists`] | many destinations for one source | ranking, as in TGB |
+//! | [`CandidateLists`] | many destinations for one source, by TGB's rule | ranking |
+//! | [`TgbLists`] | the same, bit-identical to py-tgb | ranking under TGB's protocol |
+//! | [`CandidateFile`] | those of a file | the same, with published lists |
 //!
 //! Random negatives ignore times; the others use only events up to their batch.
 //!
@@ -22,13 +24,19 @@
 //! # Ok::<(), ctdg::Error>(())
 //! ```
 
+mod candidate_file;
+mod candidate_source;
 mod candidates;
 mod past;
 mod random;
+mod tgb;
 
+pub use candidate_file::CandidateFile;
+pub use candidate_source::{CandidateSource, Candidates};
 pub use candidates::{CandidateCount, CandidateLists};
 pub use past::{PastKind, PastNegatives};
 pub use random::RandomNegatives;
+pub use tgb::{TGB_SEED, TgbLists, TgbRule};
 
 use crate::event::{Cut, EventId, EventStream, up_to};
 use crate::split::Split;

@@ -60,6 +60,19 @@ impl NumpyRandom {
             }
         }
     }
+
+    /// `choice(items, k, replace=False)`: the first `k` of a permutation of all. Time O(n), whatever `k` is.
+    ///
+    /// # Panics
+    /// When `k` exceeds the number of items, as NumPy raises, or there are more than `u32::MAX`.
+    pub fn choose<T>(&mut self, items: &mut Vec<T>, k: usize) {
+        assert!(k <= items.len(), "a choice of {k} out of {}", items.len());
+        for last in (1..items.len()).rev() {
+            let n = u32::try_from(last + 1).expect("items are counted in u32");
+            items.swap(last, self.below(n) as usize);
+        }
+        items.truncate(k);
+    }
 }
 
 /// Python's `random.Random(seed).sample(range(n), k)`.
@@ -219,6 +232,17 @@ mod tests {
     }
 
     #[test]
+    fn choice_equals_numpy() {
+        // random = numpy.random.RandomState(42); random.choice(numpy.arange(n), k, replace=False) for each n, k
+        let mut random = NumpyRandom::new(42);
+        for (n, k, expected) in NUMPY_CHOICES {
+            let mut items: Vec<u32> = (0..*n).collect();
+            random.choose(&mut items, *k);
+            assert_eq!(items, *expected, "{k} of {n}");
+        }
+    }
+
+    #[test]
     fn restored_generator_continues_identically() {
         // Beyond the 624 words of the state; forwards from the seed and backwards from later positions.
         let mut random = NumpyRandom::new(7);
@@ -273,6 +297,15 @@ mod tests {
         keys.iter().fold(0, |sum, &key| (sum * 31 + u64::from(key)) % 1_000_000_007)
     }
 
+    const NUMPY_CHOICES: &[(u32, usize, &[u32])] = &[
+        (0, 0, &[]),
+        (1, 1, &[0]),
+        (2, 1, &[1]),
+        (7, 0, &[]),
+        (10, 4, &[0, 1, 5, 3]),
+        (1000, 5, &[523, 602, 526, 31, 616]),
+        (9, 9, &[2, 7, 0, 8, 1, 6, 3, 5, 4]),
+    ];
     const PYTHON_158_18: [usize; 5] = [44, 118, 113, 121, 94];
     const PYTHON_10000_7: [usize; 7] = [2859, 7553, 7249, 7768, 6039, 6870, 8896];
     const PYTHON_SET_LEN: usize = 590;

@@ -3,7 +3,7 @@
 //! The split times are quantiles of the event times (0.70 and 0.85). A tenth of all nodes, sampled among those that occur
 //! after the first split time, are *masked*: their events are removed from training. *New nodes* do not occur in training:
 //! the masked ones and those that first occur later. Validation and test keep all their events; their new-node subsets
-//! are the events with a new node at either end.
+//! are the events with a new node at either end. TGB's split has the same times and masks no node.
 
 use std::fmt::Write as _;
 
@@ -24,6 +24,20 @@ pub enum SplitMode {
     Dyglib,
     /// From the sorted candidates with this crate's generator.
     Portable,
+    /// None: as in TGB, training has all events up to its end.
+    Tgb,
+}
+
+impl SplitMode {
+    /// The name in files and on the command line.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Dyglib => "dyglib",
+            Self::Portable => "portable",
+            Self::Tgb => "tgb",
+        }
+    }
 }
 
 /// The parameters of a split. Fixed once derived from a stream: events appended later belong to no subset.
@@ -74,6 +88,7 @@ impl SplitRule {
         let candidates = match mode {
             SplitMode::Dyglib => hash_ordered(late_src, late_dst),
             SplitMode::Portable => distinct(late_src.iter().chain(late_dst).copied()),
+            SplitMode::Tgb => Vec::new(),
         };
         // A tenth, rounded down as Python's int() does it, and never more than there are.
         let n_masked = (n_nodes / 10).min(candidates.len());
@@ -87,6 +102,7 @@ impl SplitRule {
                 order.truncate(n_masked);
                 order
             }
+            SplitMode::Tgb => Vec::new(),
         };
         masked.sort_unstable();
         Ok(Self { mode, val_time, test_time, masked, n_events: stream.len() })
@@ -341,7 +357,7 @@ mod tests {
     #[test]
     fn split_subsets_follow_their_definitions() {
         let stream = EventStream::from_events((0..200u32).map(|i| (i % 7, 7 + i * i % 13, f64::from(i / 3)))).unwrap();
-        for mode in [SplitMode::Dyglib, SplitMode::Portable] {
+        for mode in [SplitMode::Dyglib, SplitMode::Portable, SplitMode::Tgb] {
             let split = SplitRule::of(&stream, mode, MASK_SEED).unwrap().apply(&stream).unwrap();
             assert_eq!(split.val.len() + split.test.len() + split.for_nodes().train.len(), stream.len());
             let trains = |node: NodeId| {
@@ -350,6 +366,9 @@ mod tests {
             assert!(split.rule.masked.iter().all(|&node| !trains(node)));
             assert!(split.new_nodes.iter().all(|&node| !trains(node)));
             assert!(split.train.iter().all(|id| stream.times()[id.index()] <= split.rule.val_time));
+            let is_masked = mode != SplitMode::Tgb;
+            assert_eq!(!split.rule.masked.is_empty(), is_masked);
+            assert_eq!(split.train.len() < split.for_nodes().train.len(), is_masked);
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod man;
 mod model;
 mod new_file;
 mod progress;
+mod protocol_arg;
 mod run_args;
 pub(crate) mod score;
 pub(crate) mod selftest;

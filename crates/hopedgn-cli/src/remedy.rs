@@ -115,6 +115,7 @@ fn model_message(error: &Error) -> String {
         }
         Error::DataMismatch { .. } => "name that file with --data, and read it with the same flags".into(),
         Error::RunFolderTaken { .. } => "continue a run with --resume, or name another folder with --out".into(),
+        Error::OtherSplit { .. } => "train another run with `hopedgn train --protocol tgb`".into(),
         Error::NotARunFolder { .. } => "`hopedgn train` makes one".into(),
         Error::NoWeights { folder } => {
             let folder = folder.display();

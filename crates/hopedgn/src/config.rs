@@ -7,6 +7,7 @@ mod difference;
 mod file;
 mod objective;
 mod preset;
+mod selection;
 
 use std::path::Path;
 
@@ -35,6 +36,7 @@ pub use difference::CHANGEABLE;
 pub use file::ConfigFile;
 pub use objective::Objective;
 pub use preset::{Preset, data_stem, folder_stem};
+pub use selection::{Protocol, Selection};
 
 /// Everything that decides a run.
 ///
@@ -51,7 +53,7 @@ pub struct Config {
     pub data: String,
     /// Seed of initial weights, training negatives and dropout.
     pub seed: u64,
-    /// How masked nodes are drawn.
+    /// How masked nodes are drawn, if any.
     pub split: split::SplitMode,
     /// The model.
     pub model: ModelConfig,
@@ -96,6 +98,12 @@ pub struct TrainConfig {
     /// With the objective intensity: whether positives that never met before take part in the loss against past pairs. They teach that
     /// "never met" means "positive", which is true of historical negatives alone.
     pub unmet_positives: bool,
+    /// By which validation metric the best epoch is chosen.
+    pub select: Selection,
+    /// Validation events at most that are ranked for that, evenly spaced; 0 for all.
+    pub select_events: usize,
+    /// Destinations at most that each of them is ranked among.
+    pub select_candidates: usize,
     /// Seconds between two checkpoints inside an epoch.
     pub save_every: f64,
 }
@@ -109,6 +117,9 @@ impl Default for TrainConfig {
             lr: 1e-4,
             objective: Objective::Dyglib,
             unmet_positives: false,
+            select: Selection::Ap,
+            select_events: 2000,
+            select_candidates: 100,
             save_every: 60.0,
         }
     }
@@ -206,7 +217,8 @@ impl Config {
         Ok(config)
     }
 
-    /// Refuses those of `settings`, such as `model.k=16`, that change nothing because the model does not read MITE.
+    /// Refuses those of `settings` that change nothing: of MITE, where the model does not read it, and of ranking, where epochs are not
+    /// selected by it.
     ///
     /// ```
     /// use hopedgn::{Config, ModelName};
@@ -222,6 +234,10 @@ impl Config {
         let is_read = self.model.mite().is_none_or(|mite| mite.enabled);
         let name = |setting: &str| setting.split('=').next()?.trim().strip_prefix("model.").map(str::to_owned);
         let is_of_mite = |setting: &&String| name(setting).is_some_and(|name| OF_MITE.contains(&&*name));
+        let is_of_ranking = |setting: &&String| setting.trim_start().starts_with("train.select-");
+        if let (Selection::Ap, Some(setting)) = (self.train.select, settings.iter().find(is_of_ranking)) {
+            return Err(wrong(setting, &"found no effect: epochs are not selected by rank; add train.select=mrr"));
+        }
         match settings.iter().find(is_of_mite).filter(|_| !is_read) {
             Some(setting) => {
                 let title = self.model.name().title();
@@ -321,6 +337,7 @@ impl Config {
             ("train.epochs", train.epochs, 1 << 20),
             ("train.patience", train.patience, 1 << 20),
             ("train.batch", train.batch, 1 << 20),
+            ("train.select-candidates", train.select_candidates, 1 << 32),
         ])?;
         if !(train.lr > 0.0 && train.lr.is_finite()) {
             return refuse("train.lr", train.lr, "a positive number");

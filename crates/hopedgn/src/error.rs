@@ -279,6 +279,17 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// A test under TGB's protocol of a run that was trained under another one.
+    #[error(
+        "found a run with split = {found}, which keeps {} out of training, expected split = tgb, which keeps none; train another \
+         run with that split", counted(*masked, "node")
+    )]
+    OtherSplit {
+        /// The split of the run.
+        found: &'static str,
+        /// Number of masked nodes.
+        masked: usize,
+    },
     /// Nothing to test.
     #[error("found no event {what}, expected at least one; the last event is at {last}")]
     NoTestEvents {
@@ -328,6 +339,7 @@ impl Error {
             Self::ChangedSettings { .. } => "changed-settings",
             Self::OtherSettings { .. } => "other-settings",
             Self::Setting { .. } => "invalid-setting",
+            Self::OtherSplit { .. } => "other-split",
             Self::Diverged { .. } => "diverged",
             Self::OtherLayout { .. } => "model-layout",
             Self::MissingInput => "missing-features",

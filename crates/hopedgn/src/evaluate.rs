@@ -2,13 +2,14 @@
 
 mod beside_heuristics;
 mod range;
+mod ranking;
 
 use ctdg::Problem;
 use ctdg::event::{EventId, NodeId};
 use ctdg::heuristic::Heuristic;
-use ctdg::metric::{BatchMean, Ranking, WholeSplit};
+use ctdg::metric::{BatchMean, WholeSplit};
 use ctdg::mite::PairQuery;
-use ctdg::negative::{CandidateCount, CandidateLists, Pass, PastKind, PastNegatives, RandomNegatives};
+use ctdg::negative::{Pass, PastKind, PastNegatives, RandomNegatives};
 use ctdg::random::RandomStream;
 use hopedgn_tensor::Weights;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub use crate::metrics::{Evaluation, RankingMetrics, RankingTest, TestedEvents};
 pub use beside_heuristics::Evaluator;
 pub(crate) use beside_heuristics::{PASSES, put};
 pub use range::TestRange;
+pub use ranking::rank;
+pub(crate) use ranking::rank_some;
 
 /// Kinds of negative pairs.
 ///
@@ -330,70 +333,4 @@ pub fn evaluate<S: Scorer>(
         Ok(LinkMetrics { ap: mean.ap, auc: mean.auc, ap_global: whole.ap, auc_global: whole.auc })
     };
     sums.into_iter().map(metrics).collect::<Result<_>>().map(Some)
-}
-
-/// Queries scored in one call, which bounds the memory of ranking.
-const RANKING_CHUNK: usize = 8192;
-
-/// Ranks the destination of each event of the pass among candidates; `None` if the pass has no events.
-///
-/// # Complexity
-/// One score for each event and candidate; memory for one block of queries and one list of candidates.
-///
-/// ```
-/// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
-/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
-/// # let events = Events::from_tuples(messages)?;
-/// # let task = Task::new(&events, SplitMode::Dyglib)?;
-/// use hopedgn::ctdg::{heuristic, negative::{CandidateCount, Pass}};
-/// use hopedgn::{callbacks::NoCallback, evaluate::rank};
-///
-/// let mut heuristics = heuristic::all(&events, &task.full_store, &Pass::Test.base(&task.split))?;
-/// let ranked = rank(&task, Pass::Test, CandidateCount::All, 50, &mut heuristics, &mut NoCallback)?;
-/// assert!(ranked.is_some_and(|all| all.iter().all(|metrics| metrics.mrr > 0.0 && metrics.mrr <= 1.0)));
-/// # Ok::<(), hopedgn::Error>(())
-/// ```
-pub fn rank<S: Scorer>(
-    task: &Task<'_>,
-    pass: Pass,
-    count: CandidateCount,
-    batch_size: usize,
-    scorers: &mut [S],
-    callback: &mut dyn Callback,
-) -> Result<Option<Vec<RankingMetrics>>> {
-    let events = pass.events(&task.split);
-    if events.is_empty() {
-        return Ok(None);
-    }
-    let random = RandomStream::named(u64::from(pass.seed()), "ranking");
-    let lists = CandidateLists::new(task.stream, &task.split, count, random);
-    let mut rankings = vec![Ranking::new(); scorers.len()];
-    let mut done = 0;
-    for batch in events.chunks(batch_size) {
-        let mut new_events = batch;
-        for &event in batch {
-            callback.on_progress(Stage::Rank, done, events.len());
-            if callback.should_stop() {
-                return Err(Error::Interrupted);
-            }
-            let positive = task.queries(&[event])[0];
-            let mut queries = vec![positive];
-            queries.extend(lists.of(event).into_iter().map(|dst| PairQuery { dst, ..positive }));
-            for (scorer, ranking) in scorers.iter_mut().zip(&mut rankings) {
-                let mut scores = Vec::with_capacity(queries.len());
-                for (index, block) in queries.chunks(RANKING_CHUNK).enumerate() {
-                    scores.extend(
-                        scorer
-                            .score(if index == 0 { new_events } else { &[] }, PairBatch::new(block).padded_alone())?,
-                    );
-                }
-                ranking.push(scores[0], &scores[1..])?;
-            }
-            new_events = &[];
-            done += 1;
-        }
-    }
-    callback.on_progress(Stage::Rank, done, events.len());
-    let metrics = |ranking: Ranking| Ok(RankingMetrics { mrr: ranking.mrr()?, hits_at_10: ranking.hits_at(10)? });
-    rankings.into_iter().map(metrics).collect::<Result<_>>().map(Some)
 }

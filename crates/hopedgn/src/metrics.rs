@@ -68,7 +68,11 @@ pub struct EpochRecord {
     /// The same against historical negatives, of all events, where epochs are selected by both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub val_historical: Option<LinkMetrics>,
-    /// Whether transductive validation AP and AUC are both at least those of the best epoch so far.
+    /// Mean reciprocal rank of validation events, where epochs are selected by it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub val_mrr: Option<f64>,
+    /// Whether transductive validation AP and AUC are both at least those of the best epoch so far, or the metric by
+    /// which epochs are selected is.
     pub better: bool,
     /// Seconds of training.
     pub train_seconds: f64,

@@ -1,4 +1,4 @@
-//! Training loop under DyGLib's protocol: events in order of time, one random negative each, Adam, selection by AP and AUC.
+//! Training loop: events in order of time, one random negative each, Adam, as in DyGLib; selection by AP and AUC, or by MRR.
 
 mod batches;
 mod constants;
@@ -8,19 +8,19 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Instant;
 
-use ctdg::negative::{Pass, RandomNegatives};
+use ctdg::negative::{CandidateCount, Pass, RandomNegatives};
 use hopedgn_tensor::{AdamConfig, Device, Parameters, TrainState, Weights};
 use serde::{Deserialize, Serialize};
 
 use crate::callbacks::{Callback, Stage};
 use crate::collate::Layout;
-use crate::config::{Config, Objective};
-use crate::evaluate::{ModelScorer, Negatives, evaluate};
+use crate::config::{Config, Objective, Selection};
+use crate::evaluate::{ModelScorer, Negatives, evaluate, rank_some};
 use crate::memory::{Memory, MemoryState};
 use crate::metrics::{EpochRecord, LinkMetrics, PerSetting};
 use crate::model::Model;
 use crate::prefetch;
-use crate::score::{PairScorer, PreparedBatch};
+use crate::score::{Output, PairScorer, PreparedBatch};
 use crate::task::Task;
 use crate::{Error, Result};
 use batches::TrainBatches;
@@ -66,11 +66,17 @@ struct Validation {
     random: PerSetting,
     /// Against historical ones, all events; measured for [`Objective::Intensity`].
     historical: Option<LinkMetrics>,
+    /// Mean reciprocal rank of all events; measured for [`Selection::Mrr`].
+    mrr: Option<f64>,
 }
 
 impl Validation {
     /// AP and AUC by which epochs are compared: of random negatives, as in DyGLib, or the mean AP of random and historical ones.
+    /// MRR stands for both where it is measured.
     fn selection(&self) -> Option<(f64, f64)> {
+        if let Some(mrr) = self.mrr {
+            return Some((mrr, mrr));
+        }
         let random = self.random.transductive?;
         Some(match self.historical {
             Some(historical) => [f64::midpoint(random.ap, historical.ap); 2].into(),
@@ -366,7 +372,11 @@ impl<'a> Trainer<'a> {
             false => None,
         };
         let inductive = self.validate_pass(Pass::NewNodeVal, random, trained.as_ref(), callback)?;
-        Ok(Validation { random: PerSetting { transductive, inductive }, historical })
+        let mrr = match self.config.train.select {
+            Selection::Ap => None,
+            Selection::Mrr => self.validate_ranks(trained.as_ref(), callback)?,
+        };
+        Ok(Validation { random: PerSetting { transductive, inductive }, historical, mrr })
     }
 
     fn validate_pass(
@@ -376,19 +386,43 @@ impl<'a> Trainer<'a> {
         trained: Option<&MemoryState>,
         callback: &mut dyn Callback,
     ) -> Result<Option<LinkMetrics>> {
+        let (task, batch) = (self.task, self.config.train.batch);
+        self.with_scorer(negatives.output(), trained, |scorer| {
+            let metrics = evaluate(task, pass, negatives, batch, std::slice::from_mut(scorer), callback)?;
+            Ok(metrics.map(|of_pass| of_pass[0]))
+        })
+    }
+
+    /// Mean reciprocal rank of validation events among candidates that are drawn by TGB's rule, the same in every epoch and run.
+    fn validate_ranks(&mut self, trained: Option<&MemoryState>, callback: &mut dyn Callback) -> Result<Option<f64>> {
+        let (task, Config { train, .. }) = (self.task, self.config);
+        let candidates = CandidateCount::Some(train.select_candidates).into();
+        let n_events = if train.select_events == 0 { usize::MAX } else { train.select_events };
+        self.with_scorer(Output::Partner, trained, |scorer| {
+            let scorers = std::slice::from_mut(scorer);
+            let metrics = rank_some(task, Pass::Val, n_events, &candidates, train.batch, scorers, callback)?;
+            Ok(metrics.map(|of_pass| of_pass[0].mrr))
+        })
+    }
+
+    /// Measures something with the current weights and with the memory after training.
+    fn with_scorer<T>(
+        &mut self,
+        output: Output,
+        trained: Option<&MemoryState>,
+        measure: impl FnOnce(&mut ModelScorer<'_, 'a>) -> Result<T>,
+    ) -> Result<T> {
         if let (Some(memory), Some(trained)) = (&mut self.memory, trained) {
             memory.restore(trained, &self.task.split.train)?;
         }
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
-        let scorer = ModelScorer::new(scorer, self.state.weights(), self.memory.take()).output(negatives.output());
-        let mut scorers = [scorer];
-        let metrics = evaluate(self.task, pass, negatives, self.config.train.batch, &mut scorers, callback);
-        let [scorer] = scorers;
+        let mut scorer = ModelScorer::new(scorer, self.state.weights(), self.memory.take()).output(output);
+        let measured = measure(&mut scorer);
         self.memory = scorer.into_memory();
-        if let (Err(_), Some(memory), Some(trained)) = (&metrics, &mut self.memory, trained) {
+        if let (Err(_), Some(memory), Some(trained)) = (&measured, &mut self.memory, trained) {
             memory.restore(trained, &self.task.split.train)?;
         }
-        Ok(metrics?.map(|of_pass| of_pass[0]))
+        measured
     }
 
     fn finish_epoch(&mut self, val: Validation, eval_seconds: f64) -> EpochRecord {
@@ -403,6 +437,7 @@ impl<'a> Trainer<'a> {
             loss: progress.loss_sum / progress.batch.max(1) as f64,
             val: val.random,
             val_historical: val.historical,
+            val_mrr: val.mrr,
             better,
             train_seconds: progress.seconds,
             eval_seconds,

@@ -56,6 +56,7 @@ impl Problem {
             Self::UnknownData { .. } => "unknown-data",
             Self::NotFetched { .. } => "not-fetched",
             Self::NoNegative => "no-negative",
+            Self::NoCandidates { .. } => "no-candidates",
             Self::NanScore => "nan-score",
             Self::OneClass { .. } => "one-class",
             Self::LabelCount { .. } => "label-count",

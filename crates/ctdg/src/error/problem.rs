@@ -234,6 +234,16 @@ pub enum Problem {
     /// No pair left to draw a negative from.
     #[error("found no pair to draw a negative from, expected a source and destination that the batch does not hold")]
     NoNegative,
+    /// A file of candidates that lacks an event.
+    #[error("found no candidates for the event {src}, {dst} at {time}, expected a line for each event to rank")]
+    NoCandidates {
+        /// Name of its source.
+        src: String,
+        /// Name of its destination.
+        dst: String,
+        /// Its time.
+        time: String,
+    },
     /// A score that is not a number.
     #[error("found a score that is not a number (NaN), expected a number")]
     NanScore,
@@ -432,6 +442,7 @@ impl Problem {
             Self::NotFetched { name } => Remedy::Fetch(name.clone()),
             Self::UnknownData { .. } => Remedy::ListDatasets,
             Self::UnknownNode { .. } => Remedy::UseInputNames,
+            Self::NoCandidates { .. } => Remedy::DrawCandidates,
             Self::WlBudget { .. } => Remedy::SmallerK,
             Self::WlSearch { .. } => Remedy::CompareWithDwl,
             Self::Version { .. } => Remedy::ConvertAgain,

@@ -62,6 +62,8 @@ pub enum Remedy {
     ListDatasets,
     /// Use node names of the input.
     UseInputNames,
+    /// Make the file of candidates for these events, or draw candidates.
+    DrawCandidates,
     /// Take a smaller k, or allow more memory.
     SmallerK,
     /// Compare with k-DWL instead of searching for an isomorphism.
@@ -122,6 +124,9 @@ impl fmt::Display for Remedy {
             Self::Fetch(name) => return write!(f, "fetch the dataset {name} first"),
             Self::ListDatasets => "check the name against the known datasets",
             Self::UseInputNames => "name nodes as the input does",
+            Self::DrawCandidates => {
+                "make the file from the same events, with names and times as in the data, or rank without a file"
+            }
             Self::SmallerK => "take a smaller k, or allow more memory",
             Self::CompareWithDwl => "compare with k-DWL for k = 3 or 4 instead",
             Self::ConvertAgain => "convert the original file again with this version",

@@ -1,5 +1,7 @@
 //! Recency of a pair's last event combined with popularity of its destination.
 
+use rayon::prelude::*;
+
 use super::Heuristic;
 use crate::error::Result;
 use crate::event::{Cut, EventId};
@@ -80,6 +82,8 @@ impl Heuristic for RecencyPopularity<'_> {
     }
 
     fn score(&mut self, _batch: &[EventId], queries: &[PairQuery]) -> Result<Vec<f32>> {
-        Ok(queries.iter().map(|query| self.score_pair(query)).collect())
+        /// Fewer are not worth another thread.
+        const MIN_QUERIES: usize = 256;
+        Ok(queries.par_iter().with_min_len(MIN_QUERIES).map(|query| self.score_pair(query)).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! Rank of a true destination among negatives; MRR and hits@k.
+//! Rank of a true destination among negatives; MRR, Hits@k (here the same as Recall@k) and NDCG@k.
 
 use crate::error::{Error, Place, Problem, Result};
 
@@ -37,6 +37,31 @@ pub fn hits_at(ranks: &[f64], k: u32) -> Result<f64> {
     mean(ranks, |rank| f64::from(u8::from(rank <= f64::from(k))))
 }
 
+/// Share of relevant destinations among the first `k`, averaged over queries. Each query has one true destination, so this is
+/// [`hits_at`] under the name that recommender systems use.
+///
+/// ```
+/// use ctdg::metric::{hits_at, recall_at};
+///
+/// let ranks = [1.0, 4.0, 12.0];
+/// assert_eq!(recall_at(&ranks, 10)?, hits_at(&ranks, 10)?);
+/// # Ok::<(), ctdg::Error>(())
+/// ```
+pub fn recall_at(ranks: &[f64], k: u32) -> Result<f64> {
+    hits_at(ranks, k)
+}
+
+/// Normalised discounted cumulative gain of the first `k`: the mean of `1 / log2(1 + rank)` over ranks of at most `k`, 0 for
+/// others. With one true destination the best possible gain is 1, so nothing is left to normalise.
+///
+/// ```
+/// assert_eq!(ctdg::metric::ndcg_at(&[1.0, 3.0, 11.0], 10)?, (1.0 + 0.5) / 3.0);
+/// # Ok::<(), ctdg::Error>(())
+/// ```
+pub fn ndcg_at(ranks: &[f64], k: u32) -> Result<f64> {
+    mean(ranks, |rank| if rank <= f64::from(k) { 1.0 / (1.0 + rank).log2() } else { 0.0 })
+}
+
 fn mean(ranks: &[f64], value: impl Fn(f64) -> f64) -> Result<f64> {
     if ranks.is_empty() {
         return Err(Problem::NothingScored { what: "rank" }.into());
@@ -44,7 +69,7 @@ fn mean(ranks: &[f64], value: impl Fn(f64) -> f64) -> Result<f64> {
     Ok(ranks.iter().map(|&rank| value(rank)).sum::<f64>() / ranks.len() as f64)
 }
 
-/// Collected ranks, from which MRR and hits@k are computed for any `k`. Memory: 8 bytes per rank.
+/// Collected ranks, from which MRR, hits@k and NDCG@k are computed for any `k`. Memory: 8 bytes per rank.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ranking {
     ranks: Vec<f64>,
@@ -93,6 +118,16 @@ impl Ranking {
     /// Share of ranks of at most `k`; an error when there is no rank.
     pub fn hits_at(&self, k: u32) -> Result<f64> {
         hits_at(&self.ranks, k)
+    }
+
+    /// [`recall_at`] of the ranks.
+    pub fn recall_at(&self, k: u32) -> Result<f64> {
+        recall_at(&self.ranks, k)
+    }
+
+    /// [`ndcg_at`] of the ranks.
+    pub fn ndcg_at(&self, k: u32) -> Result<f64> {
+        ndcg_at(&self.ranks, k)
     }
 }
 

@@ -19,6 +19,7 @@ mod second_hop;
 mod statistics;
 mod store;
 mod table;
+mod tgb;
 mod times;
 mod tries;
 mod walk_counts;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use ctdg::metric::{Ranking, average_precision, binary_scores, rank, roc_auc, shuffled_average_precision};
+use ctdg::metric::{Ranking, average_precision, binary_scores, ndcg_at, rank, roc_auc, shuffled_average_precision};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -61,6 +61,42 @@ fn ranks_equal_the_fixture() {
             assert!((ranking.hits_at(k).unwrap() - share).abs() < TOLERANCE, "hits at {k}");
         }
     }
+}
+
+/// Discounted cumulative gain of `relevant` in the order of `scores`, over that of the best order: the definition.
+fn ndcg_by_sorting(scores: &[u32], relevant: usize, k: usize) -> f64 {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by_key(|&item| std::cmp::Reverse(scores[item]));
+    let gain = |order: &[usize]| -> f64 {
+        let gains = order.iter().take(k).zip(2_u32..);
+        gains.map(|(&item, place)| f64::from(u8::from(item == relevant)) / f64::from(place).log2()).sum()
+    };
+    let found = gain(&order);
+    order.sort_by_key(|&item| item != relevant);
+    found / gain(&order)
+}
+
+proptest! {
+    #[test]
+    fn ndcg_and_recall_equal_their_definitions_over_sorted_lists(
+        order in Just((0_u32..25).collect::<Vec<_>>()).prop_shuffle(), n in 1_usize..25, k in 1_u32..15,
+    ) {
+        let scores = &order[..n];
+        let (positive, negatives) = (f64::from(scores[0]), scores[1..].iter().map(|&s| f64::from(s)).collect::<Vec<_>>());
+        let mut ranking = Ranking::new();
+        ranking.push(positive, &negatives).unwrap();
+        prop_assert!(is_near(ranking.ndcg_at(k).unwrap(), ndcg_by_sorting(scores, 0, k as usize)));
+        let among_first = scores.iter().filter(|&&score| score > scores[0]).count() < k as usize;
+        prop_assert_eq!(ranking.recall_at(k).unwrap(), f64::from(u8::from(among_first)));
+        prop_assert_eq!(ranking.recall_at(k).unwrap(), ranking.hits_at(k).unwrap());
+    }
+}
+
+#[test]
+fn a_tie_at_the_end_of_the_list_gains_nothing() {
+    assert_eq!(ndcg_at(&[10.5], 10).unwrap(), 0.0);
+    assert_eq!(ndcg_at(&[1.0, 10.5], 11).unwrap(), f64::midpoint(1.0, 1.0 / 11.5_f64.log2()));
+    assert!(ndcg_at(&[], 10).is_err());
 }
 
 /// Few distinct values, so that most scores are tied; both classes present.

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use ctdg::negative::CandidateCount;
+use ctdg::negative::{self, CandidateCount, TgbRule};
 use ctdg::time::TimeFormat;
-use hopedgn::evaluate::{Evaluation, Negatives, RankingMetrics, TestRange, TestedEvents};
+use hopedgn::evaluate::{Evaluation, Negatives, RankingMetrics, RankingTest, TestRange, TestedEvents};
 use hopedgn::fmt::grouped;
 use hopedgn::metrics::LinkMetrics;
 use hopedgn::{EvaluateOptions, Events, ModelRegistry};
 
 use crate::commands::heuristics;
 use crate::commands::progress::ProgressCallback;
+use crate::commands::protocol_arg::ProtocolArg;
 use crate::commands::run_args::{OtherEvents, RunArgs};
 use crate::commands::table::Table;
 use crate::commands::time_arg::parse_flag;
@@ -25,6 +27,8 @@ use crate::plural::count;
 #[command(after_help = "Examples:
   hopedgn evaluate runs/collegemsg-hopedgn-0
   hopedgn evaluate runs/mine --negatives all --ranking 100 --json
+  hopedgn evaluate runs/tgb --protocol tgb
+  hopedgn evaluate runs/tgb --protocol tgb --candidates test-lists.jsonl.gz
   hopedgn evaluate runs/mine --data grown.csv --new
   hopedgn evaluate runs/mine --from 2024-01-01 --until 2024-02-01
 
@@ -32,12 +36,19 @@ What is measured on the test part is kept in evaluation.json of the run folder,
 and report.html shows it. After Ctrl-C the complete passes are printed (exit
 status 1), and the same command continues with the others.")]
 pub(crate) struct Evaluate {
-    /// Negatives for AP and AUC
-    #[arg(long, value_enum, default_value_t = NegativesArg::Random)]
-    negatives: NegativesArg,
-    /// Also rank each true destination against so many others, or against `all`
+    /// Negatives for AP and AUC [default: random; none with --protocol tgb]
+    #[arg(long, value_enum)]
+    negatives: Option<NegativesArg>,
+    /// Also rank each true destination against so many others, or against `all`; with --protocol tgb, so many of TGB's candidates
+    /// [default there: 999]
     #[arg(long, value_name = "K")]
     ranking: Option<Candidates>,
+    /// Whose rules: tgb ranks against candidates equal to those of TGB, for a run of `train --protocol tgb`
+    #[arg(long, value_enum, value_name = "NAME", default_value_t)]
+    protocol: ProtocolArg,
+    /// With --protocol tgb: candidates from this file (JSON Lines with src, dst, time, candidates) instead of drawn ones
+    #[arg(long, value_name = "FILE", conflicts_with = "ranking")]
+    candidates: Option<PathBuf>,
     /// Test on the events after those the run was trained and tested on, in a file that has grown
     #[arg(long, conflicts_with_all = ["from", "until"])]
     new: bool,
@@ -60,7 +71,30 @@ impl Evaluate {
             None => TestRange::Split,
         })
     }
+
+    /// Kinds of negatives, and what true destinations are ranked among.
+    fn tests(&self) -> anyhow::Result<(Vec<Negatives>, Option<negative::Candidates>)> {
+        let count = self.ranking.map(|Candidates(count)| count);
+        let stated = self.negatives.map(NegativesArg::kinds);
+        if self.protocol == ProtocolArg::Dyglib {
+            anyhow::ensure!(
+                self.candidates.is_none(),
+                "found --candidates without --protocol tgb, expected both; a file of candidates belongs to that protocol"
+            );
+            return Ok((stated.unwrap_or_else(|| vec![Negatives::Random]), count.map(Into::into)));
+        }
+        let candidates = match (&self.candidates, count) {
+            (Some(file), _) => negative::Candidates::File(file.clone()),
+            (None, Some(CandidateCount::All)) => negative::Candidates::Tgb(TgbRule::all()),
+            (None, Some(CandidateCount::Some(count))) => negative::Candidates::Tgb(TgbRule::new(count)),
+            (None, None) => negative::Candidates::Tgb(TgbRule::new(TGB_CANDIDATES)),
+        };
+        Ok((stated.unwrap_or_default(), Some(candidates)))
+    }
 }
+
+/// Candidates of each event under TGB's protocol: all of tgbl-wiki.
+const TGB_CANDIDATES: usize = 999;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum NegativesArg {
@@ -97,10 +131,10 @@ impl FromStr for Candidates {
 }
 
 pub(crate) fn run(args: &Evaluate, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
+    let (negatives, ranking) = args.tests()?;
     let predictor = args.run.load(OtherEvents::Refused, registry, output)?;
     let range = args.range(predictor.events())?;
-    let ranking = args.ranking.map(|Candidates(count)| count);
-    let options = EvaluateOptions { negatives: args.negatives.kinds(), ranking, range };
+    let options = EvaluateOptions { negatives, ranking, range };
     let (n_done, n_passes) = predictor.passes_measured(&options)?;
     if n_done > 0 {
         output.remark(format_args!("continuing: {n_done} of {} measured before", format_args!("{n_passes} passes")));
@@ -158,7 +192,6 @@ fn tested_title(evaluation: &Evaluation, format: TimeFormat) -> String {
 }
 
 fn text(evaluation: &Evaluation, format: TimeFormat) -> String {
-    let percent = |value: f64| format!("{:.2}", 100.0 * value);
     let tested = tested_title(evaluation, format);
     let mut text = format!("{} on {}, {tested}\n", evaluation.model, evaluation.data);
     for (negatives, scorers) in &evaluation.negatives {
@@ -175,19 +208,7 @@ fn text(evaluation: &Evaluation, format: TimeFormat) -> String {
         let _ = write!(text, "\n{table}");
     }
     if let Some(ranking) = &evaluation.ranking {
-        let title = match ranking.candidates.as_u64() {
-            Some(count) => format!("ranked against at most {count}"),
-            None => "ranked against all".to_owned(),
-        };
-        let mut table = Table::new([&title, "MRR", "Hits@10", "new nodes: MRR", "Hits@10"]);
-        let cells = |metrics: Option<RankingMetrics>| match metrics {
-            Some(RankingMetrics { mrr, hits_at_10 }) => [mrr, hits_at_10].map(percent),
-            None => [const { String::new() }; 2],
-        };
-        for (name, settings) in model_first(&ranking.scorers, &evaluation.model) {
-            table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
-        }
-        let _ = write!(text, "\n{table}");
+        let _ = write!(text, "\n{}", ranking_table(ranking, &evaluation.model));
     }
     if !evaluation.is_complete() {
         let _ = writeln!(
@@ -196,7 +217,48 @@ fn text(evaluation: &Evaluation, format: TimeFormat) -> String {
             evaluation.incomplete.join("; ")
         );
     }
-    text + "\nAP and AUC are means over batches, as papers report them; `whole` is over all events at once.\n"
+    text.push('\n');
+    if !evaluation.negatives.is_empty() {
+        text.push_str(
+            "AP and AUC are means over batches, as papers report them; `whole` is over all events at once.\n",
+        );
+    }
+    if evaluation.ranking.is_some() {
+        text.push_str("Hits@10 is also Recall@10: each ranking has one true destination.\n");
+    }
+    text
+}
+
+fn percent(value: f64) -> String {
+    format!("{:.2}", 100.0 * value)
+}
+
+/// TGB's protocol has no test of new nodes.
+fn ranking_table(ranking: &RankingTest, model: &str) -> Table {
+    const METRICS: [&str; 3] = ["MRR", "Hits@10", "NDCG@10"];
+    let tgb = if ranking.protocol.is_some() { "TGB: " } else { "" };
+    let against = ranking.candidates.as_u64().map(|count| format!("at most {count}"));
+    let against = against.or_else(|| ranking.candidates.as_str().map(str::to_owned)).unwrap_or_default();
+    let title = format!("{tgb}ranked against {against}");
+    let mut headers = [&[title.as_str()], &METRICS[..]].concat();
+    if ranking.protocol.is_none() {
+        headers.extend(["new nodes: MRR", METRICS[1], METRICS[2]]);
+    }
+    let mut table = Table::new(headers);
+    let cells = |metrics: Option<RankingMetrics>| match metrics {
+        Some(RankingMetrics { mrr, hits_at_10, ndcg_at_10 }) => {
+            [mrr, hits_at_10, ndcg_at_10.unwrap_or(f64::NAN)].map(percent)
+        }
+        None => [const { String::new() }; METRICS.len()],
+    };
+    for (name, settings) in model_first(&ranking.scorers, model) {
+        let mut row = cells(settings.transductive).to_vec();
+        if ranking.protocol.is_none() {
+            row.extend(cells(settings.inductive));
+        }
+        table.row(name, row);
+    }
+    table
 }
 
 /// The model, then the heuristics.

@@ -23,8 +23,9 @@ const EXAMPLE_FILE: &str = r#"An experiment is a TOML file. All that it may hold
   extends = "base/grid.toml"    # optional: state only what differs
   title = "Two models on two datasets"
   kind = "link-prediction"      # or node-classification
-  # also: mrr, hits-at-10, parameters, peak-memory, seconds-per-epoch,
-  # pairs-per-second; without this line, all that [evaluate] measures
+  # also: mrr, hits-at-10, ndcg-at-10, parameters, peak-memory,
+  # seconds-per-epoch, pairs-per-second; without this line, all that
+  # [evaluate] measures
   metrics = ["ap", "auc"]
   # for ap and auc; without this line, those of [evaluate]
   negatives = ["random"]
@@ -52,6 +53,8 @@ const EXAMPLE_FILE: &str = r#"An experiment is a TOML file. All that it may hold
   [evaluate]
   negatives = "all"
   ranking = 100
+  # or "tgb", which also decides split and selection of the training
+  protocol = "dyglib"
 
   [[variant]]                   # optional
   name = "k-16"

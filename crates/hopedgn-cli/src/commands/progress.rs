@@ -146,9 +146,10 @@ impl Callback for ProgressCallback<'_> {
             None => "none".to_owned(),
         };
         self.output.remark(format_args!(
-            "epoch {:>2}  loss {:.4}  val AP/AUC {}, new nodes {}  {:.0} s, {:.0} pairs/s{}{}",
+            "epoch {:>2}  loss {:.4}  val {}AP/AUC {}, new nodes {}  {:.0} s, {:.0} pairs/s{}{}",
             record.epoch,
             record.loss,
+            record.val_mrr.map_or(String::new(), |mrr| format!("MRR {}, ", percent(mrr))),
             metrics(record.val.transductive),
             metrics(record.val.inductive),
             record.train_seconds + record.eval_seconds,

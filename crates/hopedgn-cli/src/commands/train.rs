@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use ctdg::split::SplitMode;
 use hopedgn::callbacks::{Callback, TrainStart};
-use hopedgn::config::{Config, ConfigFile, ModelConfig, Preset, folder_stem};
+use hopedgn::config::{Config, ConfigFile, ModelConfig, Preset, Protocol, Selection, folder_stem};
 use hopedgn::fmt::{duration, grouped};
 use hopedgn::metrics::{BetterHeuristic, LinkMetrics, Summary};
 use hopedgn::run::RunFolder;
@@ -17,6 +18,7 @@ use crate::commands::device::DeviceArgs;
 use crate::commands::heuristics;
 use crate::commands::model::ModelArgs;
 use crate::commands::progress::ProgressCallback;
+use crate::commands::protocol_arg::ProtocolArg;
 use crate::commands::run_args;
 use crate::commands::table::Table;
 use crate::output::{Outcome, Output};
@@ -32,6 +34,7 @@ use crate::version;
   hopedgn train --data events.csv.gz --epochs 20 --set model.k=16
   hopedgn train --data events.csv.gz --model tgat --mite
   hopedgn train --config runs/mine/config.toml --seed 1
+  hopedgn train --data tgbl-wiki.csv --model stats --protocol tgb
   hopedgn train --resume runs/mine
   hopedgn train --resume runs/mine --data grown.csv --out runs/next
 
@@ -49,6 +52,9 @@ pub(crate) struct Train {
     /// own [default: the dataset's own]
     #[arg(long, value_name = "NAME")]
     preset: Option<String>,
+    /// Whose rules split the data and choose the best epoch; tgb: no node masked, by validation MRR [default: dyglib]
+    #[arg(long, value_enum, value_name = "NAME")]
+    protocol: Option<ProtocolArg>,
     /// Training epochs at most
     #[arg(long, value_name = "N")]
     epochs: Option<usize>,
@@ -63,7 +69,7 @@ pub(crate) struct Train {
     set: Vec<String>,
     /// Continue an interrupted run; with --epochs, also a completed one; with --data and newer events than the run's, train a new
     /// run that begins with its weights
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "preset", "seed", "model", "mite", "stats"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "preset", "seed", "model", "mite", "stats", "protocol"])]
     resume: Option<PathBuf>,
     /// Print the resolved settings and stop
     #[arg(long)]
@@ -221,6 +227,10 @@ fn finish(
                 ));
             }
             output.answer(text(&summary, &config.model, folder), &summary)?;
+            if (config.split, train.select) == (SplitMode::Tgb, Selection::Mrr) {
+                let folder = folder.display();
+                output.remark(format_args!("test it by TGB's rules with: hopedgn evaluate {folder} --protocol tgb"));
+            }
             Ok(Outcome::Done)
         }
         Err(Error::Interrupted) => {
@@ -263,6 +273,7 @@ impl Train {
             output.remark(format_args!("preset {}: {}", preset.name(), preset.about()));
         }
         let mut settings = Vec::new();
+        settings.extend(self.protocol.into_iter().flat_map(|protocol| Protocol::from(protocol).settings()));
         settings.extend(self.epochs.map(|epochs| format!("train.epochs={epochs}")));
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));
         settings.extend(self.model.settings());

@@ -44,6 +44,60 @@ fn a_heuristic_that_does_better_is_named_with_what_to_try() {
     assert_eq!((status, line(&stdout)), (Some(0), Some(found)));
 }
 
+#[test]
+fn the_protocol_of_tgb_ranks_against_its_candidates_or_those_of_a_file() {
+    let home = home();
+    let tgb = ["train", "--data", "events.csv", "--out", "run", "--epochs", "2", "--protocol", "tgb"];
+    let (status, _, stderr) = run(home.path(), &crate::train::with_small(&tgb));
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stderr.contains("  val MRR ") && stderr.contains("hopedgn evaluate run --protocol tgb"), "{stderr}");
+    let (status, stdout, stderr) = run(home.path(), &["evaluate", "run", "--protocol", "tgb", "--ranking", "6"]);
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(stdout.contains("TGB: ranked against at most 6") && stdout.contains("NDCG@10"), "{stdout}");
+    assert!(!stdout.contains("new nodes") && !stdout.contains("AP and AUC"), "{stdout}");
+    assert!(report(home.path()).contains("Ranking among at most 6 other destinations, TGB"));
+
+    // One candidate for every test event: the rank is 1, 1.5 or 2.
+    let events = fs::read_to_string(home.path().join("events.csv")).expect("events");
+    let line = |row: &str| {
+        let fields: Vec<&str> = row.split(',').collect();
+        let other = if fields[1] == "100" { "101" } else { "100" };
+        let [src, dst, time] = [fields[0], fields[1], fields[2]];
+        format!("{{\"src\": {src}, \"dst\": {dst}, \"time\": {time}, \"candidates\": [{other}]}}\n")
+    };
+    let mut lines: Vec<String> = events.lines().skip(1).map(line).collect();
+    lines.dedup();
+    fs::write(home.path().join("lists.jsonl"), lines.concat()).expect("written");
+    let listed = ["evaluate", "run", "--protocol", "tgb", "--candidates", "lists.jsonl"];
+    let answer = json(home.path(), &[&listed[..], &["--json"]].concat());
+    assert_eq!(
+        (&answer["ranking"]["candidates"], &answer["ranking"]["protocol"]),
+        (&"lists.jsonl".into(), &"tgb".into())
+    );
+    let metrics = &answer["ranking"]["scorers"]["hopedgn"]["transductive"];
+    assert!(
+        metrics["mrr"].as_f64().is_some_and(|mrr| (0.5..=1.0).contains(&mrr)) && metrics["hits_at_10"] == 1.0,
+        "{metrics}"
+    );
+
+    fs::write(home.path().join("lists.jsonl"), &lines[0]).expect("written");
+    let (status, _, stderr) = run(home.path(), &listed);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("lists.jsonl: found no candidates for the event 1"), "{stderr}");
+    let (_, _, stderr) = run(home.path(), &["evaluate", "run", "--candidates", "lists.jsonl"]);
+    assert!(stderr.contains("found --candidates without --protocol tgb"), "{stderr}");
+}
+
+#[test]
+fn a_run_with_masked_nodes_is_no_run_of_tgb() {
+    let home = home();
+    trained(home.path(), "1");
+    let (status, _, stderr) = run(home.path(), &["evaluate", "run", "--protocol", "tgb"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("found a run with split = dyglib, which keeps "), "{stderr}");
+    assert!(stderr.ends_with("; train another run with `hopedgn train --protocol tgb`\n"), "{stderr}");
+}
+
 #[cfg(unix)]
 mod interrupted {
     use std::process::{Command, Stdio};

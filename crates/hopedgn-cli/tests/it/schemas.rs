@@ -144,6 +144,20 @@ fn documents_and_files_of_a_run_fit_their_schemas() {
 }
 
 #[test]
+fn documents_and_files_under_the_protocol_of_tgb_fit_their_schemas() {
+    let home = Home::new();
+    let tgb = "--protocol tgb --set train.objective=intensity --epochs 1 --set train.batch=50";
+    home.prints("summary", &format!("train --data events.csv --model stats --out run {tgb}"));
+    home.prints("evaluation", "evaluate run --protocol tgb");
+    home.prints("evaluation", "evaluate run --protocol tgb --ranking all --negatives random");
+    home.prints("data-split", "data split events.csv --mode tgb");
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+    check("manifest", &parsed(&home.file("run/manifest.json")));
+    check("epoch", &parsed(&home.file("run/metrics.jsonl")));
+    check("evaluation", &parsed(&home.file("run/evaluation.json")));
+}
+
+#[test]
 fn documents_of_experiments_fit_their_schemas() {
     let home = Home::new();
     let grid = "title = \"Grid\"\nkind = \"link-prediction\"\nmetrics = [\"ap\", \"mrr\", \"parameters\"]\n\

@@ -11,7 +11,7 @@ use super::Cell;
 use super::inherit::{At, Located};
 use super::measure::{Heuristic, Metric, Setting};
 use super::paper::{Paper, PaperFile, PaperFrom};
-use hopedgn::config::ModelName;
+use hopedgn::config::{ModelName, Protocol};
 use hopedgn::evaluate::Negatives;
 use hopedgn::fmt::nearest;
 use hopedgn::{Error, ModelRegistry, Result};
@@ -81,23 +81,27 @@ pub enum Kind {
     NodeClassification,
 }
 
+/// Candidates under TGB's protocol, unless stated.
+const TGB_CANDIDATES: usize = 999;
+
 /// Evaluation of each run with other negatives, and ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Evaluate {
-    /// Which negatives.
+    /// Whose rules: for training, and for the candidates of the ranking.
     #[serde(default)]
-    pub negatives: Wanted,
-    /// How many candidates each true destination is ranked against.
+    pub protocol: Protocol,
+    /// Which negatives; random ones unless stated, none under TGB's protocol.
+    pub negatives: Option<Wanted>,
+    /// How many candidates each true destination is ranked against; 999 unless stated under TGB's protocol.
     pub ranking: Option<usize>,
 }
 
 /// Requested kinds of negatives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wanted {
     /// Random destinations.
-    #[default]
     Random,
     /// Pairs with earlier events.
     Historical,
@@ -128,11 +132,33 @@ impl Wanted {
 }
 
 impl Evaluate {
+    /// The kinds of negatives that it measures.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Negatives> {
+        match (self.negatives, self.protocol) {
+            (Some(wanted), _) => wanted.kinds(),
+            (None, Protocol::Dyglib) => Wanted::Random.kinds(),
+            (None, Protocol::Tgb) => Vec::new(),
+        }
+    }
+
+    /// Candidates of the ranking at most, if there is one.
+    #[must_use]
+    pub fn candidates(&self) -> Option<usize> {
+        self.ranking.or((self.protocol == Protocol::Tgb).then_some(TGB_CANDIDATES))
+    }
+
     /// Arguments of `hopedgn evaluate` besides run, data and device.
     #[must_use]
     pub fn arguments(&self) -> Vec<String> {
-        let mut arguments = vec!["--negatives".to_owned(), self.negatives.as_str().to_owned()];
-        if let Some(n) = self.ranking {
+        let mut arguments = Vec::new();
+        if self.protocol != Protocol::default() {
+            arguments.extend(["--protocol".to_owned(), self.protocol.as_str().to_owned()]);
+        }
+        if let Some(wanted) = self.negatives.or((self.protocol == Protocol::Dyglib).then_some(Wanted::Random)) {
+            arguments.extend(["--negatives".to_owned(), wanted.as_str().to_owned()]);
+        }
+        if let Some(n) = self.candidates() {
             arguments.extend(["--ranking".to_owned(), n.to_string()]);
         }
         arguments
@@ -327,10 +353,10 @@ impl File {
     /// Refuses, at `at`, a metric that no run of the experiment has.
     pub(super) fn check_metric(&self, metric: Metric, at: &At) -> Result<()> {
         let detail = match (self.kind, metric) {
-            (_, metric) if metric.is_ranking() && self.evaluate.is_none_or(|evaluate| evaluate.ranking.is_none()) => {
+            (_, metric) if metric.is_ranking() && self.evaluate.and_then(|it| it.candidates()).is_none() => {
                 "expected [evaluate] with ranking = N for ranking metrics; add it"
             }
-            (Kind::NodeClassification, Metric::Ap | Metric::Mrr | Metric::HitsAt10) => {
+            (Kind::NodeClassification, Metric::Ap | Metric::Mrr | Metric::HitsAt10 | Metric::NdcgAt10) => {
                 "expected auc or a cost for node classification; remove it"
             }
             _ => return Ok(()),
@@ -340,7 +366,7 @@ impl File {
 
     /// Refuses, at `at`, negatives that no run is evaluated with.
     pub(super) fn check_negatives(&self, at: &At) -> Result<()> {
-        let tested = self.evaluate.map(|evaluate| evaluate.negatives.kinds()).unwrap_or_default();
+        let tested = self.evaluate.map(|evaluate| evaluate.kinds()).unwrap_or_default();
         let is_there = |kind: &Negatives| *kind == Negatives::Random || tested.contains(kind);
         match self.negatives.iter().find(|kind| !is_there(kind)) {
             Some(kind) => {

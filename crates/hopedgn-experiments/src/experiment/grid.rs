@@ -12,7 +12,7 @@ use super::{Experiment, file};
 use std::sync::Arc;
 
 use hopedgn::classify::LabelConfig;
-use hopedgn::config::{Config, ModelName, Preset};
+use hopedgn::config::{Config, ModelName, Preset, Protocol};
 use hopedgn::metrics::Classification;
 use hopedgn::{Error, ModelRegistry, Result};
 
@@ -149,6 +149,13 @@ impl Cell {
         Ok(Some(text))
     }
 
+    /// The settings of training under the protocol of its evaluation, where that is not the usual one.
+    fn protocol_settings(&self) -> Vec<String> {
+        let protocol =
+            self.evaluate.map(|evaluate| evaluate.protocol).filter(|protocol| *protocol != Protocol::default());
+        protocol.map(Protocol::settings).unwrap_or_default()
+    }
+
     /// Those of [`SMALL`] that the model has.
     fn small_settings(&self) -> Result<Vec<String>> {
         let defaults = self.registry.defaults(self.model)?;
@@ -198,6 +205,7 @@ pub(super) fn cells(experiment: &Experiment) -> Result<Vec<Cell>> {
     for cell in &mut cells {
         // Each with its location in the file.
         let mut layers: Vec<(Option<&At>, Vec<String>)> = Vec::new();
+        layers.push((None, cell.protocol_settings()));
         layers.push((None, cell.mite.map(|mite| format!("model.mite={mite}")).into_iter().collect()));
         let variants = variants.iter().filter(|variant| cell.variant.as_ref() == Some(&variant.item.name));
         let variants = variants.map(|variant| (Some(&variant.at), settings(&variant.item.set)));
@@ -236,7 +244,7 @@ fn product(experiment: &Experiment) -> Result<Vec<Cell>> {
         plain.into_iter().chain(variants.iter().map(|variant| Some(&variant.item))).collect();
     let evaluate = experiment.file.evaluate.map(|evaluate| {
         let most = if experiment.is_smoke { SMALL_RANKING } else { usize::MAX };
-        Evaluate { ranking: evaluate.ranking.map(|n| n.min(most)), ..evaluate }
+        Evaluate { ranking: evaluate.candidates().map(|n| n.min(most)), ..evaluate }
     });
     let seeds = if experiment.is_smoke { &grid.seed[..1] } else { &grid.seed };
     let mut cells = Vec::new();

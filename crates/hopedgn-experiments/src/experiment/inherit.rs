@@ -157,8 +157,8 @@ impl File {
             file.metrics.iter().try_for_each(|&metric| file.check_metric(metric, &at))?;
         } else if file.kind == super::Kind::NodeClassification {
             file.metrics = vec![Metric::Auc];
-        } else if file.evaluate.is_some_and(|evaluate| evaluate.ranking.is_some()) {
-            file.metrics.extend([Metric::Mrr, Metric::HitsAt10]);
+        } else if file.evaluate.is_some_and(|evaluate| evaluate.candidates().is_some()) {
+            file.metrics.extend([Metric::Mrr, Metric::HitsAt10, Metric::NdcgAt10]);
         }
         if let Some((at, list)) = negatives {
             if list.is_empty() {
@@ -169,7 +169,7 @@ impl File {
             file.check_negatives(&at)?;
         } else if let Some(evaluate) = file.evaluate {
             // Every run is tested against random ones.
-            file.negatives.extend(evaluate.negatives.kinds().into_iter().filter(|kind| *kind != Negatives::Random));
+            file.negatives.extend(evaluate.kinds().into_iter().filter(|kind| *kind != Negatives::Random));
         }
         Ok(file)
     }

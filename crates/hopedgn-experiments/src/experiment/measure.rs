@@ -18,6 +18,9 @@ pub enum Metric {
     /// Share of true destinations ranked among the first ten.
     #[serde(rename = "hits-at-10")]
     HitsAt10,
+    /// Normalised discounted cumulative gain of the first ten.
+    #[serde(rename = "ndcg-at-10")]
+    NdcgAt10,
     /// Number of parameters.
     Parameters,
     /// Peak memory of the process, in MB.
@@ -41,6 +44,7 @@ impl Metric {
             Self::Auc => "AUC",
             Self::Mrr => "MRR",
             Self::HitsAt10 => "Hits@10",
+            Self::NdcgAt10 => "NDCG@10",
             Self::Parameters => "Parameters",
             Self::PeakMemory => "Peak memory, MB",
             Self::SecondsPerEpoch => "Training, seconds per epoch",
@@ -57,7 +61,7 @@ impl Metric {
     /// Whether it is a ranking metric.
     #[must_use]
     pub fn is_ranking(self) -> bool {
-        matches!(self, Self::Mrr | Self::HitsAt10)
+        matches!(self, Self::Mrr | Self::HitsAt10 | Self::NdcgAt10)
     }
 
     /// Whether smaller is better.
@@ -70,7 +74,7 @@ impl Metric {
     #[must_use]
     pub fn text(self, value: f64) -> String {
         match self {
-            Self::Ap | Self::Auc | Self::Mrr | Self::HitsAt10 => format!("{value:.2}"),
+            Self::Ap | Self::Auc | Self::Mrr | Self::HitsAt10 | Self::NdcgAt10 => format!("{value:.2}"),
             Self::SecondsPerEpoch if value < 1.0 => format!("{value:.3}"),
             Self::SecondsPerEpoch if value < 100.0 => format!("{value:.2}"),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count, not negative")]

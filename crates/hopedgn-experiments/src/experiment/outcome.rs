@@ -4,8 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::file::{Evaluate, Wanted};
+use super::file::Evaluate;
 use super::measure::{Heuristic, Measure, Metric, Setting};
+use hopedgn::config::Protocol;
 use hopedgn::evaluate::{Evaluation, Negatives};
 use hopedgn::metrics::{Classification, EpochRecord, PerSetting, Summary};
 use hopedgn::run::RunFolder;
@@ -89,11 +90,16 @@ impl Outcome {
                 let metrics = of(settings, setting)?;
                 100.0 * if metric == Metric::Ap { metrics.ap } else { metrics.auc }
             }
-            (Metric::Mrr | Metric::HitsAt10, Some(setting)) => {
+            (Metric::Mrr | Metric::HitsAt10 | Metric::NdcgAt10, Some(setting)) => {
                 let evaluation = self.evaluation.as_ref()?;
                 let scorer = heuristic.unwrap_or(&evaluation.model);
                 let metrics = of(evaluation.ranking.as_ref()?.scorers.get(scorer)?, setting)?;
-                100.0 * if metric == Metric::Mrr { metrics.mrr } else { metrics.hits_at_10 }
+                100.0
+                    * match metric {
+                        Metric::Mrr => metrics.mrr,
+                        Metric::HitsAt10 => metrics.hits_at_10,
+                        _ => metrics.ndcg_at_10?,
+                    }
             }
             // Heuristics classify no nodes, and their cost is not measured.
             _ if heuristic.is_some() => return None,
@@ -117,10 +123,10 @@ fn of<M: Copy>(settings: &PerSetting<M>, setting: Setting) -> Option<M> {
 
 /// What `evaluation` has of the metrics of `model` that `wanted` requests; `None` unless it has all.
 pub(super) fn fitting(mut evaluation: Evaluation, wanted: &Evaluate, model: &str) -> Option<Evaluation> {
-    let has_negatives =
-        Wanted::kinds(wanted.negatives).iter().all(|kind| evaluation.negatives.contains_key(kind.as_str()));
-    if let Some(n) = wanted.ranking {
-        evaluation.ranking = Some(evaluation.ranking_among(&n.into())?.clone());
+    let has_negatives = wanted.kinds().iter().all(|kind| evaluation.negatives.contains_key(kind.as_str()));
+    if let Some(n) = wanted.candidates() {
+        let protocol = (wanted.protocol == Protocol::Tgb).then_some(Protocol::Tgb.as_str());
+        evaluation.ranking = Some(evaluation.ranking_among(&n.into(), protocol)?.clone());
     }
     (evaluation.model == model && evaluation.is_complete() && has_negatives).then_some(evaluation)
 }

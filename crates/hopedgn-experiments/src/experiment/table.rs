@@ -3,6 +3,7 @@
 use super::file::Kind;
 use super::measure::{Heuristic, Measure, Metric, Setting};
 use super::{Experiment, Found, State};
+use hopedgn::config::Protocol;
 
 /// The table of one measure: models by datasets.
 #[derive(Debug, Clone)]
@@ -77,7 +78,9 @@ impl Experiment {
         }
         let both = |negatives| Setting::ALL.map(|setting| Measure { metric, setting: Some(setting), negatives });
         if metric.is_ranking() {
-            return both(None).to_vec();
+            // TGB has no test of new nodes.
+            let is_tgb = self.file.evaluate.is_some_and(|evaluate| evaluate.protocol == Protocol::Tgb);
+            return both(None)[..if is_tgb { 1 } else { 2 }].to_vec();
         }
         self.file.negatives.iter().flat_map(|&negatives| both(Some(negatives))).collect()
     }

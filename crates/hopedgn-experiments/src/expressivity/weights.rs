@@ -10,7 +10,7 @@ use super::TestedModel;
 use hopedgn::Result;
 use hopedgn::callbacks::NoCallback;
 use hopedgn::collate::FeatureWidths;
-use hopedgn::config::{Config, ModelName, Objective, TrainConfig};
+use hopedgn::config::{Config, ModelName, Objective, Selection, TrainConfig};
 use hopedgn::memory::{Memory, MemoryState};
 use hopedgn::model::{self, Model};
 use hopedgn::task::Task;
@@ -30,6 +30,9 @@ const TRAIN: TrainConfig = TrainConfig {
     lr: 3e-3,
     objective: Objective::Dyglib,
     unmet_positives: false,
+    select: Selection::Ap,
+    select_events: 2000,
+    select_candidates: 100,
     save_every: 3600.0,
 };
 

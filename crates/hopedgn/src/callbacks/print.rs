@@ -43,11 +43,12 @@ impl<W: Write> Callback for PrintEpochs<W> {
         // Training goes on if the reader of the log is gone.
         let _ = writeln!(
             self.writer,
-            "epoch {}: loss {:.4}, validation AP {}, AUC {}, {}{}",
+            "epoch {}: loss {:.4}, validation AP {}, AUC {}{}, {}{}",
             record.epoch,
             record.loss,
             percent(ap),
             percent(auc),
+            record.val_mrr.map_or(String::new(), |mrr| format!(", MRR {}", percent(mrr))),
             seconds(record.train_seconds + record.eval_seconds),
             if record.better { ", best so far" } else { "" }
         );

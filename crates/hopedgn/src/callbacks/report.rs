@@ -196,12 +196,16 @@ fn training(report: &Report<'_>) -> String {
         both(|record| Some(100.0 * record.val.transductive?.auc), |record| Some(100.0 * record.val.inductive?.auc));
     let loss = vec![Curve { name: "mean over batches", value: |record| Some(record.loss) }];
     let (any, percent) = ([f64::NEG_INFINITY, f64::INFINITY], [0.0, 100.0]);
+    let mrr = vec![Curve { name: "all validation events", value: |record| Some(100.0 * record.val_mrr?) }];
+    let mrr = Curves { title: "Validation MRR, %", lines: mrr, bounds: percent, decimals: 2 };
+    let is_ranked = report.history.iter().any(|record| record.val_mrr.is_some());
     let charts = [
         Curves { title: "Training loss", lines: loss, bounds: any, decimals: 4 },
         Curves { title: "Validation AP, %", lines: ap, bounds: percent, decimals: 2 },
         Curves { title: "Validation AUC, %", lines: auc, bounds: percent, decimals: 2 },
     ];
-    let charts: String = charts.iter().map(|curves| curves.figure(report.history, best)).collect();
+    let charts = charts.iter().chain(is_ranked.then_some(&mrr));
+    let charts: String = charts.map(|curves| curves.figure(report.history, best)).collect();
     let epochs = table::epochs(report.history, report.best());
     format!("<h2>Training</h2>\n<div class=\"wide\">\n{charts}</div>\n{epochs}")
 }

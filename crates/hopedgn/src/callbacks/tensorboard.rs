@@ -68,6 +68,7 @@ fn scalars(wall_time: f64, record: &EpochRecord) -> Vec<u8> {
         ("val/auc", all.map(|metrics| metrics.auc)),
         ("val/inductive_ap", new.map(|metrics| metrics.ap)),
         ("val/inductive_auc", new.map(|metrics| metrics.auc)),
+        ("val/mrr", record.val_mrr),
         ("speed/pairs_per_second", Some(record.pairs_per_second)),
     ];
     let mut summary = Vec::new();
@@ -171,6 +172,7 @@ mod tests {
             loss: 0.5 / epoch as f64,
             val: PerSetting { transductive: Some(metrics), inductive },
             val_historical: None,
+            val_mrr: None,
             better: true,
             train_seconds: 1.0,
             eval_seconds: 1.0,

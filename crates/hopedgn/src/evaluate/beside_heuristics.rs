@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ctdg::heuristic;
-use ctdg::negative::{CandidateCount, Pass};
+use ctdg::negative::{Candidates, Pass};
 use hopedgn_tensor::Weights;
 
 use crate::callbacks::Callback;
@@ -76,20 +76,20 @@ impl Evaluator<'_> {
     /// Ranking metrics among other destinations, by scorer.
     pub fn ranks(
         &self,
-        count: CandidateCount,
+        candidates: &Candidates,
         callback: &mut dyn Callback,
     ) -> Result<BTreeMap<String, PerSetting<RankingMetrics>>> {
-        both_settings(|pass| self.ranks_of(pass, count, callback))
+        both_settings(|pass| self.ranks_of(pass, candidates, callback))
     }
 
     /// The same in one pass.
     pub(crate) fn ranks_of(
         &self,
         pass: Pass,
-        count: CandidateCount,
+        candidates: &Candidates,
         callback: &mut dyn Callback,
     ) -> Result<OfPass<RankingMetrics>> {
-        self.by_name(pass, Output::Partner, |scorers| rank(self.task, pass, count, self.batch, scorers, callback))
+        self.by_name(pass, Output::Partner, |scorers| rank(self.task, pass, candidates, self.batch, scorers, callback))
     }
 
     fn by_name<M>(

@@ -57,8 +57,11 @@ pub struct Evaluation {
 /// Part of an [`Evaluation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankingTest {
-    /// Number of candidates at most, or `"all"`.
+    /// Number of candidates at most, `"all"`, or the file that lists them.
     pub candidates: serde_json::Value,
+    /// `tgb` if candidates are those of TGB's protocol.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
     /// Metrics by scorer.
     pub scorers: BTreeMap<String, PerSetting<RankingMetrics>>,
 }
@@ -70,8 +73,12 @@ pub struct RankingTest {
 pub struct RankingMetrics {
     /// Mean of 1 / rank.
     pub mrr: f64,
-    /// Share of ranks of at most 10.
+    /// Share of ranks of at most 10. With one true destination for each event this is Recall@10 too.
     pub hits_at_10: f64,
+    /// Normalised discounted cumulative gain of the first 10: mean of `1 / log2(1 + rank)` over ranks of at most 10, else 0.
+    /// Missing in files of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ndcg_at_10: Option<f64>,
 }
 
 /// The events that an [`Evaluation`] tested.
@@ -222,7 +229,7 @@ impl Evaluation {
             self.negatives.entry(kind).or_insert(scorers);
         }
         for ranking in earlier.ranking.into_iter().chain(earlier.other_rankings) {
-            let is_known = |known: &RankingTest| known.candidates == ranking.candidates;
+            let is_known = |known: &RankingTest| known.is_among(&ranking.candidates, ranking.protocol.as_deref());
             if self.ranking.is_none() {
                 self.ranking = Some(ranking);
             } else if !self.ranking.iter().chain(&self.other_rankings).any(is_known) {
@@ -232,10 +239,17 @@ impl Evaluation {
         self
     }
 
-    /// The ranking among `candidates`, a number or `"all"`.
+    /// The ranking among `candidates`, a number or `"all"`; `protocol` is `tgb` for candidates of TGB.
     #[must_use]
-    pub fn ranking_among(&self, candidates: &serde_json::Value) -> Option<&RankingTest> {
-        self.ranking.iter().chain(&self.other_rankings).find(|ranking| ranking.candidates == *candidates)
+    pub fn ranking_among(&self, candidates: &serde_json::Value, protocol: Option<&str>) -> Option<&RankingTest> {
+        self.ranking.iter().chain(&self.other_rankings).find(|ranking| ranking.is_among(candidates, protocol))
+    }
+}
+
+impl RankingTest {
+    /// Whether it is the ranking among these candidates.
+    fn is_among(&self, candidates: &serde_json::Value, protocol: Option<&str>) -> bool {
+        self.candidates == *candidates && self.protocol.as_deref() == protocol
     }
 }
 
@@ -250,7 +264,7 @@ mod tests {
             let both = |ap| PerSetting { transductive: Some(metrics(ap)), inductive: None };
             BTreeMap::from([("tgn".to_owned(), both(0.9)), ("a".to_owned(), both(0.1)), ("b".to_owned(), both(ap))])
         };
-        let ranking = |&n: &u64| RankingTest { candidates: json!(n), scorers: BTreeMap::new() };
+        let ranking = |&n: &u64| RankingTest { candidates: json!(n), protocol: None, scorers: BTreeMap::new() };
         Evaluation {
             run: String::new(),
             data: "d".to_owned(),
@@ -282,8 +296,9 @@ mod tests {
         let both = evaluation(&[("random", 0.3)], &[5]).with_earlier(earlier.clone());
         assert_eq!(both.negatives["random"]["b"].transductive.unwrap().ap, 0.3, "the new one");
         assert!(both.negatives.contains_key("historical"));
-        assert_eq!((&both.ranking, both.other_rankings.len()), (&earlier.ranking_among(&json!(5)).cloned(), 1));
-        assert!(both.ranking_among(&json!(100)).is_some() && both.ranking_among(&json!("all")).is_none());
+        assert_eq!((&both.ranking, both.other_rankings.len()), (&earlier.ranking_among(&json!(5), None).cloned(), 1));
+        assert!(both.ranking_among(&json!(100), None).is_some() && both.ranking_among(&json!("all"), None).is_none());
+        assert_eq!(both.ranking_among(&json!(100), Some("tgb")), None, "other draws");
         let without = evaluation(&[("random", 0.3)], &[]).with_earlier(earlier.clone());
         assert_eq!(without.ranking, earlier.ranking);
         let other_device = Evaluation { device: "cuda".to_owned(), ..earlier };

@@ -1,7 +1,11 @@
 //! Evaluation of a [`LinkPredictor`] under every protocol, pass by pass; in a run folder it continues after an interruption.
 
-use ctdg::negative::{CandidateCount, Pass};
-use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ctdg::negative::{CandidateCount, Candidates, Pass};
+use ctdg::split::{SplitMode, SplitRule};
+use serde_json::json;
 
 use super::LinkPredictor;
 use crate::callbacks::{Callback, HtmlReport, NoCallback, TrainEnd, TrainStart};
@@ -27,30 +31,43 @@ use crate::{Error, Events, Result};
 pub struct EvaluateOptions {
     /// Kinds of negatives for AP and AUC.
     pub negatives: Vec<Negatives>,
-    /// Other destinations that each true one is ranked among, for MRR and Hits.
-    pub ranking: Option<CandidateCount>,
+    /// Other destinations that each true one is ranked among, for MRR, Hits and NDCG. Candidates of TGB and of a file are for runs with
+    /// TGB's split, and rank all test events only, as TGB does.
+    pub ranking: Option<Candidates>,
     /// Which events are tested.
     pub range: TestRange,
 }
 
 impl Default for EvaluateOptions {
     fn default() -> Self {
-        Self { negatives: Negatives::ALL.to_vec(), ranking: Some(CandidateCount::Some(100)), range: TestRange::Split }
+        Self {
+            negatives: Negatives::ALL.to_vec(),
+            ranking: Some(CandidateCount::Some(100).into()),
+            range: TestRange::Split,
+        }
     }
 }
 
-/// One test of an evaluation, in two passes.
+/// One test of an evaluation, in one or two passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Test {
+enum Test<'o> {
     Links(Negatives),
-    Ranking(CandidateCount),
+    Ranking(&'o Candidates),
 }
 
-impl Test {
+impl Test<'_> {
     fn title(self) -> String {
         match self {
             Self::Links(negatives) => format!("{} negatives", negatives.as_str()),
             Self::Ranking(_) => "ranking".to_owned(),
+        }
+    }
+
+    /// All events, and those with new nodes, of which TGB has no test.
+    fn passes(self) -> &'static [Pass] {
+        match self {
+            Self::Ranking(Candidates::Tgb(_) | Candidates::File(_)) => &PASSES[..1],
+            Self::Links(_) | Self::Ranking(Candidates::Drawn(_)) => &PASSES,
         }
     }
 
@@ -64,40 +81,57 @@ impl Test {
 }
 
 impl EvaluateOptions {
-    fn tests(&self) -> impl Iterator<Item = Test> {
+    fn tests(&self) -> impl Iterator<Item = Test<'_>> {
         let links = self.negatives.iter().map(|&negatives| Test::Links(negatives));
-        links.chain(self.ranking.map(Test::Ranking))
+        links.chain(self.ranking.iter().map(Test::Ranking))
     }
 
     /// The passes of all tests, in order.
-    fn passes(&self) -> impl Iterator<Item = (Test, Pass)> {
-        self.tests().flat_map(|test| PASSES.map(|pass| (test, pass)))
+    fn passes(&self) -> impl Iterator<Item = (Test<'_>, Pass)> {
+        self.tests().flat_map(|test| test.passes().iter().map(move |&pass| (test, pass)))
     }
 
-    /// What is missing where these passes are done; a test is named without its passes if both are missing.
+    /// What is missing where these passes are done; a test is named without its passes if all are missing.
     fn missing(&self, done: &[String]) -> Vec<String> {
-        let is_missing = |test: Test, pass: Pass| !done.contains(&test.pass_title(pass));
-        let missing = |test: Test| match PASSES.map(|pass| is_missing(test, pass)) {
-            [false, false] => None,
-            [false, true] => Some(test.pass_title(Pass::NewNodeTest)),
-            [true, _] => Some(test.title()),
+        let first_missing = |test: Test<'_>| {
+            let mut titles = test.passes().iter().map(|&pass| test.pass_title(pass));
+            titles.find(|title| !done.contains(title))
         };
-        self.tests().filter_map(missing).collect()
+        self.tests().filter_map(first_missing).collect()
     }
 
     /// All that decides the metrics besides model and events.
     fn text(&self) -> String {
         let kinds: Vec<&str> = self.negatives.iter().map(|kind| kind.as_str()).collect();
-        format!("{} {:?} {:?}", kinds.join(","), self.ranking, self.range)
+        // A file of candidates may be changed between two calls.
+        let file = match &self.ranking {
+            Some(Candidates::File(path)) => std::fs::metadata(path).ok(),
+            _ => None,
+        };
+        let file = file.map(|file| (file.len(), file.modified().ok()));
+        format!("{} {:?} {file:?} {:?}", kinds.join(","), self.ranking, self.range)
+    }
+
+    /// Refuses candidates of TGB for another split.
+    fn check_split(&self, rule: &SplitRule) -> Result<()> {
+        match (&self.ranking, rule.mode) {
+            (None | Some(Candidates::Drawn(_)), _) | (_, SplitMode::Tgb) => Ok(()),
+            (_, mode) => Err(Error::OtherSplit { found: mode.as_str(), masked: rule.masked.len() }),
+        }
     }
 }
 
-/// The number of candidates as an [`Evaluation`] states it.
-fn candidates(count: CandidateCount) -> Value {
-    match count {
-        CandidateCount::Some(count) => json!(count),
-        CandidateCount::All => json!("all"),
-    }
+/// A ranking without results, as an [`Evaluation`] states it.
+fn ranking_test(candidates: &Candidates) -> RankingTest {
+    let file_name =
+        |path: &Path| path.file_name().map_or(path.display().to_string(), |name| name.to_string_lossy().into());
+    let (candidates, protocol) = match candidates {
+        Candidates::Drawn(CandidateCount::Some(count)) => (json!(count), None),
+        Candidates::Drawn(CandidateCount::All) => (json!("all"), None),
+        Candidates::Tgb(rule) => (rule.limit().map_or(json!("all"), |n| json!(n)), Some("tgb".to_owned())),
+        Candidates::File(path) => (json!(file_name(path)), Some("tgb".to_owned())),
+    };
+    RankingTest { candidates, protocol, scorers: BTreeMap::new() }
 }
 
 impl LinkPredictor {
@@ -254,6 +288,7 @@ impl LinkPredictor {
             events.name().clone_into(&mut partial.evaluation.data);
         }
         let task = test.task()?;
+        options.check_split(&task.split.rule)?;
         let memory = self.memory_before(&test, &task, callback)?;
         let evaluator = self.evaluator(&task, memory.as_ref());
         for (test, pass) in options.passes() {
@@ -274,7 +309,7 @@ impl LinkPredictor {
             data: self.config.data.clone(),
             model: self.config.model.name().as_str().to_owned(),
             device: self.device().name().to_owned(),
-            negatives: std::collections::BTreeMap::new(),
+            negatives: BTreeMap::new(),
             ranking: None,
             tested: None,
             incomplete: Vec::new(),
@@ -298,7 +333,7 @@ impl LinkPredictor {
 /// Measures one pass and adds its metrics to `evaluation`.
 fn run_pass(
     evaluator: &Evaluator<'_>,
-    test: Test,
+    test: Test<'_>,
     pass: Pass,
     evaluation: &mut Evaluation,
     callback: &mut dyn Callback,
@@ -308,10 +343,10 @@ fn run_pass(
             let metrics = evaluator.links_of(pass, negatives, callback)?;
             put(evaluation.negatives.entry(negatives.as_str().to_owned()).or_default(), pass, metrics);
         }
-        Test::Ranking(count) => {
-            let metrics = evaluator.ranks_of(pass, count, callback)?;
-            let empty = || RankingTest { candidates: candidates(count), scorers: std::collections::BTreeMap::new() };
-            put(&mut evaluation.ranking.get_or_insert_with(empty).scorers, pass, metrics);
+        Test::Ranking(candidates) => {
+            let metrics = evaluator.ranks_of(pass, candidates, callback)?;
+            let ranking = evaluation.ranking.get_or_insert_with(|| ranking_test(candidates));
+            put(&mut ranking.scorers, pass, metrics);
         }
     }
     Ok(())

@@ -26,7 +26,7 @@ fn run() -> (TempDir, PathBuf) {
 }
 
 fn options() -> EvaluateOptions {
-    EvaluateOptions { ranking: Some(CandidateCount::Some(5)), ..EvaluateOptions::default() }
+    EvaluateOptions { ranking: Some(CandidateCount::Some(5).into()), ..EvaluateOptions::default() }
 }
 
 fn load(path: &Path) -> LinkPredictor {
@@ -97,7 +97,7 @@ fn only_the_same_evaluation_of_the_same_weights_continues() {
     assert_eq!(stopped.incomplete[stopped.incomplete.len() - 1], "ranking");
     let done = |options: &EvaluateOptions| load(&path).passes_measured(options).unwrap().0;
     assert!(done(&options()) > 0);
-    assert_eq!(done(&EvaluateOptions { ranking: Some(CandidateCount::All), ..options() }), 0);
+    assert_eq!(done(&EvaluateOptions { ranking: Some(CandidateCount::All.into()), ..options() }), 0);
     assert_eq!(done(&EvaluateOptions { negatives: vec![Negatives::Random], ..options() }), 0);
     assert_eq!(done(&EvaluateOptions { range: TestRange::New, ..options() }), 0);
 
@@ -116,7 +116,7 @@ fn complete_evaluations_are_added_up_in_the_folder_and_shown_in_the_report() {
     let report = || std::fs::read_to_string(path.join("report.html")).unwrap();
     assert!(!report().contains("Ranking among"));
     let evaluate = |negatives: &[Negatives], ranking: Option<CandidateCount>, range: TestRange| {
-        let options = EvaluateOptions { negatives: negatives.to_vec(), ranking, range };
+        let options = EvaluateOptions { negatives: negatives.to_vec(), ranking: ranking.map(Into::into), range };
         let evaluation = predictor.evaluate_run(&options, &mut NoCallback).unwrap();
         predictor.keep_evaluation(&evaluation).unwrap()
     };
@@ -125,7 +125,7 @@ fn complete_evaluations_are_added_up_in_the_folder_and_shown_in_the_report() {
     assert!(!evaluate(&[Negatives::Random], None, TestRange::Times { from: 10.0, until: None }), "other events");
     let kept = RunFolder::open(&path).unwrap().evaluation().unwrap().unwrap();
     assert_eq!(kept.negatives.keys().collect::<Vec<_>>(), ["historical", "random"]);
-    assert!([3, 5].iter().all(|n| kept.ranking_among(&(*n).into()).is_some()));
+    assert!([3, 5].iter().all(|n| kept.ranking_among(&(*n).into(), None).is_some()));
     for part in ["Against historical negatives", "Ranking among at most 3 other", "Ranking among at most 5 other"] {
         assert!(report().contains(part), "{part}");
     }

@@ -15,5 +15,6 @@ mod predict;
 mod predictor;
 mod properties;
 mod resume;
+mod tgb;
 #[path = "../../../ctdg/tests/it/tries.rs"]
 mod tries;

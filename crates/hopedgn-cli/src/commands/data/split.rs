@@ -47,6 +47,8 @@ enum ModeArg {
     Dyglib,
     /// Drawn with this program's own generator
     Portable,
+    /// None, as in TGB
+    Tgb,
 }
 
 /// Sizes of all parts.
@@ -109,6 +111,7 @@ pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> 
     let mode = match args.mode {
         ModeArg::Dyglib => SplitMode::Dyglib,
         ModeArg::Portable => SplitMode::Portable,
+        ModeArg::Tgb => SplitMode::Tgb,
     };
     let rule = SplitRule::of(&events, mode, args.mask_seed)?;
     let split = rule.apply(&events)?;
@@ -166,10 +169,7 @@ impl Masked {
 
 impl Display for SplitSizes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mode = match self.mode {
-            SplitMode::Dyglib => "dyglib",
-            SplitMode::Portable => "portable",
-        };
+        let mode = self.mode.as_str();
         let [val, test] = [self.val_time, self.test_time].map(|time| self.time_format.show(time));
         writeln!(f, "  split ({mode}): validation after {val}, test after {test}")?;
         for (name, events, nodes) in [

@@ -112,9 +112,25 @@ fn what_is_evaluated_is_shown_unless_the_file_chooses() {
     let hard = ["", ", historical negatives", ", inductive negatives"];
     let mut expected: Vec<String> =
         ["AP", "AUC"].iter().flat_map(|metric| hard.map(|kind| format!("{metric}, transductive{kind}"))).collect();
-    expected.extend(["MRR, transductive", "Hits@10, transductive"].map(str::to_owned));
+    expected.extend(["MRR, transductive", "Hits@10, transductive", "NDCG@10, transductive"].map(str::to_owned));
     assert_eq!(titles(&evaluated), expected);
     let chosen = format!("metrics = [\"ap\"]\nnegatives = [\"inductive\"]\n{evaluated}");
     assert_eq!(titles(&chosen), ["AP, transductive, inductive negatives"]);
     assert_eq!(titles(HEAD), ["AP, transductive", "AUC, transductive"]);
+}
+
+#[test]
+fn the_protocol_of_tgb_trains_and_ranks_by_its_rules() {
+    let experiment = parse(&format!("metrics = [\"mrr\"]\n{}", with("[evaluate]\nprotocol = \"tgb\"\n"))).unwrap();
+    let measures: Vec<String> = experiment.measures().iter().map(Measure::title).collect();
+    assert_eq!(measures, ["MRR, transductive"], "TGB has no test of new nodes");
+    let cell = &experiment.cells()[0];
+    let arguments = cell.arguments().join(" ");
+    assert!(arguments.contains("--set split=tgb --set train.select=mrr"), "{arguments}");
+    assert_eq!(cell.evaluate.unwrap().arguments().join(" "), "--protocol tgb --ranking 999");
+    assert_eq!(cell.config.train.select, hopedgn::config::Selection::Mrr);
+    let few = parse(&with("[evaluate]\nprotocol = \"tgb\"\nnegatives = \"historical\"\nranking = 20\n")).unwrap();
+    let arguments = few.cells()[0].evaluate.unwrap().arguments().join(" ");
+    assert_eq!(arguments, "--protocol tgb --negatives historical --ranking 20");
+    assert!(parse(&with("[evaluate]\nprotocol = \"ogb\"\n")).unwrap_err().to_string().contains("tgb"));
 }

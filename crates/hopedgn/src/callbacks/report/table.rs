@@ -27,16 +27,31 @@ heuristics without training.</p>
         let _ = writeln!(out, "<h3>Against {} negatives</h3>", escaped(kind));
         out.push_str(&both_settings(&model_first(scorers, &evaluation.model), &LINKS, link_values));
     }
-    for RankingTest { candidates, scorers } in evaluation.ranking.iter().chain(&evaluation.other_rankings) {
-        let among = candidates.as_u64().map_or("all".to_owned(), |count| format!("at most {count}"));
+    for ranking in evaluation.ranking.iter().chain(&evaluation.other_rankings) {
         let _ = writeln!(
             out,
-            "<h3>Ranking among {among} other destinations</h3>\n<p class=\"quiet\">MRR: mean of 1 / rank of the true \
-             destination. Hits@10: share of ranks of at most 10. In percent.</p>"
+            "<h3>Ranking among {}</h3>\n<p class=\"quiet\">MRR: mean of 1 / rank of the true destination. Hits@10: share of ranks of \
+             at most 10, which is also Recall@10, since one destination is true. NDCG@10: mean of 1 / log2(1 + rank) of these, 0 for \
+             others. In percent.</p>",
+            escaped(&among(ranking))
         );
-        out.push_str(&both_settings(&model_first(scorers, &evaluation.model), &RANKING, rank_values));
+        let rows = model_first(&ranking.scorers, &evaluation.model);
+        out.push_str(&match ranking.protocol {
+            Some(_) => all_events(&rows, &RANKING, rank_values),
+            None => both_settings(&rows, &RANKING, rank_values),
+        });
     }
     out
+}
+
+/// What true destinations were ranked among.
+fn among(RankingTest { candidates, protocol, .. }: &RankingTest) -> String {
+    let among = match (candidates.as_u64(), candidates.as_str()) {
+        (Some(count), _) => format!("at most {count} other destinations"),
+        (None, Some(file)) if file != "all" => format!("the candidates of {file}"),
+        _ => "all other destinations".to_owned(),
+    };
+    if protocol.is_some() { format!("{among}, TGB\u{2019}s protocol") } else { among }
 }
 
 /// A scorer with its metrics.
@@ -59,14 +74,14 @@ type Columns = [(&'static str, &'static [&'static str])];
 
 const LINKS: [(&str, &[&str]); 2] = [("per batch", &["AP", "AUC"]), ("over the split", &["AP", "AUC"])];
 
-const RANKING: [(&str, &[&str]); 1] = [("", &["MRR", "Hits@10"])];
+const RANKING: [(&str, &[&str]); 1] = [("", &["MRR", "Hits@10", "NDCG@10"])];
 
 fn link_values(metrics: LinkMetrics) -> Vec<f64> {
     vec![metrics.ap, metrics.auc, metrics.ap_global, metrics.auc_global]
 }
 
 fn rank_values(metrics: RankingMetrics) -> Vec<f64> {
-    vec![metrics.mrr, metrics.hits_at_10]
+    vec![metrics.mrr, metrics.hits_at_10, metrics.ndcg_at_10.unwrap_or(f64::NAN)]
 }
 
 /// Two tables of the same scorers.
@@ -77,6 +92,11 @@ fn both_settings<M: Copy>(rows: &[Row<'_, M>], columns: &Columns, values: fn(M) 
     let tables = comparison("Transductive", "all test events", rows, columns, transductive)
         + &comparison("Inductive", new_nodes, rows, columns, inductive);
     format!("<div class=\"wide\">\n{tables}</div>\n")
+}
+
+/// One table, where new nodes are not tested by themselves.
+fn all_events<M: Copy>(rows: &[Row<'_, M>], columns: &Columns, values: fn(M) -> Vec<f64>) -> String {
+    comparison("Test", "all test events", rows, columns, |row| row.settings.transductive.map(values))
 }
 
 fn comparison<M>(
@@ -132,21 +152,28 @@ fn comparison<M>(
 
 /// One row per epoch, collapsed.
 pub(super) fn epochs(history: &[EpochRecord], best: Option<usize>) -> String {
-    let mut out = String::from(
+    let is_ranked = history.iter().any(|record| record.val_mrr.is_some());
+    let mrr = if is_ranked { "<th scope=\"col\">MRR</th>" } else { "" };
+    let n_of_all = if is_ranked { 3 } else { 2 };
+    let mut out = format!(
         r#"<details><summary>Every epoch</summary>
 <p class="quiet">Validation is per batch and in percent; the checkpoint of the marked epoch is kept.</p>
 <div class="scroll"><table class="epochs">
-<thead><tr><th></th><th></th><th colspan="2" scope="colgroup">transductive</th><th colspan="2" scope="colgroup">inductive</th><th colspan="2" scope="colgroup">seconds</th><th></th></tr>
-<tr><th scope="col">epoch</th><th scope="col">loss</th><th scope="col">AP</th><th scope="col">AUC</th><th scope="col">AP</th><th scope="col">AUC</th><th scope="col">training</th><th scope="col">validation</th><th scope="col">pairs per second</th></tr></thead>
+<thead><tr><th></th><th></th><th colspan="{n_of_all}" scope="colgroup">transductive</th><th colspan="2" scope="colgroup">inductive</th><th colspan="2" scope="colgroup">seconds</th><th></th></tr>
+<tr><th scope="col">epoch</th><th scope="col">loss</th>{mrr}<th scope="col">AP</th><th scope="col">AUC</th><th scope="col">AP</th><th scope="col">AUC</th><th scope="col">training</th><th scope="col">validation</th><th scope="col">pairs per second</th></tr></thead>
 <tbody>
 "#,
     );
     for record in history {
         let class = if best == Some(record.epoch) { " class=\"best\"" } else { "" };
         let _ = write!(out, "<tr{class}><th scope=\"row\">{}</th><td>{}</td>", record.epoch, fixed(record.loss, 4));
+        let shown = |value: Option<f64>| value.map_or("–".to_owned(), percent);
+        if is_ranked {
+            let _ = write!(out, "<td>{}</td>", shown(record.val_mrr));
+        }
         for metrics in [record.val.transductive, record.val.inductive] {
             for value in [metrics.map(|metrics| metrics.ap), metrics.map(|metrics| metrics.auc)] {
-                let _ = write!(out, "<td>{}</td>", value.map_or("–".to_owned(), percent));
+                let _ = write!(out, "<td>{}</td>", shown(value));
             }
         }
         let (train, eval) = (fixed(record.train_seconds, 1), fixed(record.eval_seconds, 1));

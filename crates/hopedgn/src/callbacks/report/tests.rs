@@ -19,6 +19,7 @@ fn history(n: usize) -> Vec<EpochRecord> {
         loss: 0.7 / epoch as f64,
         val: both(0.95 - 0.3 / epoch as f64),
         val_historical: None,
+        val_mrr: None,
         better: true,
         train_seconds: 12.0,
         eval_seconds: 3.0,
@@ -175,9 +176,13 @@ fn a_page_with_constant_and_missing_values_is_well_formed() {
 /// As `evaluation.json` holds it: 0.95 of the heuristic against historical negatives, everything else is the model's.
 fn evaluation() -> Evaluation {
     let scorers = |ap| [("hopedgn".to_owned(), both(0.9)), (NASTY.to_owned(), both(ap))].into();
-    let ranks = |mrr| PerSetting { transductive: Some(RankingMetrics { mrr, hits_at_10: 0.77 }), inductive: None };
+    let ranks = |mrr| PerSetting {
+        transductive: Some(RankingMetrics { mrr, hits_at_10: 0.77, ndcg_at_10: Some(0.66) }),
+        inductive: None,
+    };
     let ranking = |count: Value| RankingTest {
         candidates: count,
+        protocol: None,
         scorers: [("hopedgn".to_owned(), ranks(0.61)), ("a".to_owned(), ranks(0.5))].into(),
     };
     Evaluation {
@@ -201,13 +206,37 @@ fn hard_negatives_and_rankings_are_shown_beside_the_test() {
         "<h3>Against historical negatives</h3>",
         "<h3>Ranking among at most 100 other destinations</h3>",
         "<h3>Ranking among all other destinations</h3>",
-        "<td><b>61.00</b></td><td><b>77.00</b></td>",
-        "<th scope=\"col\">MRR</th><th scope=\"col\">Hits@10</th>",
+        "<td><b>61.00</b></td><td><b>77.00</b></td><td><b>66.00</b></td>",
+        "<th scope=\"col\">MRR</th><th scope=\"col\">Hits@10</th><th scope=\"col\">NDCG@10</th>",
     ] {
         assert!(page.contains(part), "{part}");
     }
     assert!(!page.contains("<script") && !page.contains("Against random"));
     assert!(!self::page(&history(3), Some(&summary(3))).contains("<h3>"));
+}
+
+#[test]
+fn a_run_under_the_protocol_of_tgb_shows_its_mrr() {
+    let mut history = history(3);
+    assert!(!page(&history, None).contains("MRR"));
+    for record in &mut history {
+        record.val_mrr = Some(0.625);
+    }
+    let mut evaluation = evaluation();
+    evaluation.ranking.as_mut().unwrap().protocol = Some("tgb".to_owned());
+    let of_tgb = evaluation.ranking.clone().unwrap();
+    evaluation.other_rankings = vec![RankingTest { candidates: json!("lists<.jsonl"), ..of_tgb }];
+    let page = evaluated_page(&history, Some(&summary(3)), Some(&evaluation));
+    for part in [
+        "Validation MRR, %",
+        "<th scope=\"col\">MRR</th>",
+        "<td>62.50</td>",
+        "<h3>Ranking among at most 100 other destinations, TGB\u{2019}s protocol</h3>",
+        "<h3>Ranking among the candidates of lists&lt;.jsonl, TGB\u{2019}s protocol</h3>",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("There are none."), "TGB has no test of new nodes");
 }
 
 #[test]
