@@ -22,4 +22,5 @@ mod table;
 mod times;
 mod tries;
 mod walk_counts;
+mod walks;
 mod wl;
