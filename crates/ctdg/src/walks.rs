@@ -70,8 +70,9 @@ impl WalkConfig {
         n * (n + 1) / 2
     }
 
-    /// Projected rows of a pair.
-    fn n_rows(&self) -> usize {
+    /// Projected rows of a pair, `2(L + 1)`.
+    #[must_use]
+    pub fn n_rows(&self) -> usize {
         2 * (self.layers + 1)
     }
 }

@@ -177,7 +177,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Refuses those of `settings`, such as `model.k=16`, that change nothing because the model does not read MITE.
+    /// Refuses those of `settings`, such as `model.k=16`, that change nothing because the model does not read MITE, or no walks.
     ///
     /// ```
     /// use hopedgn::{Config, ModelName};
@@ -190,16 +190,21 @@ impl Config {
     /// ```
     pub fn check_effects(&self, settings: &[String]) -> Result<()> {
         const OF_MITE: [&str; 6] = ["d-mite", "k", "mite-filler", "mite-history", "mite-normaliser", "mite-valid-bit"];
-        let is_read = self.model.mite().is_none_or(|mite| mite.enabled);
-        let name = |setting: &str| setting.split('=').next()?.trim().strip_prefix("model.").map(str::to_owned);
-        let is_of_mite = |setting: &&String| name(setting).is_some_and(|name| OF_MITE.contains(&&*name));
-        match settings.iter().find(is_of_mite).filter(|_| !is_read) {
-            Some(setting) => {
-                let title = self.model.name().title();
-                Err(wrong(setting, &format!("found no effect: {title} does not read MITE; add model.mite=true")))
-            }
-            None => Ok(()),
+        const OF_WALKS: [&str; 3] = ["d-walk", "walk-decay", "walk-layers"];
+        let reads_mite = self.model.mite().is_none_or(|mite| mite.enabled);
+        let reads_walks = self.model.common.statistics.walks.enabled;
+        for setting in settings {
+            let name = setting.split('=').next().and_then(|name| name.trim().strip_prefix("model."));
+            let (what, switch) = match name {
+                Some(name) if OF_MITE.contains(&name) && !reads_mite => ("MITE", "mite"),
+                Some(name) if OF_WALKS.contains(&name) && !reads_walks => ("walks", "walks"),
+                _ => continue,
+            };
+            let title = self.model.name().title();
+            let detail = format!("found no effect: {title} does not read {what}; add model.{switch}=true");
+            return Err(wrong(setting, &detail));
         }
+        Ok(())
     }
 
     /// From the text of a `config.toml` of a built-in model; `place` names it in errors.

@@ -56,6 +56,7 @@ mod tgn;
 use std::fmt;
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Tape, Var};
 
 use crate::collate::{HopLayout, Input, Layout};
@@ -156,6 +157,11 @@ pub trait Model: fmt::Debug + Send + Sync {
     /// Whether its input has the [statistics](ctdg::statistics) of pairs.
     fn reads_statistics(&self) -> bool {
         false
+    }
+
+    /// The [temporal walks](ctdg::walks) that its input has, if any.
+    fn walks(&self) -> Option<WalkConfig> {
+        None
     }
 
     /// The logarithm of how active the source of each pair is, `[B, 1]`, for models of intensities; see

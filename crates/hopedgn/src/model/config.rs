@@ -146,7 +146,7 @@ pub struct CommonSettings {
     pub d_time: usize,
     /// Dropout probability in training.
     pub dropout: f32,
-    /// Statistics of pairs beside what the model reads.
+    /// Statistics and walks of pairs beside what the model reads.
     #[serde(flatten)]
     pub statistics: StatisticsSettings,
 }
@@ -160,7 +160,13 @@ impl CommonSettings {
             ("model.d-out", self.d_out, 1 << 14),
             ("model.d-time", self.d_time, 1 << 14),
             ("model.d-stats", self.statistics.d_stats, 1 << 14),
+            ("model.walk-layers", self.statistics.walks.layers, 8),
+            ("model.d-walk", self.statistics.walks.d_walk, 1 << 14),
         ])?;
+        let decay = self.statistics.walks.decay;
+        if !(decay >= 0.0 && decay.is_finite()) {
+            return refuse("model.walk-decay", decay, "a number of at least 0");
+        }
         if !(0.0..1.0).contains(&self.dropout) {
             return refuse("model.dropout", self.dropout, "a number from 0 up to but not including 1");
         }

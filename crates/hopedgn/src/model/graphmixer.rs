@@ -29,6 +29,7 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Shape, Tape, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
@@ -213,6 +214,10 @@ impl Model for GraphMixer {
 
     fn reads_statistics(&self) -> bool {
         self.head.reads_statistics()
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
