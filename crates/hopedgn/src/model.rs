@@ -1,4 +1,4 @@
-//! Models: HopeDGN, nine baselines, and the trait for models of one's own.
+//! Models: HopeDGN, ten baselines, and the trait for models of one's own.
 //!
 //! A [`Model`] names what it reads ([`Model::encoding`], [`Model::layout`]) and computes logits from it. Sampling, collation,
 //! training, evaluation and memory are the same for all models. A [`ModelRegistry`] builds a model from its [`ModelConfig`]; a
@@ -52,6 +52,7 @@ pub(crate) mod table;
 mod tcl;
 mod tgat;
 mod tgn;
+mod tpnet;
 
 use std::fmt;
 
@@ -78,6 +79,7 @@ pub use stats::{Stats, StatsSettings};
 pub use tcl::{Tcl, TclSettings};
 pub use tgat::{Tgat, TgatSettings};
 pub use tgn::{Tgn, TgnSettings};
+pub use tpnet::{TpNet, TpNetSettings};
 
 /// A link prediction model without its parameter values, which live in [`Parameters`](hopedgn_tensor::Parameters).
 ///

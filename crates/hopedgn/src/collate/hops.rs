@@ -155,6 +155,15 @@ impl Hop {
     pub fn slots(&self, n: usize) -> Vec<u32> {
         self.groups.ranges().flat_map(|group| narrow(n - group.len())..narrow(n)).collect()
     }
+
+    /// The same where the groups follow each other, `n` slots each.
+    pub(crate) fn slots_of_all(&self, n: usize) -> Vec<u32> {
+        let mut slots = self.slots(n);
+        for (group, first_slot) in self.groups.ranges().zip((0..).step_by(n)) {
+            slots[group].iter_mut().for_each(|slot| *slot += first_slot);
+        }
+        slots
+    }
 }
 
 /// Builds the [`HopInput`] of `pairs` of `tokens`.
