@@ -142,7 +142,7 @@ impl<'s> TemporalWalks<'s> {
         let mut random = RandomStream::named(0, "walks").fork(self.store.name_keys()[node.index()]);
         let mut bits = 0;
         let sign = |at: usize| {
-            if at % 64 == 0 {
+            if at.is_multiple_of(64) {
                 bits = random.next_u64();
             }
             if bits >> (at % 64) & 1 == 0 { value } else { -value }
@@ -199,7 +199,10 @@ impl<'s> TemporalWalks<'s> {
             let rows = self.rows[slot * (layers + 1) * width..][..(layers + 1) * width].chunks_exact_mut(width);
             for (row, decay) in rows.zip(decays).skip(1) {
                 #[expect(clippy::cast_possible_truncation, reason = "the precision of the rows")]
-                row.iter_mut().for_each(|value| *value *= decay as f32);
+                let decay = decay as f32;
+                for value in row {
+                    *value *= decay;
+                }
             }
             self.times[slot] = time;
         }

@@ -78,7 +78,7 @@ proptest! {
         every in 1usize..3,
     ) {
         let ids: Vec<EventId> = stream.ids().filter(|id| id.index() % every == 0).collect();
-        let keep = |event: usize| event % every == 0;
+        let keep = |event: usize| event.is_multiple_of(every);
         let store = Store::of_events(&stream, &ids).unwrap();
         let mut found = TemporalWalks::new(&store, CONFIG);
         let projection = |node: u32| found.projection(NodeId(node)).into_iter().map(f64::from).collect();

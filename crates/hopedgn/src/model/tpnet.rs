@@ -19,7 +19,7 @@
 //!
 //! # Differences from the paper's code
 //! - **Walks** are advanced by moments instead of batches, and have a fixed width; see [`ctdg::walks`]. A query sees all events before its time
-//!   and none at it. The published score on CanParl, whose 74 thousand events have 14 times, needs events at the time of the query.
+//!   and none at it. The published score on `CanParl`, whose 74 thousand events have 14 times, needs events at the time of the query.
 //! - **Slots** without an event are zero before the first layer. Its code computes that and discards the result.
 //! - **Equal products** are read once instead of twice; the weights are initialised as if there were both.
 
