@@ -38,6 +38,7 @@
 //! | [`mite`] | tokens of node pairs with multi-interacted time encoding (MITE) |
 //! | [`statistics`] | exact statistics of pairs and nodes over the whole past |
 //! | [`walk_counts`] | temporal walk counts (PINT's positional features) |
+//! | [`walks`] | time-decayed temporal walks of pairs by random projections (TPNet's encoding) |
 //! | [`split`], [`negative`], [`metric`] | evaluation protocol: splits, negative sampling, metrics |
 //! | [`heuristic`] | untrained baselines (`EdgeBank`, recency and popularity) |
 //! | [`wl`] | k-dimensional dynamic Weisfeiler-Lehman tests |
@@ -66,6 +67,7 @@ pub mod summary;
 pub mod svg;
 pub mod time;
 pub mod walk_counts;
+pub mod walks;
 pub mod wl;
 
 pub use error::{Error, Problem, Result};

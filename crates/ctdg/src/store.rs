@@ -169,13 +169,8 @@ impl Store {
     /// ```
     pub fn statistics(&self) -> &PairStatistics {
         self.statistics.get_or_init(|| {
-            let mut is_in_store = vec![false; self.stream_times.len()];
-            for event in &self.events {
-                is_in_store[event.index()] = true;
-            }
-            let ids = (0..).map(EventId).zip(is_in_store).filter(|(_, is_in)| *is_in).map(|(id, _)| id);
             let [src, dst] = &self.endpoints;
-            PairStatistics::over(&ids.collect::<Vec<_>>(), [src, dst], self.stream_times.clone(), self.n_nodes())
+            PairStatistics::over(&self.event_ids(), [src, dst], self.stream_times.clone(), self.n_nodes())
         })
     }
 
@@ -194,6 +189,20 @@ impl Store {
     #[must_use]
     pub fn is_source(&self, node: NodeId, event: EventId) -> bool {
         self.endpoints[0][event.index()] == node
+    }
+
+    /// The events of the store, in order.
+    pub(crate) fn event_ids(&self) -> Vec<EventId> {
+        let mut is_in_store = vec![false; self.stream_times.len()];
+        for event in &self.events {
+            is_in_store[event.index()] = true;
+        }
+        (0..).map(EventId).zip(is_in_store).filter(|(_, is_in)| *is_in).map(|(id, _)| id).collect()
+    }
+
+    /// Source and destination of an event of the stream.
+    pub(crate) fn endpoints(&self, event: EventId) -> [NodeId; 2] {
+        [self.endpoints[0][event.index()], self.endpoints[1][event.index()]]
     }
 
     /// The names of the nodes of the stream.

@@ -14,6 +14,7 @@ mod patches;
 mod settings;
 mod stage;
 mod statistics;
+mod walks;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub use settings::{
     StatisticsSettings,
 };
 pub(crate) use statistics::statistics;
+pub(crate) use walks::WalkRows;
+pub use walks::{WalkInput, WalkSettings};
 
 const SIDES: [Side; 2] = [Side::Src, Side::Dst];
 
@@ -251,6 +254,8 @@ pub struct Input {
     pub past: PastInput,
     /// `[B, N]`: ln(1 + x) of the [statistics](ctdg::statistics) of each pair, for models that read them.
     pub statistics: Option<Arc<Tensor>>,
+    /// The [temporal walks](ctdg::walks) of each pair, for models that read them.
+    pub walks: Option<WalkInput>,
 }
 
 /// The past of some pairs, laid out for a model.
@@ -270,7 +275,7 @@ pub enum PastInput {
 
 impl From<PastInput> for Input {
     fn from(past: PastInput) -> Self {
-        Self { past, statistics: None }
+        Self { past, statistics: None, walks: None }
     }
 }
 
@@ -293,6 +298,11 @@ impl Input {
     /// The statistics, `[B, N]`.
     pub fn statistics(&self) -> Result<&Arc<Tensor>> {
         self.statistics.as_ref().ok_or(Error::MissingInput)
+    }
+
+    /// The temporal walks.
+    pub fn walks(&self) -> Result<&WalkInput> {
+        self.walks.as_ref().ok_or(Error::MissingInput)
     }
 
     fn is_not(&self, expected: &'static str) -> Error {
@@ -348,7 +358,7 @@ impl MiteIntervals {
 }
 
 /// The distinct nodes of `pairs`, as rows of `tokens`.
-fn rows_of(tokens: &PairTokens, pairs: &Range<usize>) -> Range<usize> {
+pub(crate) fn rows_of(tokens: &PairTokens, pairs: &Range<usize>) -> Range<usize> {
     if pairs.is_empty() {
         return 0..0;
     }

@@ -4,6 +4,7 @@
 //! that does not exist, or that another model has, is an error.
 
 mod difference;
+mod effects;
 mod file;
 mod objective;
 mod preset;
@@ -215,36 +216,6 @@ impl Config {
         }
         config.check()?;
         Ok(config)
-    }
-
-    /// Refuses those of `settings` that change nothing: of MITE, where the model does not read it, and of ranking, where epochs are not
-    /// selected by it.
-    ///
-    /// ```
-    /// use hopedgn::{Config, ModelName};
-    ///
-    /// let settings = ["model.k=16".to_owned()];
-    /// let config = Config::resolve(ModelName::DyGFormer, &[], &settings)?;
-    /// let error = config.check_effects(&settings).unwrap_err().to_string();
-    /// assert_eq!(error, "model.k=16: found no effect: DyGFormer does not read MITE; add model.mite=true");
-    /// # Ok::<(), hopedgn::Error>(())
-    /// ```
-    pub fn check_effects(&self, settings: &[String]) -> Result<()> {
-        const OF_MITE: [&str; 6] = ["d-mite", "k", "mite-filler", "mite-history", "mite-normaliser", "mite-valid-bit"];
-        let is_read = self.model.mite().is_none_or(|mite| mite.enabled);
-        let name = |setting: &str| setting.split('=').next()?.trim().strip_prefix("model.").map(str::to_owned);
-        let is_of_mite = |setting: &&String| name(setting).is_some_and(|name| OF_MITE.contains(&&*name));
-        let is_of_ranking = |setting: &&String| setting.trim_start().starts_with("train.select-");
-        if let (Selection::Ap, Some(setting)) = (self.train.select, settings.iter().find(is_of_ranking)) {
-            return Err(wrong(setting, &"found no effect: epochs are not selected by rank; add train.select=mrr"));
-        }
-        match settings.iter().find(is_of_mite).filter(|_| !is_read) {
-            Some(setting) => {
-                let title = self.model.name().title();
-                Err(wrong(setting, &format!("found no effect: {title} does not read MITE; add model.mite=true")))
-            }
-            None => Ok(()),
-        }
     }
 
     /// From the text of a `config.toml` of a built-in model; `place` names it in errors.

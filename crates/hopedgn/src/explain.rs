@@ -277,6 +277,8 @@ pub fn check(model: &dyn Model) -> Result<()> {
     let encoding = model.encoding();
     let why = if model.memory().is_some() {
         "keeps a memory of all earlier events"
+    } else if model.walks().is_some() {
+        "reads walks over all earlier events"
     } else if matches!(model.layout(), Layout::Pairs(_)) {
         "looks at all pairs of nodes"
     } else if encoding.second.is_some() {

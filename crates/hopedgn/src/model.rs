@@ -1,4 +1,4 @@
-//! Models: HopeDGN, nine baselines, and the trait for models of one's own.
+//! Models: HopeDGN, ten baselines, and the trait for models of one's own.
 //!
 //! A [`Model`] names what it reads ([`Model::encoding`], [`Model::layout`]) and computes logits from it. Sampling, collation,
 //! training, evaluation and memory are the same for all models. A [`ModelRegistry`] builds a model from its [`ModelConfig`]; a
@@ -52,10 +52,12 @@ pub(crate) mod table;
 mod tcl;
 mod tgat;
 mod tgn;
+mod tpnet;
 
 use std::fmt;
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Tape, Var};
 
 use crate::collate::{HopLayout, Input, Layout};
@@ -77,6 +79,7 @@ pub use stats::{Stats, StatsSettings};
 pub use tcl::{Tcl, TclSettings};
 pub use tgat::{Tgat, TgatSettings};
 pub use tgn::{Tgn, TgnSettings};
+pub use tpnet::{TpNet, TpNetSettings};
 
 /// A link prediction model without its parameter values, which live in [`Parameters`](hopedgn_tensor::Parameters).
 ///
@@ -156,6 +159,11 @@ pub trait Model: fmt::Debug + Send + Sync {
     /// Whether its input has the [statistics](ctdg::statistics) of pairs.
     fn reads_statistics(&self) -> bool {
         false
+    }
+
+    /// The [temporal walks](ctdg::walks) that its input has, if any.
+    fn walks(&self) -> Option<WalkConfig> {
+        None
     }
 
     /// The logarithm of how active the source of each pair is, `[B, 1]`, for models of intensities; see

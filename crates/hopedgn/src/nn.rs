@@ -27,6 +27,7 @@ mod memory_updater;
 mod temporal_attention;
 mod time_encoding;
 mod transformer;
+mod walks;
 
 use std::sync::Arc;
 
@@ -44,6 +45,7 @@ pub use memory_updater::{Memories, MemoryCell, MemoryUpdater, MemoryWidths};
 pub use temporal_attention::{PaddingKeys, TemporalAttention, TemporalAttentionInput, TemporalAttentionWidths};
 pub use time_encoding::{TimeEncoding, frequencies};
 pub use transformer::{CrossAttentionInput, PostNormBlock, PreNormBlock};
+pub use walks::WalkEmbedding;
 
 /// The feature width that DyGLib pads to. Weights are initialised as if features had it, so that runs compare.
 pub const PADDED_FEATURES: usize = 172;

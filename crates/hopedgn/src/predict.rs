@@ -71,17 +71,20 @@ pub fn logits(
 ) -> Result<Vec<f32>> {
     let mut scorer = PairScorer::new(model, history.tables, history.store);
     let mut logits = vec![0.0; queries.len()];
+    let mut by_time: Vec<usize> = (0..queries.len()).collect();
+    by_time.sort_by(|&a, &b| queries[a].time.total_cmp(&queries[b].time));
     let Some(form) = model.memory() else {
-        for (queries, logits) in queries.chunks(BATCH).zip(logits.chunks_mut(BATCH)) {
-            logits.copy_from_slice(&scorer.logits(weights, PairBatch::new(queries).padded_alone())?);
-            on_progress(queries.len());
+        // Walks go forward in time only.
+        for indices in by_time.chunks(BATCH) {
+            let batch: Vec<PairQuery> = indices.iter().map(|&index| queries[index]).collect();
+            let scores = scorer.logits(weights, PairBatch::new(&batch).padded_alone())?;
+            indices.iter().zip(scores).for_each(|(&index, score)| logits[index] = score);
+            on_progress(indices.len());
         }
         return Ok(logits);
     };
     let mut memory = Memory::new(weights.device(), form, history.stream, &[])?;
     memory.use_time_scale_of(history.memory.ok_or(Error::NoMemory)?);
-    let mut by_time: Vec<usize> = (0..queries.len()).collect();
-    by_time.sort_by(|&a, &b| queries[a].time.total_cmp(&queries[b].time));
     let events: Vec<EventId> = history.stream.ids().collect();
     let batch = history.batch.max(1);
     let mut n_replayed = 0;

@@ -9,10 +9,11 @@ use ctdg::event::EventId;
 use ctdg::mite::{PairEncoder, PairQuery, PairTokens};
 use ctdg::random::RandomStream;
 use ctdg::store::Store;
+use ctdg::walks::TemporalWalks;
 use hopedgn_tensor::{BceTerm, Device, Dropout, Gradients, Mode, Tape, TrainState, Var, Weights};
 use rayon::prelude::*;
 
-use crate::collate::{FeatureTables, Input, Layout, PairBatch};
+use crate::collate::{FeatureTables, HopLayout, Input, Layout, PairBatch, WalkRows};
 use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
@@ -41,6 +42,8 @@ pub struct PairScorer<'a> {
     collator: Collator<'a>,
     encoder: PairEncoder<'a>,
     tokens: PairTokens,
+    /// Of a model that reads walks.
+    walks: Option<TemporalWalks<'a>>,
 }
 
 /// A training batch.
@@ -110,9 +113,10 @@ impl<'a> PairScorer<'a> {
     pub fn new(model: &'a dyn Model, tables: &FeatureTables, store: &'a Store) -> Self {
         let encoder = PairEncoder::new(store, model.encoding());
         Self {
-            collator: Collator { model, tables: tables.clone(), store, left_out: &[] },
+            collator: Collator { model, tables: tables.clone(), store, left_out: &[], walks: None },
             encoder,
             tokens: PairTokens::default(),
+            walks: model.walks().map(|config| TemporalWalks::new(store, config)),
         }
     }
 
@@ -259,13 +263,17 @@ impl<'a> PairScorer<'a> {
         Ok(PreparedBatch { micro_batches, n_pairs: batch.pairs.queries.len() })
     }
 
-    /// Samples the tokens of `queries`. Random samples depend on the seed and on the pair alone.
+    /// Samples the tokens of `queries` and looks up their walks. Random samples depend on the seed and on the pair alone.
     fn sample(&mut self, queries: &[PairQuery], seed: u64) {
-        if self.collator.model.layout() == Layout::Statistics {
-            return;
+        let layout = self.collator.model.layout();
+        if layout != Layout::Statistics {
+            self.encoder.reseed(seed);
+            self.encoder.encode(queries, &mut self.tokens);
         }
-        self.encoder.reseed(seed);
-        self.encoder.encode(queries, &mut self.tokens);
+        if let Some(walks) = &mut self.walks {
+            let of_nodes = matches!(layout, Layout::Hops(HopLayout { with_node_walks: true, .. }));
+            self.collator.walks = Some(WalkRows::of(walks, queries, of_nodes.then_some(&self.tokens)));
+        }
     }
 
     fn chunks(&mut self, device: &Device, batch: &TrainBatch<'_>) -> Vec<Chunk> {
@@ -379,7 +387,7 @@ pub(crate) fn score_tokens(
     left_out: &[&[EventId]],
 ) -> Result<Vec<f32>> {
     let queries = vec![query; tokens.n_pairs()];
-    Collator { model, tables: tables.clone(), store, left_out }.score(
+    Collator { model, tables: tables.clone(), store, left_out, walks: None }.score(
         weights,
         tokens,
         PairBatch::new(&queries).padded_alone(),

@@ -23,4 +23,5 @@ mod tgb;
 mod times;
 mod tries;
 mod walk_counts;
+mod walks;
 mod wl;

@@ -1,4 +1,4 @@
-//! `--model`, `--mite` and `--stats`.
+//! `--model`, `--mite`, `--stats` and `--walks`.
 
 use clap::Args;
 use hopedgn::fmt::nearest;
@@ -16,6 +16,9 @@ pub(crate) struct ModelArgs {
     /// Add statistics of the pair over its whole past: how often, how recently, in which direction [stats: always]
     #[arg(long)]
     stats: bool,
+    /// Add temporal walks of the pair: what both nodes are connected to, over up to three steps, the recent counting more [TPNet: always]
+    #[arg(long)]
+    walks: bool,
 }
 
 /// Help of `--model` with the names of all models of `registry`.
@@ -47,7 +50,8 @@ impl ModelArgs {
 
     /// The settings that the other flags stand for.
     pub(crate) fn settings(&self) -> impl Iterator<Item = String> {
-        let flags = [(self.mite, "model.mite=true"), (self.stats, "model.stats=true")];
+        let flags =
+            [(self.mite, "model.mite=true"), (self.stats, "model.stats=true"), (self.walks, "model.walks=true")];
         flags.into_iter().filter(|(is_given, _)| *is_given).map(|(_, setting)| setting.to_owned())
     }
 }

@@ -37,6 +37,11 @@ pub struct HopLayout {
     pub padding: Padding,
     /// How MITE is scaled; nothing for a model that does not read it.
     pub mite: Option<Normaliser>,
+    /// Whether ages are ln(1 + Δt) instead of Δt.
+    pub with_log_ages: bool,
+    /// Whether the input has the walks of each node with the source and the destination:
+    /// [`WalkInput::nodes`](super::WalkInput::nodes).
+    pub with_node_walks: bool,
 }
 
 /// What a model reads of `B` pairs as hops.
@@ -89,7 +94,7 @@ pub struct Entries {
     pub nodes: Option<Indices>,
     /// Rows of [`HopInput::edges`].
     pub edges: Option<Indices>,
-    /// Rows of [`HopInput::mite`].
+    /// Rows of [`HopInput::mite`], and of other tables of distinct nodes.
     pub rows: Option<Indices>,
 }
 
@@ -102,7 +107,7 @@ pub struct Hop {
     pub entries: Entries,
     /// Those of each entry of the previous hop.
     pub groups: Ragged,
-    /// `[entries, 1]`: query time minus event time.
+    /// `[entries, 1]`: query time minus event time, or [its logarithm](HopLayout::with_log_ages).
     pub ages: Arc<Tensor>,
     /// With [`Padding::Dyglib`]: the entries of the previous hop without neighbours.
     pub empty: Option<EmptyGroups>,
@@ -149,6 +154,15 @@ impl Hop {
     #[must_use]
     pub fn slots(&self, n: usize) -> Vec<u32> {
         self.groups.ranges().flat_map(|group| narrow(n - group.len())..narrow(n)).collect()
+    }
+
+    /// The same where the groups follow each other, `n` slots each.
+    pub(crate) fn slots_of_all(&self, n: usize) -> Vec<u32> {
+        let mut slots = self.slots(n);
+        for (group, first_slot) in self.groups.ranges().zip((0..).step_by(n)) {
+            slots[group].iter_mut().for_each(|slot| *slot += first_slot);
+        }
+        slots
     }
 }
 
@@ -208,7 +222,8 @@ impl HopCollator<'_> {
     ) -> Entries {
         let all_rows = self.all_rows();
         let (first, empty) = (narrow(all_rows.start), narrow(all_rows.len()));
-        let has_rows = self.layout.mite.is_some() || self.layout.with_hitting_rates;
+        let HopLayout { mite, with_hitting_rates, with_node_walks, .. } = self.layout;
+        let has_rows = mite.is_some() || with_hitting_rates || with_node_walks;
         Entries {
             len: nodes.len(),
             nodes: self.tables.node.as_ref().map(|table| {
@@ -234,7 +249,10 @@ impl HopCollator<'_> {
         };
         let tokens: Vec<usize> = self.sides().flat_map(without_root).collect();
         let groups = Ragged::from_lengths(self.sides().map(without_root).map(|tokens| tokens.len()));
-        let ages = tokens.iter().map(|&token| self.tokens.ages()[token]).collect();
+        let mut ages: Vec<f32> = tokens.iter().map(|&token| self.tokens.ages()[token]).collect();
+        if self.layout.with_log_ages {
+            Normaliser::Log1p.apply(&mut ages);
+        }
         let times: Vec<f64> = self.sides().map(|(pair, _)| self.queries[pair].time).collect();
         Ok(Hop {
             entries: self.entries(

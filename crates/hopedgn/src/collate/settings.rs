@@ -5,6 +5,8 @@ use ctdg::sample::Sampling;
 use hopedgn_tensor::PadRagged;
 use serde::{Deserialize, Serialize};
 
+use super::WalkSettings;
+
 /// Which events of a node's history are sampled.
 ///
 /// ```
@@ -127,7 +129,7 @@ impl Normaliser {
     }
 }
 
-/// Settings of the [statistics](ctdg::statistics) of a pair, which a perceptron embeds beside what the model reads.
+/// Settings of what perceptrons embed of a pair beside what the model reads: its [statistics](ctdg::statistics), and its walks.
 ///
 /// ```
 /// use hopedgn::{Config, ModelName};
@@ -136,7 +138,7 @@ impl Normaliser {
 /// assert!(config.model.common.statistics.enabled);
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", default)]
 pub struct StatisticsSettings {
     /// Whether the model reads them.
@@ -144,11 +146,14 @@ pub struct StatisticsSettings {
     pub enabled: bool,
     /// Width of the hidden layer of the perceptron.
     pub d_stats: usize,
+    /// Temporal walks.
+    #[serde(flatten)]
+    pub walks: WalkSettings,
 }
 
 impl StatisticsSettings {
     /// Switched off.
-    pub const DEFAULT: Self = Self { enabled: false, d_stats: 128 };
+    pub const DEFAULT: Self = Self { enabled: false, d_stats: 128, walks: WalkSettings::DEFAULT };
 }
 
 impl Default for StatisticsSettings {

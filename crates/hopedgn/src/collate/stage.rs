@@ -37,6 +37,7 @@ impl Input {
     fn tensors(&self) -> Vec<&Arc<Tensor>> {
         let mut tensors: Vec<_> = self.mite().map(|mite| &mite.intervals).into_iter().collect();
         tensors.extend(&self.statistics);
+        tensors.extend(self.walks.iter().flat_map(|walks| std::iter::once(&walks.pairs).chain(&walks.nodes)));
         match &self.past {
             PastInput::Patches(input) => {
                 tensors.extend(std::iter::once(&input.ages).chain(&input.counts).chain(&input.directions))
@@ -51,7 +52,10 @@ impl Input {
     fn gathered(&self) -> Vec<Gathered<'_>> {
         match &self.past {
             PastInput::Patches(input) => gathered_by_tokens(input),
-            PastInput::Hops(input) => gathered_by_hops(input),
+            PastInput::Hops(input) => {
+                let walks = self.walks.as_ref().and_then(|walks| walks.nodes.as_ref());
+                gathered_by_hops(input, walks)
+            }
             PastInput::Pairs(_) | PastInput::Nothing => Vec::new(),
         }
     }
@@ -81,8 +85,8 @@ fn gathered_by_tokens(input: &PairInput) -> Vec<Gathered<'_>> {
     gathered
 }
 
-fn gathered_by_hops(input: &HopInput) -> Vec<Gathered<'_>> {
-    let n_rows = n_rows(input.mite.as_ref(), input.hitting_rates.as_ref());
+fn gathered_by_hops<'a>(input: &'a HopInput, walks: Option<&Arc<Tensor>>) -> Vec<Gathered<'a>> {
+    let n_rows = n_rows(input.mite.as_ref(), input.hitting_rates.as_ref().or(walks));
     let mut gathered = Vec::new();
     for entries in std::iter::once(&input.roots).chain(hops(input).map(|hop| &hop.entries)) {
         gathered.extend([&entries.nodes, &entries.edges].into_iter().flatten().map(|rows| (rows, None)));

@@ -34,8 +34,36 @@ fn config_file_lists_only_the_settings_of_its_model() {
     let (_, model) = text.split_once("[model]\n").unwrap();
     let (model, _) = model.split_once("\n[train]").unwrap();
     let names: Vec<&str> = model.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect();
-    assert_eq!(names, ["name", "d-out", "d-time", "dropout", "message-order"]);
+    assert_eq!(
+        names,
+        [
+            "name",
+            "d-out",
+            "d-time",
+            "dropout",
+            "stats",
+            "d-stats",
+            "walks",
+            "walk-layers",
+            "d-walk",
+            "walk-decay",
+            "message-order"
+        ]
+    );
     assert!(model.contains("dropout = 0.1\n"), "{model}");
+}
+
+#[test]
+fn settings_of_walks_have_bounds_and_an_effect() {
+    let refused = |setting: &str| message(&["model.walks=true", setting]);
+    assert_eq!(refused("model.walk-layers=9"), "found model.walk-layers = 9, expected 1 to 8");
+    assert_eq!(refused("model.walk-decay=-1"), "found model.walk-decay = -1, expected a number of at least 0");
+    let without = resolve_for(ModelName::TpNet, &[], &["model.walks=false"]).unwrap_err().to_string();
+    assert_eq!(without, "found model.walks = false, expected true: this model is made of them");
+    let settings = ["model.d-walk=64".to_owned()];
+    let message = resolve(&["model.d-walk=64"]).unwrap().check_effects(&settings).unwrap_err().to_string();
+    assert_eq!(message, "model.d-walk=64: found no effect: HopeDGN does not read walks; add model.walks=true");
+    assert!(resolve_for(ModelName::TpNet, &[], &["model.d-walk=64"]).unwrap().check_effects(&settings).is_ok());
 }
 
 /// As the program wrote it before each model had settings of its own.
@@ -59,7 +87,7 @@ fn config_file_with_settings_of_all_models_still_loads() {
 fn setting_of_another_model_is_refused_with_the_names_of_its_models() {
     let found = message(&["model.neighbors=5"]);
     let expected = "model.neighbors=5: HopeDGN has no setting `neighbors`, which belongs to TGAT, TCL, GraphMixer, CAWN, DyRep, \
-                    TGN, PINT; HopeDGN has: d-channel, d-mite, d-out, d-time, dropout, f32-times, k, length, mite, ";
+                    TGN, PINT, TPNet; HopeDGN has: d-channel, d-mite, d-out, ";
     assert!(found.starts_with(expected), "{found}");
     let found = resolve_for(ModelName::Jodie, &[], &["model.mite=true"]).unwrap_err().to_string();
     assert!(found.contains("JODIE has no setting `mite`, which belongs to HopeDGN, DyGFormer, "), "{found}");
@@ -136,6 +164,6 @@ fn later_layers_win_and_presets_skip_what_a_model_lacks() {
 fn settings_of_other_models_name_the_one_that_is_meant() {
     let refused = |model, setting: &str| Config::resolve(model, &[], &[setting.to_owned()]).unwrap_err().to_string();
     let of_other = refused(ModelName::HopeDgn, "model.neighbors=5");
-    assert!(of_other.ends_with("time-encoding; did you mean `model.length`?"), "{of_other}");
+    assert!(of_other.ends_with("; did you mean `model.length`?"), "{of_other}");
     assert!(refused(ModelName::Tgat, "model.length=5").ends_with("did you mean `model.neighbors`?"));
 }

@@ -1,6 +1,7 @@
 //! Bounds of settings: counts, widths that heads divide, numbers of weights.
 
 use super::CommonSettings;
+use crate::collate::WalkSettings;
 use crate::{Error, Result};
 
 /// Weights at most: with Adam's moments and the gradients, 16 bytes each.
@@ -20,6 +21,15 @@ pub(crate) fn within(counts: &[(&'static str, usize, usize)]) -> Result<()> {
 /// The error of a setting outside its bounds.
 pub(crate) fn refuse(name: &'static str, found: impl std::fmt::Display, expected: &str) -> Result<()> {
     Err(Error::Setting { name, found: found.to_string(), expected: expected.to_owned() })
+}
+
+/// Refuses walks that are too long, too wide, or grow with time.
+pub(super) fn check_walks(walks: &WalkSettings) -> Result<()> {
+    within(&[("model.walk-layers", walks.layers, 8), ("model.d-walk", walks.d_walk, 1 << 14)])?;
+    if walks.decay >= 0.0 && walks.decay.is_finite() {
+        return Ok(());
+    }
+    refuse("model.walk-decay", walks.decay, "a number of at least 0")
 }
 
 /// Refuses a number of heads that does not divide a width, the sum of named settings.

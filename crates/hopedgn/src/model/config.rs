@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::bounds::{refuse, within};
+use super::bounds::{check_walks, refuse, within};
 use super::registry::ModelRegistry;
 use super::{
     CawnSettings, DyGFormerSettings, GlobalHopeDgnSettings, GraphMixerSettings, HopeDgnSettings, JodieSettings,
-    PintSettings, StatsSettings, TclSettings, TgatSettings, TgnSettings, global, graphmixer, stats, table,
+    PintSettings, StatsSettings, TclSettings, TgatSettings, TgnSettings, TpNetSettings, global, graphmixer, stats,
+    table, tpnet,
 };
 use crate::collate::{MiteSettings, StatisticsSettings};
 use crate::fmt::in_words;
@@ -45,6 +46,8 @@ pub enum ModelName {
     Tgn,
     /// Memory with injective aggregation and relative positions.
     Pint,
+    /// MLP-Mixer over the latest events, with temporal walks by random projections.
+    TpNet,
     /// A perceptron over exact statistics of the pair.
     Stats,
     /// A model registered with a [`ModelRegistry`], by its name there.
@@ -53,7 +56,7 @@ pub enum ModelName {
 
 impl ModelName {
     /// The built-in models.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::HopeDgn,
         Self::HopeDgnGlobal,
         Self::DyGFormer,
@@ -65,6 +68,7 @@ impl ModelName {
         Self::DyRep,
         Self::Tgn,
         Self::Pint,
+        Self::TpNet,
         Self::Stats,
     ];
 
@@ -83,6 +87,7 @@ impl ModelName {
             Self::DyRep => "dyrep",
             Self::Tgn => "tgn",
             Self::Pint => "pint",
+            Self::TpNet => "tpnet",
             Self::Stats => "stats",
             Self::Custom(name) => name,
         }
@@ -103,6 +108,7 @@ impl ModelName {
             Self::DyRep => "DyRep",
             Self::Tgn => "TGN",
             Self::Pint => "PINT",
+            Self::TpNet => "TPNet",
             Self::Stats => "Statistics",
             Self::Custom(name) => name,
         }
@@ -146,7 +152,7 @@ pub struct CommonSettings {
     pub d_time: usize,
     /// Dropout probability in training.
     pub dropout: f32,
-    /// Statistics of pairs beside what the model reads.
+    /// Statistics and walks of pairs beside what the model reads.
     #[serde(flatten)]
     pub statistics: StatisticsSettings,
 }
@@ -161,6 +167,7 @@ impl CommonSettings {
             ("model.d-time", self.d_time, 1 << 14),
             ("model.d-stats", self.statistics.d_stats, 1 << 14),
         ])?;
+        check_walks(&self.statistics.walks)?;
         if !(0.0..1.0).contains(&self.dropout) {
             return refuse("model.dropout", self.dropout, "a number from 0 up to but not including 1");
         }
@@ -225,6 +232,8 @@ pub enum ModelSettings {
     Tgn(TgnSettings),
     /// Of [`Pint`](super::Pint).
     Pint(PintSettings),
+    /// Of [`TpNet`](super::TpNet).
+    TpNet(TpNetSettings),
     /// Of [`Stats`](super::Stats).
     Stats(StatsSettings),
     /// Of a model registered by a user.
@@ -246,6 +255,7 @@ impl ModelSettings {
             Self::DyRep(_) => Self::DyRep(table.try_into()?),
             Self::Tgn(_) => Self::Tgn(table.try_into()?),
             Self::Pint(_) => Self::Pint(table.try_into()?),
+            Self::TpNet(_) => Self::TpNet(table.try_into()?),
             Self::Stats(_) => Self::Stats(table.try_into()?),
             Self::Custom(custom) => Self::Custom(CustomSettings { name: custom.name, values: table }),
         })
@@ -286,6 +296,7 @@ impl ModelConfig {
         let common = match name {
             ModelName::HopeDgnGlobal => global::COMMON,
             ModelName::GraphMixer => graphmixer::COMMON,
+            ModelName::TpNet => tpnet::COMMON,
             ModelName::Stats => stats::COMMON,
             _ => CommonSettings::DEFAULT,
         };
@@ -301,6 +312,7 @@ impl ModelConfig {
             ModelName::DyRep => ModelSettings::DyRep(TgnSettings::default()),
             ModelName::Tgn => ModelSettings::Tgn(TgnSettings::default()),
             ModelName::Pint => ModelSettings::Pint(PintSettings::default()),
+            ModelName::TpNet => ModelSettings::TpNet(TpNetSettings::default()),
             ModelName::Stats => ModelSettings::Stats(StatsSettings::default()),
             ModelName::Custom(name) => ModelSettings::Custom(CustomSettings { name, values: toml::Table::new() }),
         };
@@ -322,6 +334,7 @@ impl ModelConfig {
             ModelSettings::DyRep(_) => ModelName::DyRep,
             ModelSettings::Tgn(_) => ModelName::Tgn,
             ModelSettings::Pint(_) => ModelName::Pint,
+            ModelSettings::TpNet(_) => ModelName::TpNet,
             ModelSettings::Stats(_) => ModelName::Stats,
             ModelSettings::Custom(custom) => ModelName::Custom(custom.name),
         }
@@ -341,6 +354,7 @@ impl ModelConfig {
             ModelSettings::Pint(settings) => Some(&settings.mite),
             ModelSettings::HopeDgnGlobal(_)
             | ModelSettings::Jodie(_)
+            | ModelSettings::TpNet(_)
             | ModelSettings::Stats(_)
             | ModelSettings::Custom(_) => None,
         }
@@ -436,6 +450,7 @@ impl ModelConfig {
             ModelSettings::Jodie(_) => super::bounds::check_size(1, common),
             ModelSettings::DyRep(settings) | ModelSettings::Tgn(settings) => settings.check(common),
             ModelSettings::Pint(settings) => settings.check(common),
+            ModelSettings::TpNet(settings) => settings.check(common),
             ModelSettings::Stats(_) => StatsSettings::check(common),
             ModelSettings::Custom(_) => Ok(()),
         }

@@ -26,6 +26,7 @@
 //! A fifth channel beside node, edge, time and co-occurrence.
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -174,6 +175,10 @@ impl Model for DyGFormer {
 
     fn reads_statistics(&self) -> bool {
         self.head.reads_statistics()
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -33,6 +33,7 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Indices, ParameterId, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -311,6 +312,10 @@ impl Model for GlobalHopeDgn {
 
     fn reads_statistics(&self) -> bool {
         self.head.reads_statistics()
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

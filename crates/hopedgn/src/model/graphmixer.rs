@@ -29,6 +29,7 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Shape, Tape, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
@@ -148,11 +149,7 @@ impl GraphMixer {
         let events: Vec<Var> = edges.into_iter().chain([times]).chain(mite).collect();
         let events = tape.concat(&events)?; // [F, De + Dt + Dm]
         let events = self.project.forward_without_bias(tape, events)?; // [F, d]
-        let mut slots = first.slots(n_slots);
-        for (group, first_slot) in first.groups.ranges().zip((0..).step_by(n_slots)) {
-            slots[group].iter_mut().for_each(|slot| *slot += first_slot);
-        }
-        Ok(tape.scatter(events, slots, roots.len * n_slots)?)
+        Ok(tape.scatter(events, first.slots_of_all(n_slots), roots.len * n_slots)?)
     }
 
     /// s, `[2B, Dn]`; nothing where the dataset has no node features.
@@ -215,6 +212,10 @@ impl Model for GraphMixer {
         self.head.reads_statistics()
     }
 
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
+    }
+
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
         self.head.forward_nodes(tape, nodes, input, dropout)
@@ -223,7 +224,7 @@ impl Model for GraphMixer {
 
 /// Token mixing, then channel mixing.
 #[derive(Debug, Clone, Copy)]
-struct Mixer {
+pub(super) struct Mixer {
     token_norm: LayerNorm,
     token: [Linear; 2],
     channel_norm: LayerNorm,
@@ -232,7 +233,7 @@ struct Mixer {
 }
 
 impl Mixer {
-    fn new(builder: &mut ParamBuilder<'_>, name: &str, n_slots: usize, d: usize) -> Result<Self> {
+    pub(super) fn new(builder: &mut ParamBuilder<'_>, name: &str, n_slots: usize, d: usize) -> Result<Self> {
         let half = (n_slots / 2).max(1);
         Ok(Self {
             token_norm: builder.layer_norm(&format!("{name}.token-norm"), n_slots)?,
@@ -254,7 +255,7 @@ impl Mixer {
     /// A layer norm over slots removes what all slots have in common, so the bias is added after it. A root without events is
     /// then exactly zero in the norm; with the bias, the norm would amplify the rounding error of a mean, and of its gradient,
     /// by 1/√ε.
-    fn forward(self, tape: &mut Tape<'_>, z: Var, bias: Option<Var>, dropout: Dropout) -> Result<Var> {
+    pub(super) fn forward(self, tape: &mut Tape<'_>, z: Var, bias: Option<Var>, dropout: Dropout) -> Result<Var> {
         let (rows, d) = (tape.shape(z).rows(), tape.shape(z).cols());
         let transposed = tape.swap_axes(z, self.n_slots)?; // [2B·d, K]
         let transposed = self.token_norm.forward(tape, transposed)?;

@@ -9,6 +9,7 @@
 //! ```
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Parameters, Shape, Tape, Tensor, Var};
 
 use super::{Model, ModelName};
@@ -67,6 +68,10 @@ impl Model for IntensityModel {
 
     fn reads_statistics(&self) -> bool {
         true
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.inner.walks()
     }
 
     fn activity(&self, tape: &mut Tape<'_>, input: &Input) -> Result<Option<Var>> {

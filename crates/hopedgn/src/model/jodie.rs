@@ -23,6 +23,7 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Parameters, Shape, Tape, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +122,10 @@ impl Model for Jodie {
 
     fn reads_statistics(&self) -> bool {
         self.head.reads_statistics()
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

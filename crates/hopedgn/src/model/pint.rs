@@ -32,6 +32,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ctdg::mite::{PairEncoderConfig, SecondHopTime};
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Tensor, Var};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -338,6 +339,10 @@ impl Model for Pint {
 
     fn reads_statistics(&self) -> bool {
         self.head.reads_statistics()
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

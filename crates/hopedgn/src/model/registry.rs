@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::{
     Cawn, CommonSettings, DyGFormer, GlobalHopeDgn, GraphMixer, HopeDgn, Jodie, Model, ModelConfig, ModelName,
-    ModelSettings, Pint, Stats, Tcl, Tgat, Tgn, table,
+    ModelSettings, Pint, Stats, Tcl, Tgat, Tgn, TpNet, table,
 };
 use crate::collate::FeatureWidths;
 use crate::fmt::{did_you_mean, in_words, nearest};
@@ -186,6 +186,7 @@ impl ModelRegistry {
             ModelSettings::DyRep(settings) => boxed(Tgn::dyrep(settings, common, widths, seed)?),
             ModelSettings::Tgn(settings) => boxed(Tgn::new(settings, common, widths, seed)?),
             ModelSettings::Pint(settings) => boxed(Pint::new(settings, common, widths, seed)?),
+            ModelSettings::TpNet(settings) => boxed(TpNet::new(settings, common, widths, seed)?),
             ModelSettings::Stats(settings) => boxed(Stats::new(settings, common, widths, seed)?),
             ModelSettings::Custom(custom) => {
                 return (self.entry(custom.name)?.build)(&custom.values, common, widths, seed);

@@ -8,6 +8,7 @@
 //! Not of a paper: a baseline that trains in seconds, and that a model of sequences should beat.
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +91,10 @@ impl Model for Stats {
 
     fn reads_statistics(&self) -> bool {
         true
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -31,6 +31,7 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Indices, ParameterId, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -215,6 +216,10 @@ impl Model for Tcl {
 
     fn reads_statistics(&self) -> bool {
         self.head.reads_statistics()
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

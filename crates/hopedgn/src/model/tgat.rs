@@ -26,6 +26,7 @@
 //! source or destination has no intervals.
 
 use ctdg::mite::{PairEncoderConfig, SecondHopTime};
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -247,6 +248,10 @@ impl Model for Tgat {
 
     fn reads_statistics(&self) -> bool {
         self.head.reads_statistics()
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -32,6 +32,7 @@
 //! Concatenated to the memory of every node wherever attention reads it.
 
 use ctdg::mite::PairEncoderConfig;
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Indices, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -269,6 +270,10 @@ impl Model for Tgn {
 
     fn reads_statistics(&self) -> bool {
         self.head.reads_statistics()
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -1,11 +1,12 @@
-//! Heads: from the embedding of a pair, and its statistics, to a logit.
+//! Heads: from the embedding of a pair, its statistics and its walks, to a logit.
 
 use std::sync::Arc;
 
 use ctdg::statistics::{N_STATISTICS, SOURCE};
+use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, ParameterId, Shape, Tape, Tensor, Var};
 
-use super::{Linear, ParamBuilder};
+use super::{Linear, ParamBuilder, WalkEmbedding};
 use crate::Result;
 use crate::collate::{Input, StatisticsSettings};
 
@@ -21,17 +22,21 @@ pub(crate) const STATISTICS_SHIFT: &str = "statistics.shift";
 pub(crate) const STATISTICS_SCALE: &str = "statistics.scale";
 
 impl ParamBuilder<'_> {
-    /// The head over the embeddings of a pair's two nodes, each of this width, and its statistics where `statistics` says so.
+    /// The head over the embeddings of a pair's two nodes, each of this width, and what `statistics` names.
     pub fn pair_head(&mut self, width: usize, statistics: &StatisticsSettings) -> Result<PairHead> {
         self.head(2 * width, width, statistics)
     }
 
-    /// The head over an embedding of `n_in` values with a hidden layer of this width. With `n_in` 0 it reads statistics alone.
+    /// The head over an embedding of `n_in` values with a hidden layer of this width. With `n_in` 0 it reads statistics and
+    /// walks alone.
     pub fn head(&mut self, n_in: usize, width: usize, statistics: &StatisticsSettings) -> Result<PairHead> {
+        let walks = statistics.walks.config();
+        let of_walks = walks.map(|walks| self.walks(&walks, width)).transpose()?;
         let statistics = statistics.enabled.then(|| self.statistics(statistics.d_stats, width)).transpose()?;
-        let n_in = n_in + if statistics.is_some() { width } else { 0 };
+        let n_beside = usize::from(statistics.is_some()) + usize::from(of_walks.is_some());
+        let n_in = n_in + n_beside * width;
         let (hidden, out) = (self.linear("head.hidden", n_in, width)?, self.linear("head.out", width, 1)?);
-        Ok(PairHead { statistics, hidden, activation: Activation::Relu, out })
+        Ok(PairHead { statistics, walks: walks.zip(of_walks), hidden, activation: Activation::Relu, out })
     }
 
     /// A perceptron over standardised statistics.
@@ -100,8 +105,8 @@ impl StatisticsEmbedding {
     }
 }
 
-/// Logit of a pair from its embedding `h`, and from the embedding `s` of its statistics where the model reads them:
-/// `W₂ ReLU(W₁ [h ‖ s] + b₁) + b₂`.
+/// Logit of a pair from its embedding `h`, and from the embeddings `s` of its statistics and `r` of its walks where the model reads
+/// them: `W₂ ReLU(W₁ [h ‖ s ‖ r] + b₁) + b₂`.
 ///
 /// ```
 /// # use hopedgn::{collate::{Input, PastInput, StatisticsSettings}, nn::ParamBuilder, tensor::{Dropout, Parameters, Tape, Tensor}};
@@ -116,6 +121,7 @@ impl StatisticsEmbedding {
 #[derive(Debug, Clone, Copy)]
 pub struct PairHead {
     statistics: Option<StatisticsEmbedding>,
+    walks: Option<(WalkConfig, WalkEmbedding)>,
     hidden: Linear,
     activation: Activation,
     out: Linear,
@@ -134,6 +140,12 @@ impl PairHead {
         self.statistics.is_some()
     }
 
+    /// The walks it reads, if any.
+    #[must_use]
+    pub fn walks(self) -> Option<WalkConfig> {
+        self.walks.map(|(config, _)| config)
+    }
+
     /// `[B, 1]` for `nodes` `[2B, d]`: source, destination, source of the next pair, …
     pub fn forward_nodes(self, tape: &mut Tape<'_>, nodes: Var, input: &Input, dropout: Dropout) -> Result<Var> {
         let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
@@ -144,8 +156,10 @@ impl PairHead {
     /// `[B, 1]` for the embeddings of pairs `[B, n]`; nothing for a model of statistics alone.
     pub fn forward(self, tape: &mut Tape<'_>, pairs: Option<Var>, input: &Input, dropout: Dropout) -> Result<Var> {
         let statistics = self.statistics.map(|embedding| embedding.forward(tape, input, dropout)).transpose()?;
-        let joined: Vec<Var> = pairs.into_iter().chain(statistics).collect();
-        let joined = if let [only] = joined[..] { only } else { tape.concat(&joined)? }; // [B, n + d]
+        let of_walks = |(_, embedding): (_, WalkEmbedding)| embedding.forward(tape, &input.walks()?.pairs);
+        let walks = self.walks.map(of_walks).transpose()?;
+        let joined: Vec<Var> = pairs.into_iter().chain(statistics).chain(walks).collect();
+        let joined = if let [only] = joined[..] { only } else { tape.concat(&joined)? }; // [B, n + 2d]
         let hidden = self.hidden.forward(tape, joined, Some(self.activation))?; // [B, d]
         self.out.forward(tape, hidden, None)
     }
@@ -159,7 +173,7 @@ impl PairHead {
 /// # let mut parameters = Parameters::default();
 /// let head = ParamBuilder::new(&mut parameters, 0).activity_head()?;
 /// let statistics = Some(Tensor::matrix(2, N_STATISTICS, vec![0.5; 2 * N_STATISTICS])?.into());
-/// let input = Input { past: PastInput::Nothing, statistics };
+/// let input = Input { statistics, ..Input::from(PastInput::Nothing) };
 /// let mut tape = Tape::new(&parameters);
 /// let activity = head.forward(&mut tape, &input)?; // [2, 1]
 /// let activity = tape.read(activity)?;

@@ -10,8 +10,8 @@ use rayon::prelude::*;
 
 use super::Output;
 use crate::collate::{
-    FeatureTables, GlobalInput, HopCollator, Input, Layout, PaddedTo, PairBatch, PastInput, PatchCollator, longest,
-    statistics,
+    FeatureTables, GlobalInput, HopCollator, Input, Layout, PaddedTo, PairBatch, PastInput, PatchCollator, WalkRows,
+    longest, rows_of, statistics,
 };
 use crate::memory::Memory;
 use crate::model::Model;
@@ -33,6 +33,8 @@ pub(super) struct Collator<'a> {
     pub(super) store: &'a Store,
     /// For each pair, events that count as not in the store; empty if there are none.
     pub(super) left_out: &'a [&'a [EventId]],
+    /// The walks of the pairs, of a model that reads them.
+    pub(super) walks: Option<WalkRows>,
 }
 
 /// The output of a model.
@@ -89,6 +91,8 @@ impl Collator<'_> {
         let reads_statistics = self.model.reads_statistics();
         let left_out = if self.left_out.is_empty() { &[] } else { &self.left_out[pairs.clone()] };
         let statistics = reads_statistics.then(|| statistics(store, &queries[pairs.clone()], left_out)).transpose()?;
+        let rows = if self.model.layout() == Layout::Statistics { 0..0 } else { rows_of(tokens, &pairs) };
+        let walks = self.walks.as_ref().map(|walks| walks.input(pairs.clone(), rows)).transpose()?;
         let past = match self.model.layout() {
             Layout::Patches(layout) => {
                 PastInput::Patches(PatchCollator { layout, tables, store, tokens, pairs, padded_to }.run()?)
@@ -105,7 +109,7 @@ impl Collator<'_> {
             }
             Layout::Statistics => PastInput::Nothing,
         };
-        Ok(Input { past, statistics })
+        Ok(Input { past, statistics, walks })
     }
 
     /// The input of all pairs with the memory of their nodes, and the update of the memory by `events`.

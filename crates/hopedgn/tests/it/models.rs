@@ -5,6 +5,7 @@ use ctdg::metric::roc_auc;
 use ctdg::mite::{PairEncoderConfig, PairQuery};
 use ctdg::random::RandomStream;
 use ctdg::store::Store;
+use ctdg::walks::WalkConfig;
 use hopedgn::Result;
 use hopedgn::collate::{FeatureTables, FeatureWidths, Input, PairBatch};
 use hopedgn::config::{CommonSettings, Config, CustomModel, ModelConfig, ModelName, ModelRegistry, Preset};
@@ -27,13 +28,14 @@ fn models() -> impl Iterator<Item = ModelConfig> {
     ModelName::ALL.into_iter().map(move |name| ModelConfig::new(name).with_known(&settings).unwrap())
 }
 
-/// Every model with MITE and without, if it can be; and with statistics and directions.
-fn with_and_without_mite() -> impl Iterator<Item = ModelConfig> {
+/// Every model with MITE and without, if it can be; with statistics and directions; and with walks.
+fn variants() -> impl Iterator<Item = ModelConfig> {
     models().flat_map(|config| {
-        let with_statistics = config.with_known(&["stats=true", "direction=true"]).unwrap();
+        let statistics = config.with_known(&["stats=true", "direction=true"]).unwrap();
+        let walks = config.with_known(&["walks=true", "d-walk=20", "walk-decay=0.1"]).unwrap();
         match config.with("mite", true) {
-            Ok(with) => vec![with, config.with("mite", false).unwrap(), with_statistics],
-            Err(_) => vec![config, with_statistics],
+            Ok(with) => vec![with, config.with("mite", false).unwrap(), statistics, walks],
+            Err(_) => vec![config, statistics, walks],
         }
     })
 }
@@ -100,14 +102,14 @@ fn assert_same(config: &ModelConfig, got: &[f32], expected: &[f32]) {
         config.name().as_str()
     );
     let is_same = got.iter().zip(expected).all(|(got, expected)| got.to_bits() == expected.to_bits());
-    assert!(is_same && got.len() == expected.len(), "{} with MITE {}", config.name().as_str(), config.has_mite());
+    assert!(is_same && got.len() == expected.len(), "{config:?}");
 }
 
 #[test]
 fn score_does_not_depend_on_the_batch() {
     let stream = stream(150, 150);
     let queries = queries(60, 0, 55);
-    for config in with_and_without_mite() {
+    for config in variants() {
         let together = logits(&config, &stream, 90, &queries, 60);
         for size in [1, 7] {
             assert_same(&config, &logits(&config, &stream, 90, &queries, size), &together);
@@ -119,7 +121,7 @@ fn score_does_not_depend_on_the_batch() {
 fn scores_and_losses_do_not_depend_on_the_number_of_threads() {
     let (stream, toy) = (stream(150, 150), Toy::communities());
     let queries = queries(60, 0, 55);
-    for config in with_and_without_mite() {
+    for config in variants() {
         let run = |n: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
             pool.install(|| (logits(&config, &stream, 90, &queries, 60), toy.losses(&config, 1, 0.0)))
@@ -135,7 +137,7 @@ fn score_does_not_depend_on_later_events() {
     // Events from 147 on are at time 49 or later.
     let [one, other] = [stream(240, 240), stream(240, 147)];
     let (before, later) = (queries(60, 30, 49), queries(60, 60, 70));
-    for config in with_and_without_mite() {
+    for config in variants() {
         let scores = |stream: &EventStream, n_past: u32, queries: &[PairQuery]| {
             logits(&config, stream, n_past, queries, queries.len())
         };
@@ -168,8 +170,8 @@ fn score_does_not_depend_on_node_numbers() {
     let queries = queries(60, 0, 55);
     let rename_query = |query: &PairQuery| PairQuery { src: rename(query.src), dst: rename(query.dst), ..*query };
     let renamed_queries: Vec<PairQuery> = queries.iter().map(rename_query).collect();
-    for config in with_and_without_mite() {
-        // Random sampling depends on names of nodes, which are their numbers here.
+    // Random sampling and walks depend on names of nodes, which are their numbers here.
+    for config in variants().filter(|config| !config.common.statistics.walks.enabled) {
         let config = if config.has("sampling") { config.with("sampling", "recent").unwrap() } else { config };
         let expected = logits(&config, &stream, 90, &queries, 60);
         for (got, expected) in logits(&config, &renamed, 90, &renamed_queries, 60).iter().zip(&expected) {
@@ -344,6 +346,10 @@ impl Model for MeanAge {
 
     fn reads_statistics(&self) -> bool {
         self.head.reads_statistics()
+    }
+
+    fn walks(&self) -> Option<WalkConfig> {
+        self.head.walks()
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
