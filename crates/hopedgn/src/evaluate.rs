@@ -27,7 +27,7 @@ pub use beside_heuristics::Evaluator;
 pub(crate) use beside_heuristics::{PASSES, put};
 pub use range::TestRange;
 pub use ranking::rank;
-pub(crate) use ranking::rank_some;
+pub(crate) use ranking::{RankedEvents, rank_some};
 
 /// Kinds of negative pairs.
 ///

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::callbacks::{Callback, Stage};
 use crate::collate::Layout;
 use crate::config::{Config, Objective, Selection};
-use crate::evaluate::{ModelScorer, Negatives, evaluate, rank_some};
+use crate::evaluate::{ModelScorer, Negatives, RankedEvents, evaluate, rank_some};
 use crate::memory::{Memory, MemoryState};
 use crate::metrics::{EpochRecord, LinkMetrics, PerSetting};
 use crate::model::Model;
@@ -275,7 +275,7 @@ impl<'a> Trainer<'a> {
         trained?;
         let mark = Instant::now();
         let val = self.validate(callback)?;
-        Ok(self.finish_epoch(val, mark.elapsed().as_secs_f64()))
+        Ok(self.finish_epoch(&val, mark.elapsed().as_secs_f64()))
     }
 
     /// Trains on the next `n` batches, or to the end of the epoch, without validation. `on_step` is called after each.
@@ -367,9 +367,10 @@ impl<'a> Trainer<'a> {
         let transductive = self.validate_pass(Pass::Val, random, trained.as_ref(), callback)?;
         self.validated_memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
         let is_intensity = self.config.train.objective == Objective::Intensity;
-        let historical = match is_intensity {
-            true => self.validate_pass(Pass::Val, Negatives::Historical, trained.as_ref(), callback)?,
-            false => None,
+        let historical = if is_intensity {
+            self.validate_pass(Pass::Val, Negatives::Historical, trained.as_ref(), callback)?
+        } else {
+            None
         };
         let inductive = self.validate_pass(Pass::NewNodeVal, random, trained.as_ref(), callback)?;
         let mrr = match self.config.train.select {
@@ -397,10 +398,11 @@ impl<'a> Trainer<'a> {
     fn validate_ranks(&mut self, trained: Option<&MemoryState>, callback: &mut dyn Callback) -> Result<Option<f64>> {
         let (task, Config { train, .. }) = (self.task, self.config);
         let candidates = CandidateCount::Some(train.select_candidates).into();
-        let n_events = if train.select_events == 0 { usize::MAX } else { train.select_events };
+        let at_most = if train.select_events == 0 { usize::MAX } else { train.select_events };
+        let events = RankedEvents { pass: Pass::Val, at_most, batch_size: train.batch };
         self.with_scorer(Output::Partner, trained, |scorer| {
             let scorers = std::slice::from_mut(scorer);
-            let metrics = rank_some(task, Pass::Val, n_events, &candidates, train.batch, scorers, callback)?;
+            let metrics = rank_some(task, events, &candidates, scorers, callback)?;
             Ok(metrics.map(|of_pass| of_pass[0].mrr))
         })
     }
@@ -425,7 +427,7 @@ impl<'a> Trainer<'a> {
         measured
     }
 
-    fn finish_epoch(&mut self, val: Validation, eval_seconds: f64) -> EpochRecord {
+    fn finish_epoch(&mut self, val: &Validation, eval_seconds: f64) -> EpochRecord {
         let progress = &mut self.progress;
         let epoch = progress.history.len() + 1;
         let better = val.selection().is_some_and(|(ap, auc)| progress.record_validation(epoch, ap, auc));

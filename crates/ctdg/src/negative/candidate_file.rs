@@ -116,14 +116,12 @@ impl CandidateFile {
     /// The candidates of `event`; an error if the file has none for it.
     pub fn of(&self, stream: &EventStream, event: EventId) -> Result<&[NodeId]> {
         let event = stream.event(event);
-        match self.lists.get(&(event.src, event.dst, event.time.to_bits())) {
-            Some(range) => Ok(&self.nodes[range.clone()]),
-            None => {
-                let (src, dst) = (stream.names().name(event.src), stream.names().name(event.dst));
-                let time = stream.time_format().show(event.time);
-                Err(Error::at(Place::file(&self.path), Problem::NoCandidates { src, dst, time }))
-            }
+        if let Some(range) = self.lists.get(&(event.src, event.dst, event.time.to_bits())) {
+            return Ok(&self.nodes[range.clone()]);
         }
+        let (src, dst) = (stream.names().name(event.src), stream.names().name(event.dst));
+        let time = stream.time_format().show(event.time);
+        Err(Error::at(Place::file(&self.path), Problem::NoCandidates { src, dst, time }))
     }
 }
 

@@ -67,8 +67,8 @@ pub struct TgbLists<'s> {
     start: usize,
     /// The ids that may be drawn: `pool.0..=pool.1`.
     pool: (u32, u32),
-    /// Distinct training destinations of each source, ascending.
-    past: FxHashMap<NodeId, Vec<NodeId>>,
+    /// Distinct training pairs, ascending.
+    past: Vec<(NodeId, NodeId)>,
     random: NumpyRandom,
     /// The next event to draw for.
     next: usize,
@@ -86,14 +86,9 @@ impl<'s> TgbLists<'s> {
     pub fn new(stream: &'s EventStream, split: &Split, rule: TgbRule) -> Self {
         let n_events = split.rule.n_events;
         let start = split.val_start().n_events();
-        let mut past: FxHashMap<NodeId, Vec<NodeId>> = FxHashMap::default();
-        for (&src, &dst) in stream.src()[..start].iter().zip(stream.dst()) {
-            past.entry(src).or_default().push(dst);
-        }
-        for destinations in past.values_mut() {
-            destinations.sort_unstable();
-            destinations.dedup();
-        }
+        let mut past: Vec<_> = stream.src()[..start].iter().copied().zip(stream.dst().iter().copied()).collect();
+        past.sort_unstable();
+        past.dedup();
         let destinations = || stream.dst()[..n_events].iter().map(|node| node.0);
         Self {
             ends: [split.test_start().n_events(), n_events],
@@ -146,7 +141,8 @@ impl<'s> TgbLists<'s> {
         let mut lists: Vec<Vec<NodeId>> = pairs.iter().map(|(src, _)| self.draw(*src, &positives[src])).collect();
         for (index, key) in pairs.iter().enumerate() {
             if last_of[key] != index {
-                lists[index] = lists[last_of[key]].clone();
+                let of_last = lists[last_of[key]].clone();
+                lists[index] = of_last;
             }
         }
         (self.lists, self.next) = (lists, end);
@@ -154,14 +150,15 @@ impl<'s> TgbLists<'s> {
 
     /// A list for an event of `src`, whose destinations at this time are `positives`.
     fn draw(&mut self, src: NodeId, positives: &[NodeId]) -> Vec<NodeId> {
-        let past = self.past.get(&src).map_or(&[][..], Vec::as_slice);
+        let first = self.past.partition_point(|pair| pair.0 < src);
+        let past = self.past[first..].iter().take_while(|pair| pair.0 == src).map(|pair| pair.1);
         let is_true: FxHashSet<NodeId> = positives.iter().copied().collect();
-        let mut list: Vec<NodeId> = past.iter().copied().filter(|node| !is_true.contains(node)).collect();
+        let mut list: Vec<NodeId> = past.clone().filter(|node| !is_true.contains(node)).collect();
         let n_past = (self.rule.count / 2).min(list.len());
         self.random.choose(&mut list, n_past);
 
         self.mark += 1;
-        for node in positives.iter().chain(past) {
+        for node in positives.iter().copied().chain(past) {
             self.marks[node.index()] = self.mark;
         }
         let (marks, mark) = (&self.marks, self.mark);

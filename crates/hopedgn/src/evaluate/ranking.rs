@@ -41,24 +41,33 @@ pub fn rank<S: Scorer>(
     scorers: &mut [S],
     callback: &mut dyn Callback,
 ) -> Result<Option<Vec<RankingMetrics>>> {
-    rank_some(task, pass, usize::MAX, candidates, batch_size, scorers, callback)
+    let events = RankedEvents { pass, at_most: usize::MAX, batch_size };
+    rank_some(task, events, candidates, scorers, callback)
 }
 
-/// The same for at most `n_ranked` events, evenly spaced. A memory is still updated with all.
+/// Which events are ranked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RankedEvents {
+    pub(crate) pass: Pass,
+    /// So many of the pass at most, evenly spaced. A memory is still updated with all.
+    pub(crate) at_most: usize,
+    pub(crate) batch_size: usize,
+}
+
+/// [`rank`] for some events.
 pub(crate) fn rank_some<S: Scorer>(
     task: &Task<'_>,
-    pass: Pass,
-    n_ranked: usize,
+    ranked: RankedEvents,
     candidates: &Candidates,
-    batch_size: usize,
     scorers: &mut [S],
     callback: &mut dyn Callback,
 ) -> Result<Option<Vec<RankingMetrics>>> {
+    let RankedEvents { pass, at_most, batch_size } = ranked;
     let events = pass.events(&task.split);
-    if events.is_empty() || n_ranked == 0 {
+    let n_ranked = at_most.min(events.len());
+    if n_ranked == 0 {
         return Ok(None);
     }
-    let n_ranked = n_ranked.min(events.len());
     // Of each `len / n` successive events the last one.
     let n_ranked_until = |at: usize| at * n_ranked / events.len();
     let mut lists = candidates.lists(task.stream, &task.split, pass)?;
@@ -202,7 +211,8 @@ mod tests {
         for n in [1, 5, 40, usize::MAX] {
             let mut recorder = Recorder::default();
             let (scorers, count) = (std::slice::from_mut(&mut recorder), CandidateCount::Some(4).into());
-            rank_some(&task, Pass::Val, n, &count, BATCH, scorers, &mut NoCallback).unwrap().unwrap();
+            let ranked = RankedEvents { pass: Pass::Val, at_most: n, batch_size: BATCH };
+            rank_some(&task, ranked, &count, scorers, &mut NoCallback).unwrap().unwrap();
             assert_eq!(recorder.batches, all, "{n}");
             // Batches without a ranked event have one pair; each ranked event has its own and four more.
             let n_ranked: usize = recorder.calls.iter().filter(|&&n| n > 1).map(|n| n / 5).sum();

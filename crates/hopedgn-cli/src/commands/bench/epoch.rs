@@ -72,7 +72,7 @@ struct Report {
 
 pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     let preset = Preset::for_data(&args.data);
-    let settings: Vec<String> = args.model.settings().into_iter().chain(args.set.iter().cloned()).collect();
+    let settings: Vec<String> = args.model.settings().chain(args.set.iter().cloned()).collect();
     let presets: Vec<Preset> = preset.into_iter().collect();
     let config = Config::resolve_with(registry, args.model.name(registry)?, &presets, &settings)?;
     let device = args.device.open_for(&config.model, output)?;
