@@ -1,5 +1,7 @@
 //! `hopedgn evaluate`: test metrics of a trained model under every protocol, with heuristics beside it.
 
+mod calibration;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::str::FromStr;
@@ -188,6 +190,9 @@ fn text(evaluation: &Evaluation, format: TimeFormat) -> String {
             table.row(name, [cells(settings.transductive), cells(settings.inductive)].concat());
         }
         let _ = write!(text, "\n{table}");
+    }
+    if let Some(calibration) = &evaluation.calibration {
+        let _ = write!(text, "\n{}", calibration::text(calibration));
     }
     if !evaluation.is_complete() {
         let _ = writeln!(
