@@ -15,6 +15,7 @@ mod model;
 mod new_file;
 mod progress;
 mod protocol_arg;
+pub(crate) mod recommend;
 mod run_args;
 pub(crate) mod score;
 pub(crate) mod selftest;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Train(Box<train::Train>),
     Evaluate(Box<evaluate::Evaluate>),
     Score(Box<score::Score>),
+    Recommend(Box<recommend::Recommend>),
     Classify(Box<classify::Classify>),
     Wl(Box<wl::Wl>),
     Lab(lab::Lab),
@@ -97,6 +99,7 @@ pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -
         Command::Train(args) => train::run(&args, registry, output),
         Command::Evaluate(args) => evaluate::run(&args, registry, output),
         Command::Score(args) => score::run(&args, registry, output),
+        Command::Recommend(args) => recommend::run(&args, registry, output),
         Command::Classify(args) => classify::run(&args, registry, output),
         Command::Selftest(args) => selftest::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),
@@ -121,10 +124,11 @@ mod tests {
 
     #[test]
     fn commands_that_read_a_file_have_every_flag_that_its_errors_advise() {
-        let commands: [&[&str]; 10] = [
+        let commands: [&[&str]; 11] = [
             &["train"],
             &["evaluate", "run"],
             &["score", "run", "--pairs", "-"],
+            &["recommend", "run", "src"],
             &["classify", "run"],
             &["wl", "a", "b"],
             &["data", "info", "d"],

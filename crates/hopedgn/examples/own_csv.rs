@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     let last = events.event(events.ids().last().expect("at least one event"));
     let payer = events.names().name(last.src);
     for item in predictor.recommend(&payer, 3, events.end())? {
-        println!("{payer} -> {}: {:.3}", item.dst, item.probability);
+        println!("{payer} -> {}: {:.3}", item.dst, item.score);
     }
     Ok(())
 }

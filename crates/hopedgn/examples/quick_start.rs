@@ -31,7 +31,7 @@ fn main() -> Result<()> {
     println!("probability that 9 writes to 32: {:.3}", predictor.predict("9", "32", t)?);
     for item in predictor.recommend("9", 5, t)? {
         let seen = if item.known { "wrote before" } else { "new" };
-        println!("  {:>5} {:.3} {seen}", item.dst, item.probability);
+        println!("  {:>5} {:.3} {seen}", item.dst, item.score);
     }
     let why = predictor.explain("9", "32", t)?;
     print!("{why}");

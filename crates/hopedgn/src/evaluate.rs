@@ -1,6 +1,7 @@
 //! Evaluation passes of the protocol: AP and AUC per batch and over the split, and ranking.
 
 mod beside_heuristics;
+mod calibration;
 mod range;
 mod ranking;
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::collate::{FeatureTables, Layout};
 use crate::model::Model;
-use crate::predict::sigmoid;
+use crate::predict::ScoreMeaning;
 use crate::score::score_tokens;
 use crate::{Error, Result};
 use effects::SeenEvents;
@@ -243,7 +243,8 @@ pub fn explain(
     if let Some(pair) = logits.iter().position(|logit| !logit.is_finite()) {
         return Err(Error::NonFiniteScore { score: logits[pair], pair: 0 });
     }
-    let probabilities: Vec<f32> = logits.into_iter().map(sigmoid).collect();
+    let meaning = ScoreMeaning::of(weights)?;
+    let probabilities: Vec<f32> = logits.into_iter().map(|logit| meaning.score(logit)).collect();
     let (groups, effects) = seen.effects(&probabilities);
 
     let neighbors = Neighbors::of(&tokens, store);

@@ -114,6 +114,28 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
+/// How long `earlier` is before `later`, times of this format.
+///
+/// ```
+/// use hopedgn::{ctdg::time::TimeFormat, fmt::age};
+///
+/// assert_eq!(age(TimeFormat::Number, 2.0, 5.5), "3.5 before");
+/// assert_eq!(age(TimeFormat::Date, 0.0, 300_000.0), "3.5 days before");
+/// ```
+#[must_use]
+pub fn age(format: TimeFormat, earlier: f64, later: f64) -> String {
+    /// Seconds of a day.
+    const DAY: f64 = 86_400.0;
+    let age = later - earlier;
+    match format {
+        format if later <= format.just_after(earlier) => "just before".to_owned(),
+        TimeFormat::Number => format!("{} before", span(age)),
+        TimeFormat::Date if age < 1.0 => "less than 1 s before".to_owned(),
+        TimeFormat::Date if age < 2.0 * DAY => format!("{} before", duration(age)),
+        TimeFormat::Date => format!("{} days before", fixed(age / DAY, 1)),
+    }
+}
+
 /// Bytes in the largest unit of which there is at least one.
 ///
 /// ```

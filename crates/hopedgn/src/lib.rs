@@ -68,7 +68,9 @@ pub use events::Events;
 pub use explain::Explanation;
 pub use hopedgn_tensor::{CudaOptions, Device, Precision};
 pub use model::Model;
-pub use predictor::{EvaluateOptions, LinkPredictor, LinkPredictorBuilder, LinkPredictorLoader, Recommendation};
+pub use predictor::{
+    EvaluateOptions, LinkPredictor, LinkPredictorBuilder, LinkPredictorLoader, RecommendOptions, Recommendation,
+};
 
 /// The programs of README and book, compiled with the doc tests.
 #[cfg(doctest)]

@@ -1,11 +1,13 @@
 //! Metrics that a run writes: one record for each epoch, the test summary, evaluation, node classification.
 
+mod calibration;
 mod evaluation;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use calibration::{Calibration, CalibrationCounts, ReliabilityBin};
 pub use evaluation::{BetterHeuristic, EVALUATION, Evaluation, RankingMetrics, RankingTest, TestedEvents};
 
 /// Link prediction metrics of one pass: fractions between 0 and 1.

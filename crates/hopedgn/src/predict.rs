@@ -1,6 +1,9 @@
 //! Logits of arbitrary pairs at arbitrary times, and the resolution of node names.
 
+mod destinations;
+mod meaning;
 mod named_pairs;
+mod reason;
 
 use ctdg::event::{EventId, EventStream};
 use ctdg::mite::PairQuery;
@@ -13,7 +16,10 @@ use crate::model::Model;
 use crate::score::PairScorer;
 use crate::{Error, Result};
 
+pub use destinations::Destinations;
+pub use meaning::{Likelihood, Prediction, ScoreMeaning};
 pub use named_pairs::{KnownNodes, NamedPairs, PairSides};
+pub use reason::Reason;
 
 /// Pairs scored in one batch.
 const BATCH: usize = 1024;
@@ -69,19 +75,52 @@ pub fn logits(
     queries: &[PairQuery],
     on_progress: &mut dyn FnMut(usize),
 ) -> Result<Vec<f32>> {
+    let scored = |scorer: &mut PairScorer<'_>, queries: &[PairQuery], memory: Option<&mut Memory<'_>>| match memory {
+        Some(memory) => scorer.logits_with(weights, queries, memory, &[]),
+        None => scorer.logits(weights, PairBatch::new(queries).padded_alone()),
+    };
+    scores(history, model, weights, queries, &scored, on_progress)
+}
+
+/// The same with both outputs for each query, of the partner and of the pair.
+pub(crate) fn both_scores(
+    history: &History<'_>,
+    model: &dyn Model,
+    weights: &Weights,
+    queries: &[PairQuery],
+    on_progress: &mut dyn FnMut(usize),
+) -> Result<Vec<[f32; 2]>> {
+    let scored = |scorer: &mut PairScorer<'_>, queries: &[PairQuery], memory: Option<&mut Memory<'_>>| match memory {
+        Some(memory) => scorer.both_scores_with(weights, queries, memory),
+        None => scorer.both_scores(weights, PairBatch::new(queries).padded_alone()),
+    };
+    scores(history, model, weights, queries, &scored, on_progress)
+}
+
+/// Scores a batch of queries, with the node memory at their time.
+type ScoreBatch<'f, S> = dyn Fn(&mut PairScorer<'_>, &[PairQuery], Option<&mut Memory<'_>>) -> Result<Vec<S>> + 'f;
+
+fn scores<S: Copy + Default>(
+    history: &History<'_>,
+    model: &dyn Model,
+    weights: &Weights,
+    queries: &[PairQuery],
+    score: &ScoreBatch<'_, S>,
+    on_progress: &mut dyn FnMut(usize),
+) -> Result<Vec<S>> {
     let mut scorer = PairScorer::new(model, history.tables, history.store);
-    let mut logits = vec![0.0; queries.len()];
+    let mut scores = vec![S::default(); queries.len()];
     let mut by_time: Vec<usize> = (0..queries.len()).collect();
     by_time.sort_by(|&a, &b| queries[a].time.total_cmp(&queries[b].time));
     let Some(form) = model.memory() else {
         // Walks go forward in time only.
         for indices in by_time.chunks(BATCH) {
             let batch: Vec<PairQuery> = indices.iter().map(|&index| queries[index]).collect();
-            let scores = scorer.logits(weights, PairBatch::new(&batch).padded_alone())?;
-            indices.iter().zip(scores).for_each(|(&index, score)| logits[index] = score);
+            let of_batch = score(&mut scorer, &batch, None)?;
+            indices.iter().zip(of_batch).for_each(|(&index, score)| scores[index] = score);
             on_progress(indices.len());
         }
-        return Ok(logits);
+        return Ok(scores);
     };
     let mut memory = Memory::new(weights.device(), form, history.stream, &[])?;
     memory.use_time_scale_of(history.memory.ok_or(Error::NoMemory)?);
@@ -102,18 +141,18 @@ pub fn logits(
         }
         for indices in same_time.chunks(BATCH) {
             let batch: Vec<PairQuery> = indices.iter().map(|&index| queries[index]).collect();
-            let scores = scorer.logits_with(weights, &batch, &mut memory, &[])?;
-            indices.iter().zip(scores).for_each(|(&index, score)| logits[index] = score);
+            let of_batch = score(&mut scorer, &batch, Some(&mut memory))?;
+            indices.iter().zip(of_batch).for_each(|(&index, score)| scores[index] = score);
             on_progress(indices.len());
         }
         if let Some(snapshot) = snapshot {
             memory.restore(&snapshot, &events[..n_whole])?;
         }
     }
-    Ok(logits)
+    Ok(scores)
 }
 
-/// The probability of a logit.
+/// The logistic function: the score of a logit where it is no probability, see [`ScoreMeaning::Separation`].
 ///
 /// ```
 /// assert_eq!(hopedgn::predict::sigmoid(0.0), 0.5);

@@ -5,11 +5,11 @@ mod classify;
 mod evaluate;
 mod folder;
 mod grown;
+mod recommend;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use ctdg::event::NodeId;
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
 use hopedgn_tensor::{Device, Weights};
@@ -20,13 +20,14 @@ use crate::explain::{self, Explanation};
 use crate::memory::MemoryState;
 use crate::metrics::{EpochRecord, Summary};
 use crate::model::Model;
-use crate::predict::{History, NamedPairs, logits, sigmoid};
+use crate::predict::{NamedPairs, logits};
 use crate::run::Manifest;
 use crate::{Error, Events, Result};
 
 pub use builder::LinkPredictorBuilder;
 pub use evaluate::EvaluateOptions;
 pub use folder::LinkPredictorLoader;
+pub use recommend::{RecommendOptions, Recommendation};
 
 /// A trained model together with the events it looks back on.
 ///
@@ -43,11 +44,11 @@ pub use folder::LinkPredictorLoader;
 ///     .epochs(2)
 ///     .fit(&events)?;
 ///
-/// let p = predictor.predict("3", "4", 400.0)?; // a probability
+/// let p = predictor.predict("3", "4", 400.0)?; // between 0 and 1
 /// assert!((0.0..=1.0).contains(&p));
 /// let best = predictor.recommend("3", 5, 400.0)?; // the five most likely destinations
 /// assert_eq!(best.len(), 5);
-/// assert!(best[0].probability >= best[4].probability);
+/// assert!(best[0].score >= best[4].score);
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
 #[derive(Debug)]
@@ -65,30 +66,6 @@ pub struct LinkPredictor {
     folder: Option<PathBuf>,
     /// The last checkpoint, where no folder holds it.
     state: Option<Vec<u8>>,
-}
-
-/// A destination that [`LinkPredictor::recommend`] names.
-///
-/// ```
-/// # use hopedgn::{Events, LinkPredictor};
-/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
-/// # let events = Events::from_tuples(messages)?;
-/// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
-/// for best in predictor.recommend("3", 2, 200.0)? {
-///     let note = if best.known { "again" } else { "for the first time" };
-///     println!("{} {:.2} {note}", best.dst, best.probability);
-///     assert_eq!(best.known, best.dst == "2" || best.dst == "4");
-/// }
-/// # Ok::<(), hopedgn::Error>(())
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recommendation {
-    /// The destination.
-    pub dst: String,
-    /// The probability of the pair.
-    pub probability: f32,
-    /// Whether source and destination interacted before.
-    pub known: bool,
 }
 
 impl LinkPredictor {
@@ -110,7 +87,9 @@ impl LinkPredictor {
         LinkPredictorBuilder::default()
     }
 
-    /// The probability that `src` and `dst` interact at time `t`, from events strictly before `t`.
+    /// The score of `src` and `dst` at time `t`, from events strictly before `t`: a number between 0 and 1, the higher the likelier they
+    /// interact. A model that was trained for intensities gives the probability that the next partner of `src` is `dst`; see
+    /// [`ScoreMeaning`](crate::predict::ScoreMeaning).
     ///
     /// An id without any event is a node without a history, which is a question a model can answer;
     /// [`LinkPredictor::knows_source`] and [`LinkPredictor::knows_destination`] tell a known id from a new or misspelt one.
@@ -127,10 +106,10 @@ impl LinkPredictor {
     /// ```
     pub fn predict(&self, src: &str, dst: &str, t: f64) -> Result<f32> {
         let pairs = self.named_pairs(&[(src, dst, t)])?;
-        Ok(sigmoid(self.logits(pairs.queries())?[0]))
+        Ok(self.scores(pairs.queries())?[0])
     }
 
-    /// The probability of each of `pairs` (source, destination, time), the same as [`LinkPredictor::predict`] gives for each
+    /// The score of each of `pairs` (source, destination, time), the same as [`LinkPredictor::predict`] gives for each
     /// alone, but in batches.
     ///
     /// ```
@@ -143,18 +122,17 @@ impl LinkPredictor {
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn predict_many<S: AsRef<str>, D: AsRef<str>>(&self, pairs: &[(S, D, f64)]) -> Result<Vec<f32>> {
-        let pairs = self.named_pairs(pairs)?;
-        Ok(self.logits(pairs.queries())?.into_iter().map(sigmoid).collect())
+        self.scores(self.named_pairs(pairs)?.queries())
     }
 
-    /// The logit of each of `queries`: ln(p / (1 − p)) of the probability p.
+    /// The logit of each of `queries`: what [`LinkPredictor::score_meaning`] turns into a score.
     ///
     /// ```
     /// # use hopedgn::{Events, LinkPredictor};
     /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
     /// # let events = Events::from_tuples(messages)?;
     /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
-    /// use hopedgn::{ctdg::event::NodeId, ctdg::mite::PairQuery, predict::sigmoid};
+    /// use hopedgn::{ctdg::mite::PairQuery, predict::sigmoid};
     ///
     /// let (src, dst) = (events.src()[0], events.dst()[0]); // "0" and "1"
     /// let logits = predictor.logits(&[PairQuery { src, dst, time: 200.0 }])?;
@@ -182,49 +160,11 @@ impl LinkPredictor {
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn logits_with_progress(&self, queries: &[PairQuery], on_progress: &mut dyn FnMut(usize)) -> Result<Vec<f32>> {
-        let history = History {
-            stream: &self.events,
-            store: self.store()?,
-            tables: &self.tables,
-            memory: self.memory.as_ref(),
-            batch: self.config.train.batch,
-        };
-        let logits = logits(&history, &*self.model, &self.weights, queries, on_progress)?;
+        let logits = logits(&self.past()?, &*self.model, &self.weights, queries, on_progress)?;
         match logits.iter().position(|logit| !logit.is_finite()) {
             Some(pair) => Err(Error::NonFiniteScore { score: logits[pair], pair }),
             None => Ok(logits),
         }
-    }
-
-    /// The `k` most likely destinations of `src` at time `t`, the likeliest first, among all other nodes that were a
-    /// destination before `t`; equal probabilities in order of their ids.
-    ///
-    /// ```
-    /// # use hopedgn::{Events, LinkPredictor};
-    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
-    /// # let events = Events::from_tuples(messages)?;
-    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
-    /// let best = predictor.recommend("3", 3, 200.0)?;
-    /// assert_eq!(best.len(), 3);
-    /// assert!(best[0].probability >= best[1].probability && best.iter().all(|best| best.dst != "3"));
-    /// # Ok::<(), hopedgn::Error>(())
-    /// ```
-    pub fn recommend(&self, src: &str, k: usize, t: f64) -> Result<Vec<Recommendation>> {
-        let src = self.named_pairs(&[(src, src, t)])?.queries()[0].src;
-        let store = self.store()?;
-        let mut candidates: Vec<NodeId> = self.events.dst()[..store.cut(t).n_events()].to_vec();
-        candidates.sort_unstable();
-        candidates.dedup();
-        candidates.retain(|&dst| dst != src);
-        let queries: Vec<PairQuery> = candidates.iter().map(|&dst| PairQuery { src, dst, time: t }).collect();
-        let mut scored: Vec<(NodeId, f32)> = candidates.into_iter().zip(self.logits(&queries)?).collect();
-        scored.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.cmp(b)));
-        let recommendation = |&(dst, logit): &(NodeId, f32)| Recommendation {
-            dst: self.events.names().name(dst),
-            probability: sigmoid(logit),
-            known: !store.pair_events(src, dst, store.cut(t)).is_empty(),
-        };
-        Ok(scored.iter().take(k).map(recommendation).collect())
     }
 
     /// Why `src` and `dst` get their score at time `t`: common past neighbours or paths of three events, and the effect of each event

@@ -154,6 +154,24 @@ impl<'a> PairScorer<'a> {
         self.forward_with_memory(weights, queries, memory, events, Target::Score(output))
     }
 
+    /// Both outputs for each of `pairs`, [`Output::Partner`] and [`Output::Pair`], from one forward pass.
+    pub(crate) fn both_scores(&mut self, weights: &Weights, pairs: PairBatch<'_>) -> Result<Vec<[f32; 2]>> {
+        self.sample(pairs.queries, 0);
+        let scores = self.collator.score(weights, &self.tokens, pairs, Target::BothScores)?;
+        Ok(scores.as_chunks().0.to_vec())
+    }
+
+    /// The same with a node memory.
+    pub(crate) fn both_scores_with(
+        &mut self,
+        weights: &Weights,
+        queries: &[PairQuery],
+        memory: &mut Memory<'_>,
+    ) -> Result<Vec<[f32; 2]>> {
+        let scores = self.forward_with_memory(weights, queries, memory, &[], Target::BothScores)?;
+        Ok(scores.as_chunks().0.to_vec())
+    }
+
     /// The embedding of the source of each of `pairs`, `[pairs, d]` in row-major order, without dropout.
     ///
     /// ```

@@ -1,5 +1,7 @@
 //! `hopedgn evaluate`: test metrics of a trained model under every protocol, with heuristics beside it.
 
+mod calibration;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -209,6 +211,9 @@ fn text(evaluation: &Evaluation, format: TimeFormat) -> String {
     }
     if let Some(ranking) = &evaluation.ranking {
         let _ = write!(text, "\n{}", ranking_table(ranking, &evaluation.model));
+    }
+    if let Some(calibration) = &evaluation.calibration {
+        let _ = write!(text, "\n{}", calibration::text(calibration));
     }
     if !evaluation.is_complete() {
         let _ = writeln!(

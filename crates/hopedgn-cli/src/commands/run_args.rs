@@ -16,6 +16,7 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The run folder
+    #[arg(index = 1)]
     pub(crate) run: PathBuf,
     /// The run's data, if the file was moved; it may have grown since
     #[arg(long, value_name = "D")]

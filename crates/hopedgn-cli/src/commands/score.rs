@@ -1,16 +1,15 @@
-//! `hopedgn score`: the probability of each of some pairs, and why.
+//! `hopedgn score`: how likely each of some pairs is, and why.
 
-mod out;
+pub(crate) mod out;
 mod pairs;
 mod remarks;
-mod rows;
+pub(crate) mod rows;
 
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
 use hopedgn::fmt::grouped;
-use hopedgn::predict::sigmoid;
 use hopedgn::{Explanation, ModelRegistry};
 use serde_json::json;
 
@@ -25,7 +24,10 @@ use pairs::PairsArgs;
 use remarks::remark_on;
 use rows::{Id, Scores};
 
-/// Score pairs with a trained model: the probability that each interacts at its time
+/// Score pairs with a trained model: how likely each is to interact at its time
+///
+/// A score is between 0 and 1, the higher the likelier. With `train.objective = "intensity"` it is the probability that the next
+/// partner of the source is the destination; beside it stand the intensity of the pair and the lift over chance.
 ///
 /// A file of pairs has the columns source, destination and optionally time, under the names that the data's file has or usual
 /// ones, or in this order without names. All other columns are kept beside the score. A time is written as in the data: a number
@@ -93,7 +95,7 @@ pub(crate) fn run(args: &Score, registry: &ModelRegistry, output: &Output) -> an
 
     let queries = pairs.named.queries();
     let bar = progress::steps(output, "scoring", queries.len() as u64);
-    let logits = predictor.logits_with_progress(queries, &mut |n| bar.inc(n as u64))?;
+    let predictions = predictor.predictions(queries, &mut |n| bar.inc(n as u64))?;
     bar.finish_and_clear();
     let mut explanations: Vec<Explanation<Id>> = Vec::new();
     if args.explain {
@@ -105,9 +107,8 @@ pub(crate) fn run(args: &Score, registry: &ModelRegistry, output: &Output) -> an
         }
         bar.finish_and_clear();
     }
-    let probabilities: Vec<f32> = logits.into_iter().map(sigmoid).collect();
     let explanations = args.explain.then_some(&explanations);
-    let scores = Scores { pairs: &pairs, events, probabilities: &probabilities, explanations };
+    let scores = Scores { pairs: &pairs, events, predictions: &predictions, explanations };
     let (Some(out), Some(format)) = (&args.out, out) else {
         output.answer_data(|out| scores.write_text(out), &scores)?;
         return Ok(Outcome::Done);

@@ -14,6 +14,7 @@ mod json_errors;
 mod lab;
 mod memory;
 mod own_models;
+mod recommend;
 mod schemas;
 mod score;
 mod shell;

@@ -1,5 +1,6 @@
 //! HTML report of a run: one self-contained page without scripts, for screens of any width, light and dark, and for print.
 
+mod calibration;
 mod curves;
 mod data;
 mod table;
@@ -60,6 +61,9 @@ pub fn html(report: &Report<'_>) -> String {
     page.push_str(&headline(report));
     if let Some(summary) = report.summary {
         page.push_str(&table::results(summary, report.evaluation));
+    }
+    if let Some(calibration) = report.evaluation.and_then(|evaluation| evaluation.calibration.as_ref()) {
+        page.push_str(&calibration::section(calibration));
     }
     page.push_str(&training(report));
     if let Some(data) = report.data {

@@ -103,7 +103,7 @@ impl Evaluator<'_> {
     }
 
     /// The memory at the start of the test: both passes start after validation.
-    fn memory(&self) -> Result<Option<Memory<'_>>> {
+    pub(super) fn memory(&self) -> Result<Option<Memory<'_>>> {
         let Some(form) = self.model.memory() else { return Ok(None) };
         let state = self.memory.ok_or(Error::NoMemory)?;
         let mut memory = Memory::new(self.weights.device(), form, self.task.stream, &self.task.split.train)?;

@@ -13,7 +13,7 @@ use crate::task::Task;
 use crate::{Error, Result};
 
 /// Queries scored in one call, which bounds the memory of ranking.
-const RANKING_CHUNK: usize = 8192;
+pub(super) const RANKING_CHUNK: usize = 8192;
 
 /// Ranks the destination of each event of the pass among candidates; `None` if the pass has no events.
 ///

@@ -2,10 +2,8 @@
 
 use std::fmt::{self, Display};
 
-use ctdg::time::TimeFormat;
-
 use super::{CommonNeighbor, EffectSide, EventEffect, Explanation, GroupEffect, NeighborPath};
-use crate::fmt::{duration, fixed, grouped, span};
+use crate::fmt::{age, grouped};
 
 /// Neighbours, paths and groups that are shown.
 const MAX_SHOWN: usize = 5;
@@ -92,15 +90,7 @@ impl<N: Display + PartialEq> Explanation<N> {
 
     /// How long before the query time `time` is.
     fn age(&self, time: f64) -> String {
-        const DAY: f64 = 86_400.0;
-        let age = self.time - time;
-        match self.time_format {
-            format if self.time <= format.just_after(time) => "just before".to_owned(),
-            TimeFormat::Number => format!("{} before", span(age)),
-            TimeFormat::Date if age < 1.0 => "less than 1 s before".to_owned(),
-            TimeFormat::Date if age < 2.0 * DAY => format!("{} before", duration(age)),
-            TimeFormat::Date => format!("{} days before", fixed(age / DAY, 1)),
-        }
+        age(self.time_format, time, self.time)
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{LinkMetrics, PerSetting, Summary};
+use super::{Calibration, LinkMetrics, PerSetting, Summary};
 
 /// The file of an [`Evaluation`] in a run folder.
 pub const EVALUATION: &str = "evaluation.json";
@@ -41,6 +41,9 @@ pub struct Evaluation {
     pub negatives: BTreeMap<String, BTreeMap<String, PerSetting>>,
     /// Ranking metrics, if measured.
     pub ranking: Option<RankingTest>,
+    /// Whether probabilities are right; only for a model whose scores are probabilities.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
     /// The events that were tested; missing in files of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tested: Option<TestedEvents>,
@@ -225,6 +228,7 @@ impl Evaluation {
         if earlier.model != self.model || earlier.device != self.device {
             return self;
         }
+        self.calibration = self.calibration.or(earlier.calibration);
         for (kind, scorers) in earlier.negatives {
             self.negatives.entry(kind).or_insert(scorers);
         }
@@ -272,6 +276,7 @@ mod tests {
             device: "cpu".to_owned(),
             negatives: kinds.iter().map(|&(kind, ap)| (kind.to_owned(), scorers(ap))).collect(),
             ranking: rankings.first().map(ranking),
+            calibration: None,
             tested: None,
             incomplete: Vec::new(),
             other_rankings: rankings.iter().skip(1).map(ranking).collect(),

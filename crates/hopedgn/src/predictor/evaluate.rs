@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::LinkPredictor;
 use crate::callbacks::{Callback, HtmlReport, NoCallback, TrainEnd, TrainStart};
+use crate::config::Objective;
 use crate::evaluate::{Evaluation, Evaluator, Negatives, PASSES, RankingTest, TestRange, put};
 use crate::run::{PartialEvaluation, RunFolder};
 use crate::{Error, Events, Result};
@@ -209,7 +210,10 @@ impl LinkPredictor {
         };
         match self.measure(&self.events, options, &mut partial, keep, callback) {
             Err(Error::Interrupted) => {
-                let incomplete = options.missing(&partial.done);
+                let mut incomplete = options.missing(&partial.done);
+                if self.config.train.objective == Objective::Intensity {
+                    incomplete.push("calibration".to_owned());
+                }
                 return Ok(Evaluation { incomplete, ..partial.evaluation });
             }
             measured => measured?,
@@ -300,6 +304,9 @@ impl LinkPredictor {
             partial.done.push(title);
             keep(partial);
         }
+        if partial.evaluation.calibration.is_none() {
+            partial.evaluation.calibration = evaluator.calibration(Pass::Test, callback)?;
+        }
         Ok(())
     }
 
@@ -311,6 +318,7 @@ impl LinkPredictor {
             device: self.device().name().to_owned(),
             negatives: BTreeMap::new(),
             ranking: None,
+            calibration: None,
             tested: None,
             incomplete: Vec::new(),
             other_rankings: Vec::new(),

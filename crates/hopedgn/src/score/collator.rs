@@ -41,6 +41,8 @@ pub(super) struct Collator<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     Score(Output),
+    /// Both outputs of each pair, `[B, 2]`.
+    BothScores,
     Sources,
 }
 
@@ -66,12 +68,16 @@ impl Collator<'_> {
     }
 
     pub(super) fn forward(&self, tape: &mut Tape<'_>, input: &Input, target: Target) -> Result<Vec<f32>> {
-        if let Target::Score(output) = target {
-            let mut score = self.model.logits(tape, input, Dropout::NONE)?; // [B, 1]
-            if output == Output::Pair
+        if target != Target::Sources {
+            let partner = self.model.logits(tape, input, Dropout::NONE)?; // [B, 1]
+            let mut score = partner;
+            if target != Target::Score(Output::Partner)
                 && let Some(activity) = self.model.activity(tape, input)?
             {
-                score = tape.add(score, activity)?;
+                score = tape.add(partner, activity)?;
+            }
+            if target == Target::BothScores {
+                score = tape.concat(&[partner, score])?; // [B, 2]
             }
             return Ok(tape.read(score)?);
         }

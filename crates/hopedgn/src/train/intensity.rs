@@ -88,13 +88,13 @@ impl<'a> IntensityNegatives<'a> {
         IntensityBatch { queries: [positives, uniform, partners, past_pairs].concat(), terms }
     }
 
-    /// A past partner of the source other than the destination; a uniform destination where it has none, or that one was drawn.
+    /// A past partner of the source, the destination perhaps; a uniform destination where it has none. Leaving the destination out would
+    /// teach odds instead of probabilities.
     fn past_partner(&self, query: &PairQuery, random: &mut RandomStream) -> NodeId {
         let store = &self.task.train_store;
         let partners = store.history(query.src, store.cut(query.time)).neighbors;
-        let partner = (!partners.is_empty()).then(|| partners[random.index(partners.len())]);
-        let uniform = self.destinations[random.index(self.destinations.len())];
-        partner.filter(|&partner| partner != query.dst).unwrap_or(uniform)
+        let among = if partners.is_empty() { &self.destinations } else { partners };
+        among[random.index(among.len())]
     }
 
     /// `k·Q(v | u)·|V|` of the two noise candidates, and the number of earlier meetings.
@@ -153,8 +153,6 @@ mod tests {
         with_negatives(false, |task, negatives| {
             let last = *task.split.train.last().unwrap();
             let query = task.queries(&[last])[0];
-            // A destination that never meets the source, so that no draw is replaced.
-            let query = PairQuery { dst: NodeId(999), ..query };
             let mut counts = HashMap::<NodeId, usize>::new();
             const N: usize = 20_000;
             for step in 0..N as u64 {

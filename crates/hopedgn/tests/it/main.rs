@@ -7,6 +7,7 @@ mod damage;
 mod evaluation;
 mod explain;
 mod grown;
+mod intensity;
 mod learn;
 mod models;
 mod numbering;

@@ -38,9 +38,9 @@ fn a_predictor_predicts_recommends_explains_and_evaluates() {
 
     let all = predictor.recommend("3", 100, end).unwrap();
     assert_eq!(all.len(), 19, "every other destination");
-    assert!(all.windows(2).all(|pair| pair[0].probability >= pair[1].probability));
+    assert!(all.windows(2).all(|pair| pair[0].score >= pair[1].score));
     let four = all.iter().find(|item| item.dst == "4").unwrap();
-    assert_eq!((four.probability, four.known), (p, true));
+    assert_eq!((four.score, four.known), (p, true));
     assert_eq!(predictor.recommend("3", 5, end).unwrap(), all[..5]);
     assert!(predictor.recommend("3", 5, 0.0).unwrap().is_empty(), "no destination before the first event");
 

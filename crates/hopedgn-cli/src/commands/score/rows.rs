@@ -8,7 +8,7 @@ use ctdg::dataset::{TableColumn, TableValues, write_table_text};
 use ctdg::event::NodeId;
 use ctdg::mite::PairQuery;
 use ctdg::time::TimeFormat;
-use hopedgn::predict::KnownNodes;
+use hopedgn::predict::{KnownNodes, Likelihood, Prediction};
 use hopedgn::{Events, Explanation};
 use serde::{Serialize, Serializer};
 
@@ -18,7 +18,7 @@ use super::pairs::{ExtraColumns, Pairs};
 pub(crate) struct Scores<'a> {
     pub(crate) pairs: &'a Pairs<'a>,
     pub(crate) events: &'a Events,
-    pub(crate) probabilities: &'a [f32],
+    pub(crate) predictions: &'a [Prediction],
     pub(crate) explanations: Option<&'a Vec<Explanation<Id>>>,
 }
 
@@ -60,6 +60,8 @@ pub(crate) struct Row<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     date: Option<String>,
     score: f32,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    likelihood: Option<Likelihood>,
     known: KnownNodes,
     #[serde(skip_serializing_if = "Option::is_none")]
     columns: Option<ExtraFields<'a>>,
@@ -95,7 +97,7 @@ impl Serialize for Scores<'_> {
 
 impl<'a> Scores<'a> {
     pub(crate) fn len(&self) -> usize {
-        self.probabilities.len()
+        self.predictions.len()
     }
 
     pub(crate) fn row(&self, row: usize) -> Row<'a> {
@@ -107,7 +109,8 @@ impl<'a> Scores<'a> {
             dst: id(query.dst),
             time: query.time,
             date: (format == TimeFormat::Date).then(|| format.show(query.time)),
-            score: self.probabilities[row],
+            score: self.predictions[row].score,
+            likelihood: self.predictions[row].likelihood,
             known: self.pairs.named.known(row),
             columns: (!extra.names.is_empty()).then_some(ExtraFields { extra, row }),
             explanation: self.explanations.map(|explanations| &explanations[row]),
@@ -116,11 +119,18 @@ impl<'a> Scores<'a> {
 
     /// The columns of a table, from row `first` on.
     pub(crate) fn columns(&self, first: usize) -> Vec<TableColumn<'a>> {
-        let Self { pairs, probabilities, .. } = *self;
+        let Self { pairs, predictions, .. } = *self;
         let (named, extra) = (&pairs.named, &pairs.extra);
         let query = move |row: usize| named.queries()[first + row];
         let id = |of: NodeOf| TableValues::Text(Box::new(move |row| named.name(of(query(row))).into()));
         let format = self.events.time_format();
+        let number = |name: &'static str, of: fn(&Prediction) -> f32| TableColumn {
+            name: name.into(),
+            values: TableValues::Floats(Box::new(move |row| of(&predictions[first + row]))),
+        };
+        let likelihood = |name, of: fn(&Prediction) -> f32| {
+            predictions.first().is_some_and(|first| first.likelihood.is_some()).then(|| number(name, of))
+        };
         let mut columns = vec![
             TableColumn { name: "src".into(), values: id(|query| query.src) },
             TableColumn { name: "dst".into(), values: id(|query| query.dst) },
@@ -128,15 +138,15 @@ impl<'a> Scores<'a> {
                 name: "time".into(),
                 values: TableValues::Times(format, Box::new(move |row| query(row).time)),
             },
-            TableColumn {
-                name: "score".into(),
-                values: TableValues::Floats(Box::new(move |row| probabilities[first + row])),
-            },
-            TableColumn {
-                name: "known".into(),
-                values: TableValues::Text(Box::new(move |row| named.known(first + row).as_str().into())),
-            },
+            number("score", |prediction| prediction.score),
         ];
+        columns.extend(likelihood("probability", |of| of.likelihood.map_or(f32::NAN, |of| of.probability)));
+        columns.extend(likelihood("intensity", |of| of.likelihood.map_or(f32::NAN, |of| of.intensity)));
+        columns.extend(likelihood("lift", |of| of.likelihood.map_or(f32::NAN, |of| of.lift)));
+        columns.push(TableColumn {
+            name: "known".into(),
+            values: TableValues::Text(Box::new(move |row| named.known(first + row).as_str().into())),
+        });
         for (column, name) in extra.names.iter().enumerate() {
             let is_taken = |name: &str| columns.iter().any(|column| column.name == name);
             let name = free_name(name, is_taken);

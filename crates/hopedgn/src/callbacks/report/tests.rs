@@ -192,6 +192,7 @@ fn evaluation() -> Evaluation {
         device: "cpu".into(),
         negatives: [("random".to_owned(), scorers(0.1)), ("historical".to_owned(), scorers(0.95))].into(),
         ranking: Some(ranking(json!(100))),
+        calibration: None,
         tested: None,
         incomplete: Vec::new(),
         other_rankings: vec![ranking(json!("all"))],

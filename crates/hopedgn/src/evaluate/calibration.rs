@@ -1,0 +1,81 @@
+//! Calibration of a model whose scores are probabilities.
+
+use ctdg::event::EventId;
+use ctdg::mite::PairQuery;
+use ctdg::negative::Pass;
+
+use super::ranking::RANKING_CHUNK;
+use super::{Evaluator, ModelScorer, Scorer};
+use crate::callbacks::{Callback, Stage};
+use crate::collate::{Layout, PairBatch};
+use crate::metrics::{Calibration, CalibrationCounts};
+use crate::predict::{Destinations, ScoreMeaning};
+use crate::score::PairScorer;
+use crate::{Error, Result};
+
+/// Pairs that are scored at most, of a model that reads statistics alone and of any other, which takes far longer for each.
+const MAX_PAIRS: [usize; 2] = [1 << 22, 1 << 18];
+
+/// Events that are measured at least.
+const MIN_EVENTS: usize = 32;
+
+impl Evaluator<'_> {
+    /// Whether the probabilities of the model are right on the events of `pass`: the probability of every destination seen before an
+    /// event, against the one that it has. `None` if the scores of the model are no probabilities, or the pass has no events.
+    ///
+    /// Where events × destinations are many, fewer events are measured, spread evenly over the pass.
+    pub fn calibration(&self, pass: Pass, callback: &mut dyn Callback) -> Result<Option<Calibration>> {
+        let meaning = ScoreMeaning::of(self.weights)?;
+        if meaning == ScoreMeaning::Separation {
+            return Ok(None);
+        }
+        let events = pass.events(&self.task.split);
+        let measured = self.measured(events);
+        let mut counts = CalibrationCounts::default();
+        let mut destinations = Destinations::new(self.task.stream);
+        let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
+        let mut scorer = ModelScorer::new(scorer, self.weights, self.memory()?);
+        let has_memory = self.model.memory().is_some();
+        let mut done = 0;
+        for batch in events.chunks(self.batch.max(1)) {
+            let first = done;
+            let of_batch = measured[first..].iter().take_while(|event| Some(*event) <= batch.last()).count();
+            let mut new_events = batch;
+            if has_memory && of_batch == 0 {
+                // The memory reads every batch.
+                scorer.score(new_events, PairBatch::new(&self.task.queries(&batch[..1])).padded_alone())?;
+            }
+            for &event in &measured[first..first + of_batch] {
+                callback.on_progress(Stage::Rank, done, measured.len());
+                if callback.should_stop() {
+                    return Err(Error::Interrupted);
+                }
+                let positive = self.task.queries(&[event])[0];
+                destinations.advance(self.task.full_store.cut(positive.time));
+                let queries: Vec<PairQuery> =
+                    destinations.of(positive.src).map(|dst| PairQuery { dst, ..positive }).collect();
+                let mut probabilities = Vec::with_capacity(queries.len());
+                for block in queries.chunks(RANKING_CHUNK) {
+                    let logits = scorer.score(std::mem::take(&mut new_events), PairBatch::new(block).padded_alone())?;
+                    probabilities.extend(logits.into_iter().map(|logit| meaning.score(logit)));
+                }
+                counts.push(&probabilities, queries.iter().position(|query| query.dst == positive.dst));
+                done += 1;
+            }
+        }
+        callback.on_progress(Stage::Rank, done, measured.len());
+        Ok(counts.finish(events.len()))
+    }
+
+    /// As many of `events` as may be measured, spread evenly.
+    fn measured(&self, events: &[EventId]) -> Vec<EventId> {
+        let mut destinations = Destinations::new(self.task.stream);
+        if let Some(&last) = events.last() {
+            destinations.advance(self.task.full_store.cut(self.task.full_store.time(last)));
+        }
+        let [of_statistics, of_others] = MAX_PAIRS;
+        let max_pairs = if self.model.layout() == Layout::Statistics { of_statistics } else { of_others };
+        let n = (max_pairs / destinations.len().max(1)).max(MIN_EVENTS).min(events.len());
+        (0..n).map(|at| events[at * events.len() / n]).collect()
+    }
+}
