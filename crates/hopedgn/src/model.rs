@@ -70,7 +70,7 @@ pub use dygformer::{DyGFormer, DyGFormerSettings};
 pub use global::{GlobalHopeDgn, GlobalHopeDgnSettings};
 pub use graphmixer::{GraphMixer, GraphMixerSettings};
 pub use hopedgn::{HopeDgn, HopeDgnSettings, Pooling};
-pub(crate) use intensity::{IntensityModel, LOG_DESTINATIONS};
+pub(crate) use intensity::{IntensityModel, LOG_DESTINATIONS, LOG_SUM};
 pub use jodie::{Jodie, JodieSettings};
 pub use patches::PatchSettings;
 pub use pint::{Pint, PintSettings};

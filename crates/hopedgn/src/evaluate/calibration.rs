@@ -16,6 +16,9 @@ use crate::{Error, Result};
 /// Pairs that are scored at most, of a model that reads statistics alone and of any other, which takes far longer for each.
 const MAX_PAIRS: [usize; 2] = [1 << 22, 1 << 18];
 
+/// By how much fewer pairs find the constant of [`Evaluator::log_sum`].
+const FEWER: usize = 4;
+
 /// Events that are measured at least.
 const MIN_EVENTS: usize = 32;
 
@@ -25,12 +28,31 @@ impl Evaluator<'_> {
     ///
     /// Where events × destinations are many, fewer events are measured, spread evenly over the pass.
     pub fn calibration(&self, pass: Pass, callback: &mut dyn Callback) -> Result<Option<Calibration>> {
+        self.calibration_of(pass, MAX_PAIRS, callback)
+    }
+
+    /// The logarithm of the mean sum of all probabilities on validation events, of a model without memory.
+    pub(crate) fn log_sum(&self, callback: &mut dyn Callback) -> Result<Option<f32>> {
+        if self.model.memory().is_some() {
+            return Ok(None);
+        }
+        let calibration = self.calibration_of(Pass::Val, MAX_PAIRS.map(|pairs| pairs / FEWER), callback)?;
+        #[expect(clippy::cast_possible_truncation, reason = "a model's constant")]
+        Ok(calibration.map(|found| found.mean_sum.ln() as f32).filter(|log_sum| log_sum.is_finite()))
+    }
+
+    fn calibration_of(
+        &self,
+        pass: Pass,
+        max_pairs: [usize; 2],
+        callback: &mut dyn Callback,
+    ) -> Result<Option<Calibration>> {
         let meaning = ScoreMeaning::of(self.weights)?;
         if meaning == ScoreMeaning::Separation {
             return Ok(None);
         }
         let events = pass.events(&self.task.split);
-        let measured = self.measured(events);
+        let measured = self.measured(events, max_pairs);
         let mut counts = CalibrationCounts::default();
         let mut destinations = Destinations::new(self.task.stream);
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
@@ -68,12 +90,11 @@ impl Evaluator<'_> {
     }
 
     /// As many of `events` as may be measured, spread evenly.
-    fn measured(&self, events: &[EventId]) -> Vec<EventId> {
+    fn measured(&self, events: &[EventId], [of_statistics, of_others]: [usize; 2]) -> Vec<EventId> {
         let mut destinations = Destinations::new(self.task.stream);
         if let Some(&last) = events.last() {
             destinations.advance(self.task.full_store.cut(self.task.full_store.time(last)));
         }
-        let [of_statistics, of_others] = MAX_PAIRS;
         let max_pairs = if self.model.layout() == Layout::Statistics { of_statistics } else { of_others };
         let n = (max_pairs / destinations.len().max(1)).max(MIN_EVENTS).min(events.len());
         (0..n).map(|at| events[at * events.len() / n]).collect()

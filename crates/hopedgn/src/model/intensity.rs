@@ -21,6 +21,10 @@ use crate::nn::{ActivityHead, ParamBuilder};
 /// The name of the constant `ln |V|`, the number of destinations in training. It is saved with the weights and never trained.
 pub(crate) const LOG_DESTINATIONS: &str = "intensity.log-destinations";
 
+/// The name of the constant that makes probabilities sum to one on validation events: the logarithm of their mean sum without it. It is
+/// found after training.
+pub(crate) const LOG_SUM: &str = "intensity.log-sum";
+
 /// A model with the activity of its source.
 #[derive(Debug)]
 pub(crate) struct IntensityModel {
@@ -32,7 +36,9 @@ impl IntensityModel {
     /// Adds the activity to `inner` and its parameters.
     pub(crate) fn new(inner: Box<dyn Model>, mut parameters: Parameters, seed: u64) -> Result<(Self, Parameters)> {
         let activity = ParamBuilder::new(&mut parameters, seed).activity_head()?;
-        parameters.add(LOG_DESTINATIONS, Tensor::full(Shape::Vector(1), 0.0))?;
+        for constant in [LOG_DESTINATIONS, LOG_SUM] {
+            parameters.add(constant, Tensor::full(Shape::Vector(1), 0.0))?;
+        }
         Ok((Self { inner, activity }, parameters))
     }
 }

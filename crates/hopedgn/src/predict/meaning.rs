@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use super::sigmoid;
 use crate::Result;
-use crate::model::LOG_DESTINATIONS;
+use crate::model::{LOG_DESTINATIONS, LOG_SUM};
 
 /// What the logits of a model mean.
 ///
 /// ```
 /// use hopedgn::predict::ScoreMeaning;
 ///
-/// let of_four = ScoreMeaning::NextPartner { log_destinations: 4_f32.ln() };
+/// let of_four = ScoreMeaning::NextPartner { log_destinations: 4_f32.ln(), log_sum: 0.0 };
 /// assert_eq!(of_four.score(0.0), 0.25); // as likely as by chance
 /// assert_eq!(of_four.score(9.0), 1.0);
 /// assert_eq!(ScoreMeaning::Separation.score(0.0), 0.5);
@@ -26,13 +26,16 @@ pub enum ScoreMeaning {
     /// [`Objective::Intensity`](crate::config::Objective): the probability that the next partner of the source is the destination.
     ///
     /// ```text
-    /// P = exp(logit) / |V|
+    /// P = exp(logit) / (|V| · S)
     /// ```
     ///
-    /// Noise-contrastive estimation makes the sum over all destinations about one; nothing forces it to be exactly one.
+    /// Noise-contrastive estimation makes the sum over all destinations about one; the constant `S` makes it one on average over the
+    /// validation events. Nothing forces it to be one for each event.
     NextPartner {
         /// `ln |V|`, of the destinations of training.
         log_destinations: f32,
+        /// `ln S`; 0 for a model with a memory, which is not measured.
+        log_sum: f32,
     },
 }
 
@@ -66,8 +69,11 @@ impl ScoreMeaning {
     /// That of a model with these weights.
     pub(crate) fn of(weights: &Weights) -> Result<Self> {
         let parameters = weights.parameters()?;
-        let constant = parameters.id(LOG_DESTINATIONS).map(|id| parameters.get(id).values()[0]);
-        Ok(constant.map_or(Self::Separation, |log_destinations| Self::NextPartner { log_destinations }))
+        let constant = |name: &str| parameters.id(name).map(|id| parameters.get(id).values()[0]);
+        Ok(match (constant(LOG_DESTINATIONS), constant(LOG_SUM)) {
+            (Some(log_destinations), Some(log_sum)) => Self::NextPartner { log_destinations, log_sum },
+            _ => Self::Separation,
+        })
     }
 
     /// The score of a logit, between 0 and 1.
@@ -75,14 +81,14 @@ impl ScoreMeaning {
     pub fn score(self, logit: f32) -> f32 {
         match self {
             Self::Separation => sigmoid(logit),
-            Self::NextPartner { log_destinations } => (logit - log_destinations).exp().min(1.0),
+            Self::NextPartner { log_destinations, log_sum } => (logit - log_destinations - log_sum).exp().min(1.0),
         }
     }
 
     /// What the two [outputs](crate::score::Output) for a pair, of the partner and of the pair, say.
     pub(crate) fn prediction(self, [partner, pair]: [f32; 2]) -> Prediction {
         let score = self.score(partner);
-        let Self::NextPartner { log_destinations } = self else { return Prediction { score, likelihood: None } };
+        let Self::NextPartner { log_destinations, .. } = self else { return Prediction { score, likelihood: None } };
         let lift = score * log_destinations.exp();
         Prediction { score, likelihood: Some(Likelihood { probability: score, intensity: pair.exp(), lift }) }
     }
@@ -94,7 +100,7 @@ mod tests {
 
     #[test]
     fn probabilities_stay_within_bounds() {
-        let meaning = ScoreMeaning::NextPartner { log_destinations: 50_f32.ln() };
+        let meaning = ScoreMeaning::NextPartner { log_destinations: 50_f32.ln(), log_sum: 0.1 };
         for logit in [-200.0, -3.0, 0.0, 5.0, 200.0] {
             assert!((0.0..=1.0).contains(&meaning.score(logit)), "{logit}");
         }

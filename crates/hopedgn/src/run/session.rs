@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::evaluate::{Evaluator, Negatives};
 use crate::memory::MemoryState;
 use crate::metrics::{EpochRecord, Summary};
-use crate::model::Model;
+use crate::model::{LOG_SUM, Model};
 use crate::task::Task;
 use crate::train::Trainer;
 use crate::{Error, Result, system};
@@ -165,11 +165,16 @@ impl Session<'_> {
             // No epoch had validation events.
             (None, None) => trainer.validated_memory().cloned(),
         };
-        let weights = Weights::new(self.device, parameters)?;
         let history = trainer.progress().history.clone();
         // A summary that cannot be read is made again.
         let known = self.folder.and_then(|folder| folder.summary().ok().flatten());
         let known = known.filter(|summary| summary.epochs == history.len());
+        if known.is_none() && self.normalise(&mut parameters, callback)? {
+            if let Some(folder) = self.folder {
+                folder.write_all(&[(MODEL, &weights_file(self.config, &parameters, memory.as_ref())?)])?;
+            }
+        }
+        let weights = Weights::new(self.device, parameters)?;
         let summary = match known {
             Some(summary) => summary,
             None => self.test(trainer, &weights, memory.as_ref(), callback)?,
@@ -183,6 +188,18 @@ impl Session<'_> {
         }
         let state = self.folder.is_none().then(|| trainer.save()).transpose()?;
         Ok(Trained { weights, memory, history, summary, state })
+    }
+
+    /// Makes probabilities sum to one on validation events, of a model whose scores are probabilities. False if nothing changes.
+    fn normalise(&self, parameters: &mut Parameters, callback: &mut dyn Callback) -> Result<bool> {
+        let Some(id) = parameters.id(LOG_SUM) else { return Ok(false) };
+        parameters.get_mut(id).values_mut()[0] = 0.0;
+        let weights = Weights::new(self.device, parameters.clone())?;
+        let batch = self.config.train.batch;
+        let evaluator = Evaluator { task: self.task, model: self.model, weights: &weights, memory: None, batch };
+        let Some(log_sum) = evaluator.log_sum(callback)? else { return Ok(false) };
+        parameters.get_mut(id).values_mut()[0] = log_sum;
+        Ok(true)
     }
 
     fn test(

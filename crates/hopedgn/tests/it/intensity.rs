@@ -59,7 +59,7 @@ fn predictions_recommendations_and_explanations_agree() {
         let likelihood = prediction.likelihood.unwrap();
         assert_eq!(prediction.score, likelihood.probability, "{model:?}");
         assert_eq!(prediction.score, predictor.predict("u3", "v3", end).unwrap(), "{model:?}");
-        let ScoreMeaning::NextPartner { log_destinations } = predictor.score_meaning().unwrap() else {
+        let ScoreMeaning::NextPartner { log_destinations, .. } = predictor.score_meaning().unwrap() else {
             panic!("{model:?}")
         };
         let chance = (-log_destinations).exp();
