@@ -93,11 +93,15 @@ impl PairStatistics {
 
     /// Over `events`, ascending, of a stream with these sources, destinations and times.
     pub(crate) fn over(events: &[EventId], [src, dst]: [&[NodeId]; 2], times: Column<f64>, n_nodes: usize) -> Self {
-        let ((as_source, as_destination), pairs) = rayon::join(
-            || rayon::join(|| EventLists::build(events, src, n_nodes), || EventLists::build(events, dst, n_nodes)),
-            || PairIndex::directed(events.iter().map(|&id| (src[id.index()], dst[id.index()], id))),
-        );
-        Self { as_source, as_destination, pairs, moments: moments(&times), times }
+        // Not in parallel: `Store` holds a lock meanwhile, and a thread of rayon that waits for a part of this could take up a task that
+        // waits for the lock.
+        Self {
+            as_source: EventLists::build(events, src, n_nodes),
+            as_destination: EventLists::build(events, dst, n_nodes),
+            pairs: PairIndex::directed(events.iter().map(|&id| (src[id.index()], dst[id.index()], id))),
+            moments: moments(&times),
+            times,
+        }
     }
 
     /// The statistics of one pair.

@@ -3,7 +3,9 @@
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::statistics::{GrowingStatistics, N_STATISTICS, NODE_WINDOWS, PAIR_WINDOWS, PairStatistics};
+use ctdg::store::Store;
 use proptest::prelude::*;
+use rayon::prelude::*;
 
 use crate::edge_cases;
 
@@ -99,5 +101,19 @@ fn windows_of_a_long_stream_equal_brute_force() {
         let mut row = [0.0; N_STATISTICS];
         statistics.write(&query, &mut row);
         assert_eq!(row.as_slice(), brute_force(&stream, &query, |_| true), "{query:?}");
+    }
+}
+
+#[test]
+fn the_first_use_of_a_store_may_be_in_many_parallel_tasks() {
+    let stream = EventStream::from_events((0..200_000).map(|i| (i % 97, 97 + i % 89, f64::from(i / 3)))).unwrap();
+    let query = PairQuery { src: NodeId(1), dst: NodeId(98), time: 5000.0 };
+    let expected = Store::build(&stream).unwrap().statistics().rows(&[query]);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
+    for _ in 0..30 {
+        let store = Store::build(&stream).unwrap();
+        let rows: Vec<Vec<f32>> =
+            pool.install(|| (0..64).into_par_iter().with_max_len(1).map(|_| store.statistics().rows(&[query])).collect());
+        assert!(rows.iter().all(|row| *row == expected));
     }
 }

@@ -40,7 +40,7 @@ impl Input {
         tensors.extend(self.walks.iter().flat_map(|walks| std::iter::once(&walks.pairs).chain(&walks.nodes)));
         match &self.past {
             PastInput::Patches(input) => {
-                tensors.extend(std::iter::once(&input.ages).chain(&input.counts).chain(&input.directions))
+                tensors.extend(std::iter::once(&input.ages).chain(&input.counts).chain(&input.directions));
             }
             PastInput::Hops(input) => tensors.extend(of_hops(input)),
             PastInput::Pairs(input) => tensors.extend([&input.ages, &input.log_ages, &input.same]),

@@ -169,10 +169,11 @@ impl Session<'_> {
         // A summary that cannot be read is made again.
         let known = self.folder.and_then(|folder| folder.summary().ok().flatten());
         let known = known.filter(|summary| summary.epochs == history.len());
-        if known.is_none() && self.normalise(&mut parameters, callback)? {
-            if let Some(folder) = self.folder {
-                folder.write_all(&[(MODEL, &weights_file(self.config, &parameters, memory.as_ref())?)])?;
-            }
+        if known.is_none()
+            && self.normalise(&mut parameters, callback)?
+            && let Some(folder) = self.folder
+        {
+            folder.write_all(&[(MODEL, &weights_file(self.config, &parameters, memory.as_ref())?)])?;
         }
         let weights = Weights::new(self.device, parameters)?;
         let summary = match known {

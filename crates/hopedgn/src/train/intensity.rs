@@ -124,6 +124,8 @@ mod tests {
 
     use super::*;
 
+    const N_DRAWS: u64 = 20_000;
+
     /// Events between 12 nodes, several at each time, repeats among them.
     fn stream() -> EventStream {
         let mut random = RandomStream::named(3, "stream");
@@ -154,15 +156,14 @@ mod tests {
             let last = *task.split.train.last().unwrap();
             let query = task.queries(&[last])[0];
             let mut counts = HashMap::<NodeId, usize>::new();
-            const N: usize = 20_000;
-            for step in 0..N as u64 {
+            for step in 0..N_DRAWS {
                 *counts.entry(negatives.past_partner(&query, &mut RandomStream::named(step, "draw"))).or_default() += 1;
             }
             let n_destinations = negatives.destinations.len() as f32;
             for &dst in &negatives.destinations {
-                let drawn = counts.get(&dst).copied().unwrap_or(0) as f32 / N as f32;
+                let drawn = counts.get(&dst).copied().unwrap_or(0) as f32 / N_DRAWS as f32;
                 let [density, n] = negatives.density(&PairQuery { dst, ..query });
-                assert_eq!(n as usize, n_meetings(task, &PairQuery { dst, ..query }));
+                assert_eq!(n, n_meetings(task, &PairQuery { dst, ..query }) as f32);
                 // One uniform candidate has the density 1.
                 assert!((density - 1.0 - n_destinations * drawn).abs() < 0.15, "{dst:?} {density} {drawn}");
             }
