@@ -50,7 +50,7 @@ impl TgbRule {
 /// use ctdg::negative::{TgbLists, TgbRule};
 /// use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 ///
-/// let stream = EventStream::from_events((0..100u32).map(|i| (i % 5, 5 + i * i % 7, f64::from(i))))?;
+/// let stream = EventStream::from_events((0..100u32).map(|i| (i % 5, 5 + i * i % 23, f64::from(i))))?;
 /// let split = SplitRule::of(&stream, SplitMode::Tgb, MASK_SEED)?.apply(&stream)?;
 /// let mut lists = TgbLists::new(&stream, &split, TgbRule::new(4));
 /// let first = lists.of(split.test[0]);

@@ -112,8 +112,8 @@ fn the_first_use_of_a_store_may_be_in_many_parallel_tasks() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap();
     for _ in 0..30 {
         let store = Store::build(&stream).unwrap();
-        let rows: Vec<Vec<f32>> =
-            pool.install(|| (0..64).into_par_iter().with_max_len(1).map(|_| store.statistics().rows(&[query])).collect());
+        let rows: Vec<Vec<f32>> = pool
+            .install(|| (0..64).into_par_iter().with_max_len(1).map(|_| store.statistics().rows(&[query])).collect());
         assert!(rows.iter().all(|row| *row == expected));
     }
 }

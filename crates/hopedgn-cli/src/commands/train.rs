@@ -278,12 +278,11 @@ impl Train {
         settings.extend(self.seed.map(|seed| format!("seed={seed}")));
         settings.extend(self.model.settings());
         settings.extend(self.set.iter().cloned());
-        let config = match file {
-            Some(file) => file.resolve(registry, self.model.chosen(registry)?, &presets, &settings)?,
-            None => {
-                let model = first_model.map_or_else(|| self.model.name(registry), Ok)?;
-                Config::resolve_with(registry, model, &presets, &settings)?
-            }
+        let config = if let Some(file) = file {
+            file.resolve(registry, self.model.chosen(registry)?, &presets, &settings)?
+        } else {
+            let model = first_model.map_or_else(|| self.model.name(registry), Ok)?;
+            Config::resolve_with(registry, model, &presets, &settings)?
         };
         if self.model.is_open() && presets.is_empty() && self.epochs.is_none() && self.set.is_empty() && file.is_none()
         {

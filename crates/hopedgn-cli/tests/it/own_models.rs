@@ -37,7 +37,7 @@ fn every_command_works_with_a_registered_model() {
     }
     let help = own_models(home.path(), &["train", "--help"]).stdout;
     let help = String::from_utf8_lossy(&help).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(help.contains("tgn, pint or deep-sets [default: hopedgn]"), "--model lists what can be named: {help}");
+    assert!(help.contains("tpnet, stats or deep-sets [default: hopedgn]"), "--model lists what can be named: {help}");
     let (status, _, stderr) = run(home.path(), &["score", "run", "--pairs", "pairs.csv"]);
     assert_eq!(status, Some(2));
     assert!(stderr.contains("deep-sets"), "the plain program does not know the model: {stderr}");

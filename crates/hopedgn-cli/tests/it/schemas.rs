@@ -237,8 +237,8 @@ fn every_schema_is_listed_and_checked() {
         rows.filter_map(|row| row.trim_end_matches("` |").rsplit('`').next()).map(str::to_owned).collect();
     listed.sort();
     assert_eq!(listed, names());
-    let tests =
-        ["schemas", "lab", "fetch", "classify"].map(|name| root.join(format!("crates/hopedgn-cli/tests/it/{name}.rs")));
+    let tests = ["schemas", "lab", "fetch", "classify", "recommend"]
+        .map(|name| root.join(format!("crates/hopedgn-cli/tests/it/{name}.rs")));
     let code: String = tests.iter().map(|file| fs::read_to_string(file).expect("a test")).collect();
     let unchecked: Vec<String> = names()
         .into_iter()

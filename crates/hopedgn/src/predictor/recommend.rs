@@ -82,8 +82,9 @@ impl LinkPredictor {
     /// use hopedgn::{LinkPredictor, ModelName, predict::ScoreMeaning};
     ///
     /// let builder = || LinkPredictor::builder().model(ModelName::Stats).epochs(1);
-    /// assert_eq!(builder().fit(&events)?.score_meaning()?, ScoreMeaning::Separation);
-    /// let intensity = builder().set("train.objective=intensity").fit(&events)?;
+    /// let dyglib = builder().set("train.objective=dyglib").fit(&events)?;
+    /// assert_eq!(dyglib.score_meaning()?, ScoreMeaning::Separation);
+    /// let intensity = builder().fit(&events)?; // its default
     /// assert!(matches!(intensity.score_meaning()?, ScoreMeaning::NextPartner { .. }));
     /// # Ok::<(), hopedgn::Error>(())
     /// ```

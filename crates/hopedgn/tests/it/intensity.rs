@@ -32,7 +32,8 @@ fn probabilities_of_all_destinations_sum_to_one_on_test_events() {
 #[test]
 fn without_the_objective_nothing_is_called_a_probability() {
     let events = events();
-    let predictor = LinkPredictor::builder().model(ModelName::Stats).epochs(1).fit(&events).unwrap();
+    let predictor =
+        LinkPredictor::builder().model(ModelName::Stats).set("train.objective=dyglib").epochs(1).fit(&events).unwrap();
     assert_eq!(predictor.score_meaning().unwrap(), ScoreMeaning::Separation);
     let query = PairQuery::of(&events, &[EventId(9)]);
     let prediction = predictor.predictions(&query, &mut |_| {}).unwrap()[0];
