@@ -6,6 +6,7 @@ mod intensity;
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use ctdg::negative::{CandidateCount, Pass, RandomNegatives};
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::callbacks::{Callback, Stage};
 use crate::collate::Layout;
-use crate::config::{Config, Objective, Selection};
+use crate::config::{Config, Selection};
 use crate::evaluate::{ModelScorer, Negatives, RankedEvents, evaluate, rank_some};
 use crate::memory::{Memory, MemoryState};
 use crate::metrics::{EpochRecord, LinkMetrics, PerSetting};
@@ -64,7 +65,7 @@ pub struct Best {
 struct Validation {
     /// Against random negatives.
     random: PerSetting,
-    /// Against historical ones, all events; measured for [`Objective::Intensity`].
+    /// Against historical ones, all events; measured for [`Objective::Intensity`](crate::config::Objective).
     historical: Option<LinkMetrics>,
     /// Mean reciprocal rank of all events; measured for [`Selection::Mrr`].
     mrr: Option<f64>,
@@ -121,6 +122,8 @@ pub struct Trainer<'a> {
     /// The node memory after the last validation.
     validated_memory: Option<MemoryState>,
     negatives: RandomNegatives,
+    /// Of [`Objective::Intensity`](crate::config::Objective).
+    intensity: Option<Arc<IntensityNegatives<'a>>>,
     progress: Progress,
     /// Position of the generator of negatives after each batch whose step is submitted but not complete.
     pending: VecDeque<u64>,
@@ -156,6 +159,7 @@ impl<'a> Trainer<'a> {
             state: TrainState::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,
             validated_memory: None,
             negatives: RandomNegatives::new(task.stream, &task.split.train, seed),
+            intensity: IntensityNegatives::of(task, config).map(Arc::new),
             progress: Progress::default(),
             pending: VecDeque::new(),
             // A memory depends on the batch before, so its batches cannot be prefetched.
@@ -291,9 +295,7 @@ impl<'a> Trainer<'a> {
     fn train_until(&mut self, end: usize, on_step: &mut dyn FnMut(&mut Self) -> Result<()>) -> Result<()> {
         let Self { config, task, model, .. } = *self;
         let Progress { batch: first, steps, .. } = self.progress;
-        let is_intensity = config.train.objective == Objective::Intensity;
-        let intensity = is_intensity.then(|| IntensityNegatives::new(task, config));
-        let negatives = self.negatives.clone();
+        let (negatives, intensity) = (self.negatives.clone(), self.intensity.clone());
         let batches = TrainBatches { config, task, model, negatives, first, end, steps, intensity };
         let device = self.state.weights().device().clone();
         if let (Some(memory), 0) = (&mut self.memory, first) {
@@ -366,8 +368,7 @@ impl<'a> Trainer<'a> {
         let random = Negatives::Random;
         let transductive = self.validate_pass(Pass::Val, random, trained.as_ref(), callback)?;
         self.validated_memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
-        let is_intensity = self.config.train.objective == Objective::Intensity;
-        let historical = if is_intensity {
+        let historical = if self.intensity.is_some() {
             self.validate_pass(Pass::Val, Negatives::Historical, trained.as_ref(), callback)?
         } else {
             None

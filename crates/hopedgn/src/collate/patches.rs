@@ -250,3 +250,40 @@ impl PatchCollator<'_> {
         Rows::choose(table, rows, 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ctdg::event::EventStream;
+    use ctdg::mite::{PairEncoder, PairEncoderConfig, PairQuery};
+
+    use super::*;
+
+    #[test]
+    fn directions_are_those_of_the_events_seen_from_the_node() {
+        let stream = EventStream::from_events([(0, 1, 1.0), (1, 0, 2.0), (2, 1, 3.0), (1, 1, 4.0)]).unwrap();
+        let (store, mut tokens) = (Store::build(&stream).unwrap(), PairTokens::default());
+        let query = PairQuery { src: NodeId(0), dst: NodeId(1), time: 5.0 };
+        PairEncoder::new(&store, PairEncoderConfig::default()).encode(&[query], &mut tokens);
+        let layout = PatchLayout { with_directions: true, ..PatchLayout::default() };
+        let tables = &FeatureTables::of(&stream).unwrap();
+        let collator = PatchCollator { layout, tables, store: &store, tokens: &tokens, pairs: 0..1, padded_to: None };
+        let directions = collator.run().unwrap().directions.unwrap();
+        let expected = [
+            (0.0, 1.0, 0.0),
+            (1.0, 1.0, 4.0),
+            (-1.0, 1.0, 3.0),
+            (0.0, -1.0, 0.0),
+            (-1.0, -1.0, 4.0),
+            (1.0, -1.0, 3.0),
+            (-1.0, -1.0, 2.0),
+            // A self-loop is in the history twice, from the node each time.
+            (1.0, -1.0, 1.0),
+            (1.0, -1.0, 1.0),
+        ];
+        assert_eq!(directions.rows(), expected.len());
+        for (row, (direction, side, age)) in directions.values().chunks_exact(N_DIRECTIONS).zip(expected) {
+            assert_eq!(row[..2], [direction, side]);
+            assert!((row[2] - f32::ln_1p(age) / LOG_AGE_SCALE).abs() < 1e-6, "{row:?}");
+        }
+    }
+}

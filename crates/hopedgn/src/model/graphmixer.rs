@@ -69,12 +69,7 @@ impl Default for GraphMixerSettings {
 
 impl GraphMixerSettings {
     pub(super) fn check(&self, common: &CommonSettings) -> Result<()> {
-        let neighbors = self.past.neighbors;
-        within(&[("model.neighbors", neighbors, 1 << 20), ("model.n-blocks", self.n_blocks, 1 << 10)])?;
-        if neighbors > common.d_out {
-            return check_weights(("model.neighbors", neighbors), self.n_blocks, square(neighbors));
-        }
-        check_size(self.n_blocks, common)
+        Mixer::check(self.n_blocks, self.past.neighbors, common)
     }
 }
 
@@ -233,6 +228,15 @@ pub(super) struct Mixer {
 }
 
 impl Mixer {
+    /// Refuses mixers over too many neighbours, or too many of them.
+    pub(super) fn check(n_mixers: usize, neighbors: usize, common: &CommonSettings) -> Result<()> {
+        within(&[("model.neighbors", neighbors, 1 << 20), ("model.n-blocks", n_mixers, 1 << 10)])?;
+        if neighbors > common.d_out {
+            return check_weights(("model.neighbors", neighbors), n_mixers, square(neighbors));
+        }
+        check_size(n_mixers, common)
+    }
+
     pub(super) fn new(builder: &mut ParamBuilder<'_>, name: &str, n_slots: usize, d: usize) -> Result<Self> {
         let half = (n_slots / 2).max(1);
         Ok(Self {

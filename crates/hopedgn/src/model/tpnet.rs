@@ -28,7 +28,7 @@ use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
-use super::bounds::{check_size, check_weights, refuse, square, within};
+use super::bounds::{refuse, square};
 use super::graphmixer::Mixer;
 use super::{CommonSettings, Model, ModelName};
 use crate::collate::{
@@ -70,12 +70,7 @@ impl TpNetSettings {
         if !common.statistics.walks.enabled {
             return refuse("model.walks", false, "true: this model is made of them");
         }
-        let neighbors = self.past.neighbors;
-        within(&[("model.neighbors", neighbors, 1 << 20), ("model.n-blocks", self.n_blocks, 1 << 10)])?;
-        if neighbors > common.d_out {
-            return check_weights(("model.neighbors", neighbors), self.n_blocks, square(neighbors));
-        }
-        check_size(self.n_blocks, common)
+        Mixer::check(self.n_blocks, self.past.neighbors, common)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Training batches: positives in order of time, with negatives drawn for each.
 
+use std::sync::Arc;
+
 use ctdg::event::{EventId, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::negative::RandomNegatives;
@@ -26,7 +28,7 @@ pub(super) struct TrainBatches<'a> {
     /// Steps before the first batch, which seed its dropout.
     pub(super) steps: u64,
     /// Of [`Objective::Intensity`](crate::config::Objective).
-    pub(super) intensity: Option<IntensityNegatives<'a>>,
+    pub(super) intensity: Option<Arc<IntensityNegatives<'a>>>,
 }
 
 /// A batch with its negatives.

@@ -1,5 +1,6 @@
 //! Constants of the training data that are saved with the weights: the scale of statistics, the number of destinations.
 
+use ctdg::event::NodeId;
 use ctdg::mite::PairQuery;
 use ctdg::random::RandomStream;
 use ctdg::statistics::N_STATISTICS;
@@ -20,8 +21,9 @@ const MIN_DEVIATION: f64 = 0.01;
 
 /// Replaces the constants among `parameters`, of a model that has them, by those of the training events.
 pub(crate) fn set_data_constants(parameters: &mut Parameters, task: &Task<'_>) -> Result<()> {
+    let destinations = destinations(task);
     if let (Some(shift), Some(scale)) = (parameters.id(STATISTICS_SHIFT), parameters.id(STATISTICS_SCALE)) {
-        let [means, deviations] = moments(task)?;
+        let [means, deviations] = moments(task, &destinations)?;
         for column in 0..N_STATISTICS {
             #[expect(clippy::cast_possible_truncation, reason = "a model's constants")]
             let [of_shift, of_scale] = [-means[column], 1.0 / (deviations[column] + MIN_DEVIATION)].map(|x| x as f32);
@@ -30,18 +32,18 @@ pub(crate) fn set_data_constants(parameters: &mut Parameters, task: &Task<'_>) -
         }
     }
     if let Some(id) = parameters.id(LOG_DESTINATIONS) {
-        parameters.get_mut(id).values_mut()[0] = (destinations(task).len().max(1) as f32).ln();
+        parameters.get_mut(id).values_mut()[0] = (destinations.len().max(1) as f32).ln();
     }
     Ok(())
 }
 
 /// Mean and standard deviation of each statistic, of training events spread over the whole training period and of as many pairs with a
 /// random destination.
-fn moments(task: &Task<'_>) -> Result<[Vec<f64>; 2]> {
+fn moments(task: &Task<'_>, destinations: &[NodeId]) -> Result<[Vec<f64>; 2]> {
     let train = &task.split.train;
     let n = train.len().min(MAX_EVENTS);
     let chosen: Vec<_> = (0..n).map(|i| train[i * train.len() / n.max(1)]).collect();
-    let (mut random, destinations) = (RandomStream::named(0, "statistics/negatives"), destinations(task));
+    let mut random = RandomStream::named(0, "statistics/negatives");
     let mut queries = task.queries(&chosen);
     for at in 0..queries.len() {
         queries.push(PairQuery { dst: destinations[random.index(destinations.len())], ..queries[at] });

@@ -17,13 +17,14 @@ use ctdg::negative::{PastKind, PastNegatives};
 use ctdg::random::RandomStream;
 use hopedgn_tensor::BceTerm;
 
-use crate::config::Config;
+use crate::config::{Config, Objective};
 use crate::task::Task;
 
 /// Weight of the loss against past pairs.
 const PAIR_WEIGHT: f32 = 0.5;
 
 /// Draws candidates from the training events.
+#[derive(Debug)]
 pub(super) struct IntensityNegatives<'a> {
     task: &'a Task<'a>,
     past: PastNegatives<'a>,
@@ -43,7 +44,12 @@ pub(super) struct IntensityBatch {
 const NOTHING: BceTerm = BceTerm { target: 0.0, offset: 0.0, weight: 0.0 };
 
 impl<'a> IntensityNegatives<'a> {
-    pub(super) fn new(task: &'a Task<'a>, config: &Config) -> Self {
+    /// For training with these settings; `None` with another objective.
+    pub(super) fn of(task: &'a Task<'a>, config: &Config) -> Option<Self> {
+        (config.train.objective == Objective::Intensity).then(|| Self::new(task, config))
+    }
+
+    fn new(task: &'a Task<'a>, config: &Config) -> Self {
         let seed = config.seed;
         let past = RandomStream::named(seed, "negative-train/past");
         Self {
