@@ -8,6 +8,7 @@ mod effects;
 mod file;
 mod objective;
 mod preset;
+mod schedule;
 mod selection;
 
 use std::path::Path;
@@ -37,6 +38,7 @@ pub use difference::CHANGEABLE;
 pub use file::ConfigFile;
 pub use objective::Objective;
 pub use preset::{Preset, data_stem, folder_stem};
+pub use schedule::Schedule;
 pub use selection::{Protocol, Selection};
 
 /// Everything that decides a run.
@@ -94,11 +96,16 @@ pub struct TrainConfig {
     pub batch: usize,
     /// Learning rate of Adam.
     pub lr: f64,
+    /// How it changes during training.
+    pub schedule: Schedule,
     /// What is minimised.
     pub objective: Objective,
     /// With the objective intensity: whether positives that never met before take part in the loss against past pairs. They teach that
     /// "never met" means "positive", which is true of historical negatives alone.
     pub unmet_positives: bool,
+    /// With the objective intensity: the weight of the loss against past pairs beside that of destinations. More of it helps against
+    /// historical negatives and costs a little against random ones.
+    pub pair_weight: f32,
     /// By which validation metric the best epoch is chosen.
     pub select: Selection,
     /// Validation events at most that are ranked for that, evenly spaced; 0 for all.
@@ -116,8 +123,10 @@ impl Default for TrainConfig {
             patience: 10,
             batch: 200,
             lr: 1e-4,
+            schedule: Schedule::Constant,
             objective: Objective::Dyglib,
             unmet_positives: false,
+            pair_weight: 0.5,
             select: Selection::Ap,
             select_events: 2000,
             select_candidates: 100,
@@ -312,6 +321,9 @@ impl Config {
         ])?;
         if !(train.lr > 0.0 && train.lr.is_finite()) {
             return refuse("train.lr", train.lr, "a positive number");
+        }
+        if !(train.pair_weight >= 0.0 && train.pair_weight.is_finite()) {
+            return refuse("train.pair-weight", train.pair_weight, "a number, at least 0");
         }
         if !train.save_every.is_finite() || train.save_every < 0.0 {
             return refuse("train.save-every", train.save_every, "seconds, at least 0");

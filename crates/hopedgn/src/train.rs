@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ctdg::negative::{CandidateCount, Pass, RandomNegatives};
-use hopedgn_tensor::{AdamConfig, Device, Parameters, TrainState, Weights};
+use hopedgn_tensor::{Device, Parameters, TrainState, Weights};
 use serde::{Deserialize, Serialize};
 
 use crate::callbacks::{Callback, Stage};
@@ -155,8 +155,9 @@ impl<'a> Trainer<'a> {
             layout.check(&task.full_store)?;
         }
         let seed = u32::try_from(config.seed).unwrap_or(u32::MAX);
+        let n_batches = task.split.train.len().div_ceil(config.train.batch);
         Ok(Self {
-            state: TrainState::new(device, parameters, AdamConfig { lr: config.train.lr, ..AdamConfig::default() })?,
+            state: TrainState::new(device, parameters, config.train.adam(n_batches))?,
             validated_memory: None,
             negatives: RandomNegatives::new(task.stream, &task.split.train, seed),
             intensity: IntensityNegatives::of(task, config).map(Arc::new),

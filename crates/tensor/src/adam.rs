@@ -18,11 +18,31 @@ pub struct AdamConfig {
     pub eps: f64,
     /// L2 penalty: this times the weight is added to the gradient.
     pub weight_decay: f64,
+    /// Steps over which the learning rate falls linearly to zero, like `LinearLR` with an end factor of 0; `None` keeps it.
+    pub steps_to_zero: Option<u64>,
 }
 
 impl Default for AdamConfig {
     fn default() -> Self {
-        Self { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 }
+        Self { lr: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0, steps_to_zero: None }
+    }
+}
+
+impl AdamConfig {
+    /// The learning rate of step `n`, counted from 1.
+    ///
+    /// ```
+    /// use hopedgn_tensor::AdamConfig;
+    ///
+    /// let config = AdamConfig { lr: 0.1, steps_to_zero: Some(10), ..AdamConfig::default() };
+    /// assert_eq!([1, 6, 11].map(|step| config.rate(step)), [0.1, 0.05, 0.0]);
+    /// ```
+    #[must_use]
+    pub fn rate(&self, n: u64) -> f64 {
+        match self.steps_to_zero {
+            Some(end) => self.lr * (end.saturating_sub(n.saturating_sub(1)) as f64 / end.max(1) as f64),
+            None => self.lr,
+        }
     }
 }
 
@@ -102,7 +122,7 @@ impl Update {
             square_share: (1.0 - config.beta2) as f32,
             root_correction: (1.0 - config.beta2.powi(exponent)).sqrt() as f32,
             eps: config.eps as f32,
-            step_size: (config.lr / (1.0 - config.beta1.powi(exponent))) as f32,
+            step_size: (config.rate(n_steps) / (1.0 - config.beta1.powi(exponent))) as f32,
             weight_decay: config.weight_decay as f32,
         }
     }
@@ -141,6 +161,7 @@ mod tests {
                 beta2: beta(1, 0.999),
                 eps: setting("eps", 1e-8),
                 weight_decay: setting("weight_decay", 0.0),
+                steps_to_zero: None,
             };
             let mut parameters = Parameters::default();
             let id = parameters.add("w", tensor(&run["start"])).unwrap();

@@ -110,7 +110,7 @@ impl Device {
     #[must_use]
     pub fn eval_chunk_rows(&self) -> usize {
         /// Enough to keep a GPU busy.
-        const ON_GPU: usize = 1 << 13;
+        const ON_GPU: usize = 1 << 15;
         if self.cuda.is_some() { ON_GPU } else { chunks::CHUNK_ROWS }
     }
 

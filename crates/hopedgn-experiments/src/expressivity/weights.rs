@@ -10,7 +10,7 @@ use super::TestedModel;
 use hopedgn::Result;
 use hopedgn::callbacks::NoCallback;
 use hopedgn::collate::FeatureWidths;
-use hopedgn::config::{Config, ModelName, Objective, Selection, TrainConfig};
+use hopedgn::config::{Config, ModelName, Objective, Schedule, Selection, TrainConfig};
 use hopedgn::memory::{Memory, MemoryState};
 use hopedgn::model::{self, Model};
 use hopedgn::task::Task;
@@ -29,7 +29,9 @@ const TRAIN: TrainConfig = TrainConfig {
     batch: 20,
     lr: 3e-3,
     objective: Objective::Dyglib,
+    schedule: Schedule::Constant,
     unmet_positives: false,
+    pair_weight: 0.5,
     select: Selection::Ap,
     select_events: 2000,
     select_candidates: 100,

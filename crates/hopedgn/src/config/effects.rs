@@ -39,7 +39,7 @@ const RANKING: Group = Group {
 };
 
 const PAST_PAIRS: Group = Group {
-    settings: &["train.unmet-positives"],
+    settings: &["train.unmet-positives", "train.pair-weight"],
     what: "is not trained against past pairs",
     switch: "train.objective=intensity",
 };

@@ -138,8 +138,8 @@ mod tests {
     fn misspelt_settings_name_the_nearest() {
         assert_eq!(
             message("[train]\nepoch = 3\n"),
-            "my.toml: found no setting `train.epoch`, expected one of batch, epochs, lr, objective, patience, save-every, \
-             select, select-candidates, select-events, unmet-positives; did you mean `train.epochs`?"
+            "my.toml: found no setting `train.epoch`, expected one of batch, epochs, lr, objective, pair-weight, patience, \
+             save-every, schedule, select, select-candidates, select-events, unmet-positives; did you mean `train.epochs`?"
         );
         assert!(message("dropout = 0.1\n").ends_with("; did you mean `model.dropout`?"));
         assert!(message("[model]\ndroput = 0.1\n").ends_with("; did you mean `model.dropout`?"));

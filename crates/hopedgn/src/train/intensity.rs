@@ -20,9 +20,6 @@ use hopedgn_tensor::BceTerm;
 use crate::config::{Config, Objective};
 use crate::task::Task;
 
-/// Weight of the loss against past pairs.
-const PAIR_WEIGHT: f32 = 0.5;
-
 /// Draws candidates from the training events.
 #[derive(Debug)]
 pub(super) struct IntensityNegatives<'a> {
@@ -32,6 +29,8 @@ pub(super) struct IntensityNegatives<'a> {
     random: RandomStream,
     /// Whether positives that never met take part in the loss against past pairs.
     unmet_positives: bool,
+    /// Weight of the loss against past pairs.
+    pair_weight: f32,
 }
 
 /// Pairs of a batch and what each of them adds to the loss.
@@ -57,6 +56,7 @@ impl<'a> IntensityNegatives<'a> {
             destinations: destinations(task),
             random: RandomStream::named(seed, "negative-train/partner"),
             unmet_positives: config.train.unmet_positives,
+            pair_weight: config.train.pair_weight,
             task,
         }
     }
@@ -81,7 +81,7 @@ impl<'a> IntensityNegatives<'a> {
         let n_parts = densities.iter().filter(|of| takes_part(of[1])).count().max(1) as f32;
         let mut terms = Vec::new();
         for &[density, n_meetings] in &densities {
-            let weight = if takes_part(n_meetings) { PAIR_WEIGHT / n_parts } else { 0.0 };
+            let weight = if takes_part(n_meetings) { self.pair_weight / n_parts } else { 0.0 };
             let of_partner = BceTerm { target: 1.0, offset: -density.ln(), weight: 1.0 / n };
             terms.push([of_partner, BceTerm { target: 1.0, offset: 0.0, weight }]);
         }
@@ -89,7 +89,7 @@ impl<'a> IntensityNegatives<'a> {
             let [density, _] = self.density(query);
             terms.push([BceTerm { target: 0.0, offset: -density.ln(), weight: 1.0 / n }, NOTHING]);
         }
-        let of_pair = BceTerm { target: 0.0, offset: 0.0, weight: PAIR_WEIGHT / n };
+        let of_pair = BceTerm { target: 0.0, offset: 0.0, weight: self.pair_weight / n };
         terms.extend(past_pairs.iter().map(|_| [NOTHING, of_pair]));
         IntensityBatch { queries: [positives, uniform, partners, past_pairs].concat(), terms }
     }
@@ -195,7 +195,7 @@ mod tests {
                 };
                 let n = events.len();
                 let sums = [sum(0..n, 0), sum(n..3 * n, 0), sum(0..n, 1), sum(3 * n..4 * n, 1)];
-                for (sum, expected) in sums.into_iter().zip([1.0, 2.0, PAIR_WEIGHT, PAIR_WEIGHT]) {
+                for (sum, expected) in sums.into_iter().zip([1.0, 2.0, self.pair_weight, self.pair_weight]) {
                     assert!((sum - expected).abs() < 1e-5, "{sums:?}");
                 }
                 for query in &queries[3 * n..] {
