@@ -5,7 +5,7 @@
 //! | read a file and the files it extends, refuse unknown keys | `file`, `inherit`, `paper` |
 //! | expand the grid, resolve and validate the settings of every cell, hash them | `grid` |
 //! | find results of the cells, in their folders or in archives | `state`, `archived_runs`, `outcome` |
-//! | means over seeds, beside published values | `measure`, `table` |
+//! | means over seeds, beside published values; mean ranks | `measure`, `table`, `standings` |
 //! | pages with tables and figures | `page`, `markdown`, `figure`, `index` |
 //! | tables for papers and programs | `latex`, `long_csv` |
 //! | comparison with expected values | `check` |
@@ -26,6 +26,7 @@ mod measure;
 mod outcome;
 mod page;
 mod paper;
+mod standings;
 mod state;
 mod table;
 #[cfg(test)]
@@ -48,6 +49,7 @@ pub use markdown::{markdown, tables as markdown_tables};
 pub use measure::{Heuristic, Measure, Metric, Setting};
 pub use outcome::{Outcome, Pace, Provenance};
 pub use page::html;
+pub use standings::{Standing, Standings};
 pub use state::{Found, State, Step, reason};
 pub use table::{Entry, Reference, Table};
 

@@ -26,6 +26,8 @@ pub(super) struct File {
     pub(super) metrics: Vec<Metric>,
     pub(super) negatives: Vec<Negatives>,
     pub(super) heuristics: Vec<Heuristic>,
+    /// Whether rows are compared by their mean rank over all tables.
+    pub(super) standings: bool,
     pub(super) grid: Grid,
     pub(super) read: BTreeMap<String, Located<ReadOptions>>,
     pub(super) evaluate: Option<Evaluate>,
@@ -52,6 +54,7 @@ pub(super) struct Layer {
     pub(super) metrics: Option<Spanned<Vec<Metric>>>,
     pub(super) negatives: Option<Spanned<Vec<Negatives>>>,
     pub(super) heuristics: Option<Vec<Heuristic>>,
+    pub(super) standings: Option<bool>,
     pub(super) grid: GridLayer,
     /// How the file of a dataset is read.
     pub(super) read: BTreeMap<String, Spanned<ReadOptions>>,

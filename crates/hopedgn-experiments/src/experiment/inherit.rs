@@ -105,6 +105,7 @@ impl File {
             metrics: Metric::usual(),
             negatives: vec![Negatives::Random],
             heuristics: Vec::new(),
+            standings: false,
             grid: Grid { model: Vec::new(), data: Vec::new(), seed: Vec::new(), mite: Vec::new() },
             read: BTreeMap::new(),
             evaluate: None,
@@ -124,6 +125,7 @@ impl File {
             put(&mut file.about, layer.about);
             put(&mut file.note, layer.note);
             put(&mut file.heuristics, layer.heuristics);
+            put(&mut file.standings, layer.standings);
             put(&mut file.grid.model, layer.grid.model);
             put(&mut file.grid.data, layer.grid.data);
             put(&mut file.grid.seed, layer.grid.seed);

@@ -72,8 +72,8 @@ fn cell(entry: Option<&Entry>, metric: Metric) -> String {
     let text = ours.text(metric).replace('±', "$\\pm$");
     match entry.rank {
         Some(1) => format!("\\textbf{{{text}}}"),
-        Some(_) => format!("\\underline{{{text}}}"),
-        None => text,
+        Some(2) => format!("\\underline{{{text}}}"),
+        _ => text,
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
 use super::measure::Metric;
+use super::standings::Standings;
 use super::table::{Entry, Table};
 use super::{Archived, Experiment, Figure, Found, Measure, Outcome, Provenance, State, reason};
 use ctdg::error::counted;
@@ -44,7 +45,17 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
 /// How to read the tables, and the tables alone.
 #[must_use]
 pub fn tables(experiment: &Experiment, found: &[Found]) -> String {
-    let mut out = format!("{} **Bold**: best of its column; _italic_: second best.\n\n", explanation(experiment));
+    let mut out = String::new();
+    if let Some(standings) = Standings::of(experiment, found) {
+        let head = standings.head();
+        let _ = writeln!(out, "## Standings\n\n{}\n", standings.explanation());
+        let _ = writeln!(out, "| | {} |\n|---|{}", head.join(" | "), "---|".repeat(head.len()));
+        for standing in &standings.rows {
+            let _ = writeln!(out, "| {} | {} |", standing.row, standing.cells().join(" | "));
+        }
+        out.push('\n');
+    }
+    let _ = writeln!(out, "{} **Bold**: best of its column; _italic_: second best.\n", explanation(experiment));
     for table in Table::all(experiment, found) {
         let _ = writeln!(out, "## {}\n", table.title());
         let _ = writeln!(out, "| | {} |\n|---|{}", table.columns.join(" | "), "---|".repeat(table.columns.len()));
@@ -107,8 +118,8 @@ fn cell(entry: &Entry, metric: Metric) -> String {
     let ours = match (entry.ours, entry.rank) {
         (None, _) => entry.why.to_owned(),
         (Some(ours), Some(1)) => format!("**{}**", ours.text(metric)),
-        (Some(ours), Some(_)) => format!("_{}_", ours.text(metric)),
-        (Some(ours), None) => ours.text(metric),
+        (Some(ours), Some(2)) => format!("_{}_", ours.text(metric)),
+        (Some(ours), _) => ours.text(metric),
     };
     let paper = entry.paper.map(|paper| format!("<br>{}", paper.text(metric))).unwrap_or_default();
     let difference = entry.difference().map(|difference| format!("<br>{difference:+.2}")).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::markdown::{device, entry_of, explanation, lacking, machines, missing, notes, page_of, relative, values};
 use super::measure::Metric;
+use super::standings::Standings;
 use super::table::{Entry, Table};
 use super::{Experiment, Figure, Found};
 use ctdg::error::counted;
@@ -46,6 +47,9 @@ pub fn html(experiment: &Experiment, found: &[Found], commands: &[String], folde
     if !figures.is_empty() {
         page.push_str("<h2>In numbers</h2>\n");
     }
+    if let Some(standings) = Standings::of(experiment, found) {
+        page.push_str(&compared(&standings));
+    }
     let _ = writeln!(
         page,
         "<p class=\"quiet\">{} <b>Bold</b>: best of its column; <u>underlined</u>: second best.</p>",
@@ -74,6 +78,21 @@ fn drawn(figure: &Figure) -> String {
     format!("<h2>{title}</h2>\n<div class=\"wide plots\">\n{pictures}</div>\n<p class=\"quiet\">{lacking}</p>\n")
 }
 
+fn compared(standings: &Standings) -> String {
+    let head: String =
+        standings.head().iter().map(|title| format!("<th scope=\"col\">{}</th>", escaped(title))).collect();
+    let mut out = format!(
+        "<h2>Standings</h2>\n<p class=\"quiet\">{}</p>\n<div class=\"scroll\"><table>\n\
+         <thead><tr><th scope=\"col\">Model</th>{head}</tr></thead>\n<tbody>\n",
+        escaped(standings.explanation())
+    );
+    for standing in &standings.rows {
+        let cells: String = standing.cells().iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        let _ = writeln!(out, "<tr class=\"model\"><th scope=\"row\">{}</th>{cells}</tr>", escaped(&standing.row));
+    }
+    out + "</tbody></table></div>\n"
+}
+
 fn section(table: &Table) -> String {
     let head: Vec<String> =
         table.columns.iter().map(|data| format!("<th scope=\"col\">{}</th>", escaped(data))).collect();
@@ -94,8 +113,8 @@ fn cell(entry: Option<&Entry>, metric: Metric) -> String {
     let ours = match (entry.ours, entry.rank) {
         (None, _) => format!("<span class=\"quiet\">{}</span>", entry.why),
         (Some(ours), Some(1)) => format!("<b>{}</b>", ours.text(metric)),
-        (Some(ours), Some(_)) => format!("<u>{}</u>", ours.text(metric)),
-        (Some(ours), None) => ours.text(metric),
+        (Some(ours), Some(2)) => format!("<u>{}</u>", ours.text(metric)),
+        (Some(ours), _) => ours.text(metric),
     };
     let paper = entry.paper.map(|paper| format!("<small>{}</small>", paper.text(metric))).unwrap_or_default();
     let difference = entry.difference().map_or(String::new(), |difference| {

@@ -27,7 +27,7 @@ pub struct Entry {
     pub n_done: usize,
     /// Seeds of the grid.
     pub n_seeds: usize,
-    /// 1 for the best of its column, 2 for the second best.
+    /// 1 for the best of its column; equal numbers, as they are shown, have the same rank. Nothing where all are equal.
     pub rank: Option<usize>,
     /// Why there is no number.
     pub why: &'static str,
@@ -176,22 +176,22 @@ impl Table {
         }
     }
 
-    /// Ranks the best and second best of each column, compared as shown.
+    /// Ranks each column: one more than the number of better entries, compared as shown.
     fn mark(&mut self) {
         let metric = self.measure.metric;
-        let shown = |entry: &Entry| entry.ours.map(|ours| metric.text(ours.mean));
         for column in 0..self.columns.len() {
-            let mut values: Vec<f64> =
+            let values: Vec<f64> =
                 self.rows.iter().filter_map(|(_, row)| Some(row[column].as_ref()?.ours?.mean)).collect();
-            values.sort_by(|a, b| if metric.is_better_low() { a.total_cmp(b) } else { b.total_cmp(a) });
-            let mut places: Vec<String> = values.into_iter().map(|value| metric.text(value)).collect();
-            places.dedup();
-            if places.len() < 2 {
+            let shown = |value: f64| metric.text(value);
+            if values.iter().all(|&value| shown(value) == shown(values[0])) {
                 continue;
             }
+            let is_better = |one: f64, other: f64| {
+                shown(one) != shown(other) && if metric.is_better_low() { one < other } else { one > other }
+            };
             for entry in self.rows.iter_mut().filter_map(|(_, row)| row[column].as_mut()) {
-                let place = shown(entry).and_then(|own| places.iter().position(|value| *value == own));
-                entry.rank = place.map(|place| place + 1).filter(|&rank| rank <= 2);
+                let n_better = |own: f64| values.iter().filter(|&&value| is_better(value, own)).count();
+                entry.rank = entry.ours.map(|ours| 1 + n_better(ours.mean));
             }
         }
     }

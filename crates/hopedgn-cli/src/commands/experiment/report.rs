@@ -87,8 +87,9 @@ pub(super) fn report(args: &Report, registry: &ModelRegistry, output: &Output) -
     let found = args.files.find_runs(&experiment, &args.archive, Lookup::Display)?;
     let tables: Vec<Value> = MeanTable::all(&experiment, &found).iter().map(table_json).collect();
     let n_done = found.iter().filter(|one| one.is_done()).count();
+    let standings = experiment::Standings::of(&experiment, &found).map(|all| standings_json(&all));
     if let Some(format) = args.format {
-        let document = json!({ "done": n_done, "tables": tables });
+        let document = json!({ "done": n_done, "tables": tables, "standings": standings });
         let text = match format {
             TableFormat::Markdown => experiment::markdown_tables(&experiment, &found),
             TableFormat::Latex => experiment::latex(&experiment, &found),
@@ -107,7 +108,7 @@ pub(super) fn report(args: &Report, registry: &ModelRegistry, output: &Output) -
     ];
     write(&experiment, &found, &commands, &page, &markdown)?;
     let text = format!("{n_done} of {} done\n{}\n{}\n", count(found.len(), "run"), page.display(), markdown.display());
-    output.answer(text, &json!({ "html": page, "markdown": markdown, "done": n_done, "tables": tables }))?;
+    output.answer(text, &json!({ "html": page, "markdown": markdown, "done": n_done, "tables": tables, "standings": standings }))?;
     Ok(Outcome::Done)
 }
 
@@ -134,6 +135,19 @@ pub(super) fn write(
 /// The folder that contains a file.
 pub(super) fn folder_of(file: &Path) -> PathBuf {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+fn standings_json(standings: &experiment::Standings) -> Value {
+    let row = |one: &experiment::Standing| {
+        let ranks = standings.measures.iter().zip(&one.by_measure).map(|(measure, rank)| {
+            let experiment::Measure { metric, setting, negatives } = measure;
+            json!({ "metric": metric, "setting": setting, "negatives": negatives, "rank": rank })
+        });
+        json!({
+            "row": one.row, "rank": one.mean, "cells": one.n_cells, "first": one.n_first, "measures": ranks.collect::<Vec<_>>(),
+        })
+    };
+    standings.rows.iter().map(row).collect()
 }
 
 fn table_json(table: &MeanTable) -> Value {
