@@ -108,7 +108,10 @@ pub(super) fn report(args: &Report, registry: &ModelRegistry, output: &Output) -
     ];
     write(&experiment, &found, &commands, &page, &markdown)?;
     let text = format!("{n_done} of {} done\n{}\n{}\n", count(found.len(), "run"), page.display(), markdown.display());
-    output.answer(text, &json!({ "html": page, "markdown": markdown, "done": n_done, "tables": tables, "standings": standings }))?;
+    output.answer(
+        text,
+        &json!({ "html": page, "markdown": markdown, "done": n_done, "tables": tables, "standings": standings }),
+    )?;
     Ok(Outcome::Done)
 }
 
