@@ -8,6 +8,7 @@ use ctdg::mite::PairQuery;
 use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use ctdg::time::TimeFormat;
+use ctdg::walks::{TemporalWalks, WalkConfig};
 use hopedgn::classify::Classifier;
 use hopedgn::collate::{FeatureTables, FeatureWidths, PairBatch};
 use hopedgn::config::{Config, ModelConfig, ModelSettings};
@@ -65,6 +66,7 @@ impl Case {
             "models/tcl.json",
             "models/graphmixer.json",
             "models/cawn.json",
+            "models/tpnet.json",
         ];
         files.into_iter().flat_map(Self::of).collect()
     }
@@ -168,6 +170,21 @@ fn logits_and_all_gradients_equal_pytorch() {
         assert!((loss - case.written["loss"].as_f64().unwrap()).abs() < TOLERANCE, "{}", case.name);
         case.assert_gradients(&parameters, &gradients);
     }
+}
+
+/// The random rows that the reference of TPNet is given.
+#[test]
+fn signs_of_the_walks_are_those_of_the_fixture() {
+    let events: Vec<(u32, u32, f64)> = (0..8).map(|node| (node, node + 1, 0.0)).collect();
+    let store = Store::build(&EventStream::from_events(events).unwrap()).unwrap();
+    let walks = TemporalWalks::new(&store, WalkConfig { layers: 1, width: 16, decay: 0.0 });
+    let signs: Vec<String> = (0..9)
+        .map(|node| {
+            let bits = walks.projection(NodeId(node)).iter().fold(0_u16, |bits, &x| bits << 1 | u16::from(x < 0.0));
+            format!("{bits:04x}")
+        })
+        .collect();
+    assert_eq!(fixture("models/tpnet.json")[0]["signs"], serde_json::json!(signs));
 }
 
 /// Ten batches in order: the loss of each; for one of them also the logits and all gradients.
