@@ -134,7 +134,7 @@ pub struct GroupEffect<N = NodeId> {
     pub node: N,
     /// Their number before the query time.
     pub n_events: usize,
-    /// How many of them the model looked at.
+    /// How many of them the model looked at; all of them, if it reads statistics.
     pub n_seen: usize,
     /// The time of the last one.
     pub last_time: f64,
@@ -234,7 +234,7 @@ pub fn explain(
     let mut encoder = PairEncoder::new(store, model.encoding());
     let mut tokens = PairTokens::default();
     encoder.encode(&[query], &mut tokens);
-    let seen = SeenEvents::of(&tokens, store, query);
+    let seen = SeenEvents::of(&tokens, store, query, model.reads_statistics());
 
     let left_out = seen.left_out();
     let mut variants = PairTokens::default();

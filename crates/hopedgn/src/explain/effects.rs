@@ -13,6 +13,8 @@ pub(super) struct SeenEvents {
     /// Each once, in the order of the tokens.
     events: Vec<SeenEvent>,
     groups: Vec<Group>,
+    /// Whether the model also reads statistics, which count every event.
+    are_all_counted: bool,
 }
 
 struct SeenEvent {
@@ -34,7 +36,7 @@ struct Group {
 }
 
 impl SeenEvents {
-    pub(super) fn of(tokens: &PairTokens, store: &Store, query: PairQuery) -> Self {
+    pub(super) fn of(tokens: &PairTokens, store: &Store, query: PairQuery, are_all_counted: bool) -> Self {
         let mut known = BTreeSet::new();
         let mut events = Vec::new();
         for (side, other) in [(Side::Src, query.dst), (Side::Dst, query.src)] {
@@ -66,7 +68,7 @@ impl SeenEvents {
             Group { side, node, events: all, last_time, seen }
         };
         let groups = seen.into_iter().map(group).collect();
-        Self { events, groups }
+        Self { events, groups, are_all_counted }
     }
 
     /// The events that each variant leaves out: nothing, each event alone, each group of several.
@@ -91,7 +93,7 @@ impl SeenEvents {
                 side: group.side,
                 node: group.node,
                 n_events: group.events.len(),
-                n_seen: group.seen.len(),
+                n_seen: if self.are_all_counted { group.events.len() } else { group.seen.len() },
                 last_time: group.last_time,
                 change: change.expect("a variant for each group"),
             }
