@@ -38,7 +38,7 @@ use crate::collate::{MiteIntervals, MiteSettings};
 use crate::{Error, Result};
 
 pub use head::{ActivityHead, PairHead};
-pub(crate) use head::{STATISTICS_SCALE, STATISTICS_SHIFT};
+pub(crate) use head::{STATISTICS_SCALING, WALKS_SCALING};
 pub use hop_features::HopFeatures;
 pub use input_columns::InputColumns;
 pub use memory_updater::{Memories, MemoryCell, MemoryUpdater, MemoryWidths};

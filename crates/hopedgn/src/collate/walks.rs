@@ -92,6 +92,11 @@ impl WalkRows {
         Self { width, pairs, nodes: tokens.map(|_| nodes) }
     }
 
+    /// Of the pairs, row by row.
+    pub(crate) fn pairs(&self) -> &[f32] {
+        &self.pairs
+    }
+
     /// Those of some of the pairs, whose distinct nodes are `rows`.
     pub(crate) fn input(&self, pairs: Range<usize>, rows: Range<usize>) -> Result<WalkInput> {
         let tensor = |values: &[f32], rows: Range<usize>| -> Result<Arc<Tensor>> {

@@ -23,6 +23,8 @@
 //! - **Slots** without an event are zero before the first layer. Its code computes that and discards the result.
 //! - **Equal products** are read once instead of twice; the weights are initialised as if there were both.
 
+use std::sync::Arc;
+
 use ctdg::mite::PairEncoderConfig;
 use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Ragged, Tape, Var};
@@ -148,6 +150,7 @@ impl TpNet {
         let times = self.time.of_hop(tape, first)?; // [F, Dt]
         let edges = features.edges(tape, first)?; // [F, De]
         let of_nodes = input.walks()?.nodes.as_ref().ok_or(Error::MissingInput)?;
+        let of_nodes = tape.input(Arc::clone(of_nodes)); // [2R, W]
         let walks = self.walks.forward(tape, of_nodes)?; // [2R, Dw]
         let (rows, d_walk) = (tape.shape(walks).rows(), tape.shape(walks).cols());
         let walks = tape.reshape(walks, rows / 2, 2 * d_walk)?; // [R, 2Dw]
@@ -209,7 +212,8 @@ impl Model for TpNet {
         let nodes = self.nodes(tape, input, dropout)?; // [2B, d]
         let (rows, d) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
         let nodes = tape.reshape(nodes, rows / 2, 2 * d)?; // [B, 2d]
-        let walks = self.walks.forward(tape, &input.walks()?.pairs)?; // [B, Dw]
+        let of_pairs = tape.input(Arc::clone(&input.walks()?.pairs)); // [B, W]
+        let walks = self.walks.forward(tape, of_pairs)?; // [B, Dw]
         let pairs = tape.concat(&[nodes, walks])?; // [B, 2d + Dw]
         self.head.forward(tape, Some(pairs), input, dropout)
     }

@@ -16,10 +16,11 @@ const DROPOUT_SITE: u64 = 1 << 16;
 /// Width of the hidden layer of an [`ActivityHead`].
 const ACTIVITY_WIDTH: usize = 64;
 
-/// Names of the constants that standardise statistics. They are saved with the weights and never trained.
-pub(crate) const STATISTICS_SHIFT: &str = "statistics.shift";
-/// See [`STATISTICS_SHIFT`].
-pub(crate) const STATISTICS_SCALE: &str = "statistics.scale";
+/// Names of the constants that standardise statistics, shift and scale. They are saved with the weights and never trained.
+pub(crate) const STATISTICS_SCALING: [&str; 2] = ["statistics.shift", "statistics.scale"];
+
+/// The same of the walks beside a pair's embedding.
+pub(crate) const WALKS_SCALING: [&str; 2] = ["walks.shift", "walks.scale"];
 
 impl ParamBuilder<'_> {
     /// The head over the embeddings of a pair's two nodes, each of this width, and what `statistics` names.
@@ -31,18 +32,21 @@ impl ParamBuilder<'_> {
     /// walks alone.
     pub fn head(&mut self, n_in: usize, width: usize, statistics: &StatisticsSettings) -> Result<PairHead> {
         let walks = statistics.walks.config();
-        let of_walks = walks.map(|walks| self.walks(&walks, width)).transpose()?;
+        let mut of_walks = None;
+        if let Some(config) = walks {
+            of_walks = Some((config, self.scaling(WALKS_SCALING, config.n_features())?, self.walks(&config, width)?));
+        }
         let statistics = statistics.enabled.then(|| self.statistics(statistics.d_stats, width)).transpose()?;
         let n_beside = usize::from(statistics.is_some()) + usize::from(of_walks.is_some());
         let n_in = n_in + n_beside * width;
         let (hidden, out) = (self.linear("head.hidden", n_in, width)?, self.linear("head.out", width, 1)?);
-        Ok(PairHead { statistics, walks: walks.zip(of_walks), hidden, activation: Activation::Relu, out })
+        Ok(PairHead { statistics, walks: of_walks, hidden, activation: Activation::Relu, out })
     }
 
     /// A perceptron over standardised statistics.
     fn statistics(&mut self, hidden: usize, width: usize) -> Result<StatisticsEmbedding> {
         Ok(StatisticsEmbedding {
-            scaling: self.statistics_scaling()?,
+            scaling: self.scaling(STATISTICS_SCALING, N_STATISTICS)?,
             hidden: self.linear("statistics.hidden", N_STATISTICS, hidden)?,
             out: self.linear("statistics.out", hidden, width)?,
         })
@@ -51,38 +55,38 @@ impl ParamBuilder<'_> {
     /// The head of a source's activity.
     pub fn activity_head(&mut self) -> Result<ActivityHead> {
         Ok(ActivityHead {
-            scaling: self.statistics_scaling()?,
+            scaling: self.scaling(STATISTICS_SCALING, N_STATISTICS)?,
             hidden: self.linear("activity.hidden", SOURCE.len(), ACTIVITY_WIDTH)?,
             out: self.linear("activity.out", ACTIVITY_WIDTH, 1)?,
         })
     }
 
-    /// Constants that leave statistics as they are, until those of the data replace them.
-    fn statistics_scaling(&mut self) -> Result<StatisticsScaling> {
+    /// Constants that leave numbers as they are, until those of the data replace them.
+    fn scaling(&mut self, [shift, scale]: [&str; 2], width: usize) -> Result<Scaling> {
         let mut constant = |name: &str, value: f32| match self.parameters.id(name) {
             Some(known) => Ok(known),
-            None => self.parameters.add(name, Tensor::full(Shape::Vector(N_STATISTICS), value)),
+            None => self.parameters.add(name, Tensor::full(Shape::Vector(width), value)),
         };
-        Ok(StatisticsScaling { shift: constant(STATISTICS_SHIFT, 0.0)?, scale: constant(STATISTICS_SCALE, 1.0)? })
+        Ok(Scaling { shift: constant(shift, 0.0)?, scale: constant(scale, 1.0)? })
     }
 }
 
-/// `(s + shift) · scale` for statistics `s`, with constants of the training data.
+/// `(x + shift) · scale`, with constants of the training data.
 #[derive(Debug, Clone, Copy)]
-struct StatisticsScaling {
+struct Scaling {
     shift: ParameterId,
     scale: ParameterId,
 }
 
-impl StatisticsScaling {
+impl Scaling {
     /// `[B, N]`.
-    fn forward(self, tape: &mut Tape<'_>, input: &Input) -> Result<Var> {
-        let statistics = tape.input(Arc::clone(input.statistics()?)); // [B, N]
-        let n_pairs = tape.shape(statistics).rows();
+    fn forward(self, tape: &mut Tape<'_>, values: &Arc<Tensor>) -> Result<Var> {
+        let values = tape.input(Arc::clone(values)); // [B, N]
+        let n_pairs = tape.shape(values).rows();
         let [shift, scale] = [self.shift, self.scale].map(|id| tape.frozen(id));
         let shift = tape.repeat_row(shift, n_pairs)?;
         let scale = tape.repeat_row(scale, n_pairs)?;
-        let shifted = tape.add(statistics, shift)?;
+        let shifted = tape.add(values, shift)?;
         Ok(tape.mul(shifted, scale)?)
     }
 }
@@ -90,7 +94,7 @@ impl StatisticsScaling {
 /// Statistics of a pair as an embedding: `W₂ GELU(W₁ s + b₁) + b₂`.
 #[derive(Debug, Clone, Copy)]
 struct StatisticsEmbedding {
-    scaling: StatisticsScaling,
+    scaling: Scaling,
     hidden: Linear,
     out: Linear,
 }
@@ -98,7 +102,7 @@ struct StatisticsEmbedding {
 impl StatisticsEmbedding {
     /// `[B, d]`.
     fn forward(self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
-        let standardised = self.scaling.forward(tape, input)?; // [B, N]
+        let standardised = self.scaling.forward(tape, input.statistics()?)?; // [B, N]
         let hidden = self.hidden.forward(tape, standardised, Some(Activation::Gelu))?;
         let hidden = tape.dropout(hidden, dropout.site(DROPOUT_SITE));
         self.out.forward(tape, hidden, None)
@@ -121,7 +125,7 @@ impl StatisticsEmbedding {
 #[derive(Debug, Clone, Copy)]
 pub struct PairHead {
     statistics: Option<StatisticsEmbedding>,
-    walks: Option<(WalkConfig, WalkEmbedding)>,
+    walks: Option<(WalkConfig, Scaling, WalkEmbedding)>,
     hidden: Linear,
     activation: Activation,
     out: Linear,
@@ -143,7 +147,7 @@ impl PairHead {
     /// The walks it reads, if any.
     #[must_use]
     pub fn walks(self) -> Option<WalkConfig> {
-        self.walks.map(|(config, _)| config)
+        self.walks.map(|(config, ..)| config)
     }
 
     /// `[B, 1]` for `nodes` `[2B, d]`: source, destination, source of the next pair, …
@@ -156,7 +160,10 @@ impl PairHead {
     /// `[B, 1]` for the embeddings of pairs `[B, n]`; nothing for a model of statistics alone.
     pub fn forward(self, tape: &mut Tape<'_>, pairs: Option<Var>, input: &Input, dropout: Dropout) -> Result<Var> {
         let statistics = self.statistics.map(|embedding| embedding.forward(tape, input, dropout)).transpose()?;
-        let of_walks = |(_, embedding): (_, WalkEmbedding)| embedding.forward(tape, &input.walks()?.pairs);
+        let of_walks = |(_, scaling, embedding): (_, Scaling, WalkEmbedding)| {
+            let standardised = scaling.forward(tape, &input.walks()?.pairs)?; // [B, W]
+            embedding.forward(tape, standardised)
+        };
         let walks = self.walks.map(of_walks).transpose()?;
         let joined: Vec<Var> = pairs.into_iter().chain(statistics).chain(walks).collect();
         let joined = if let [only] = joined[..] { only } else { tape.concat(&joined)? }; // [B, n + 2d]
@@ -182,7 +189,7 @@ impl PairHead {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ActivityHead {
-    scaling: StatisticsScaling,
+    scaling: Scaling,
     hidden: Linear,
     out: Linear,
 }
@@ -190,7 +197,7 @@ pub struct ActivityHead {
 impl ActivityHead {
     /// `[B, 1]`.
     pub fn forward(self, tape: &mut Tape<'_>, input: &Input) -> Result<Var> {
-        let standardised = self.scaling.forward(tape, input)?; // [B, N]
+        let standardised = self.scaling.forward(tape, input.statistics()?)?; // [B, N]
         let source = tape.columns(standardised, SOURCE.start, SOURCE.len())?;
         let hidden = self.hidden.forward(tape, source, Some(Activation::Gelu))?;
         self.out.forward(tape, hidden, None)

@@ -1,9 +1,7 @@
 //! Temporal walks as embeddings.
 
-use std::sync::Arc;
-
 use ctdg::walks::WalkConfig;
-use hopedgn_tensor::{Activation, Tape, Tensor, Var};
+use hopedgn_tensor::{Activation, Tape, Var};
 
 use super::{Linear, ParamBuilder};
 use crate::Result;
@@ -16,8 +14,8 @@ use crate::Result;
 /// let config = WalkConfig { layers: 1, width: 16, decay: 0.0 };
 /// let embedding = ParamBuilder::new(&mut parameters, 0).walks(&config, 8)?;
 /// let mut tape = Tape::new(&parameters);
-/// let walks = Tensor::matrix(3, config.n_features(), vec![0.5; 30])?.into();
-/// let embedded = embedding.forward(&mut tape, &walks)?; // [3, 8]
+/// let walks = tape.input(Tensor::matrix(3, config.n_features(), vec![0.5; 30])?);
+/// let embedded = embedding.forward(&mut tape, walks)?; // [3, 8]
 /// assert_eq!(tape.read(embedded)?.len(), 24);
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
@@ -41,8 +39,7 @@ impl ParamBuilder<'_> {
 
 impl WalkEmbedding {
     /// `[M, width]` for `walks` `[M, W]`.
-    pub fn forward(self, tape: &mut Tape<'_>, walks: &Arc<Tensor>) -> Result<Var> {
-        let walks = tape.input(Arc::clone(walks));
+    pub fn forward(self, tape: &mut Tape<'_>, walks: Var) -> Result<Var> {
         let hidden = self.hidden.forward(tape, walks, Some(Activation::Relu))?; // [M, 4n²]
         self.out.forward(tape, hidden, None)
     }

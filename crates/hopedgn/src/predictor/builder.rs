@@ -396,7 +396,7 @@ impl<'c> LinkPredictorBuilder<'c> {
         folder: Option<&RunFolder>,
     ) -> Result<LinkPredictor> {
         let (model, mut initial) = config.build(&self.registry, task.tables.widths())?;
-        set_data_constants(&mut initial, task)?;
+        set_data_constants(&mut initial, &*model, task)?;
         if let Some(start) = manifest.warm_start.as_ref().filter(|_| !folder.is_some_and(RunFolder::has_state)) {
             start.load(&mut initial)?;
         }
