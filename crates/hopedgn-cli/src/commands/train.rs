@@ -119,10 +119,9 @@ fn fit(args: &Train, builder: LinkPredictorBuilder<'_>, events: &Events, output:
     let config = builder.resolve(events.name())?;
     let device = args.device.open_for(&config.model, output)?;
     let folder = args.out.clone().map_or_else(|| free_folder(&config), Ok)?;
-    let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let mut progress = ProgressCallback::new(output)?;
     let announce = Announce { folder: &folder, output };
-    let builder = builder.device(device).run_folder(&folder).command(command);
+    let builder = builder.device(device).run_folder(&folder).command(output.command());
     let mut builder: LinkPredictorBuilder<'_> = with_memory_limit(builder, output);
     if let Some(commit) = version::commit() {
         builder = builder.commit(commit);
