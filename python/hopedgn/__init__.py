@@ -12,16 +12,21 @@ Events and files: :class:`Events`. Models: :class:`LinkPredictor`, :func:`models
 
 from __future__ import annotations
 
-from hopedgn import metrics
+from hopedgn import dwl, metrics, sampling
 from hopedgn._native import __version__, get_num_threads, set_num_threads
 from hopedgn._settings import models, settings
+from hopedgn.client import Client, ServerError
 from hopedgn.errors import HopedgnError, HopedgnFileNotFoundError, HopedgnTypeError, HopedgnWarning, NotFittedError
-from hopedgn.events import Events, Split
+from hopedgn.events import Events
 from hopedgn.predictor import LinkPredictor
 from hopedgn.results import Explanation, Recommendation, Report
+from hopedgn.sampling import CandidateSampler, NegativeSampler, NeighborSampler
+from hopedgn.split import Split
 from hopedgn.store import PairEncoder, PairTokens, Ragged, Store
 
 __all__ = [
+    "CandidateSampler",
+    "Client",
     "Events",
     "Explanation",
     "HopedgnError",
@@ -29,18 +34,23 @@ __all__ = [
     "HopedgnTypeError",
     "HopedgnWarning",
     "LinkPredictor",
+    "NegativeSampler",
+    "NeighborSampler",
     "NotFittedError",
     "PairEncoder",
     "PairTokens",
     "Ragged",
     "Recommendation",
     "Report",
+    "ServerError",
     "Split",
     "Store",
     "__version__",
+    "dwl",
     "get_num_threads",
     "metrics",
     "models",
+    "sampling",
     "set_num_threads",
     "settings",
 ]

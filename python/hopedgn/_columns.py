@@ -55,7 +55,7 @@ def _without_time_zone(values: object) -> object:
     zone = getattr(getattr(values, "dtype", None), "tz", None)
     if zone is None:
         return values
-    accessor = getattr(values, "dt", values)
+    accessor: Any = getattr(values, "dt", values)
     utc = accessor.tz_convert("UTC")
     return getattr(utc, "dt", utc).tz_localize(None)
 
@@ -177,7 +177,7 @@ def _time_array(values: object, events: _native.Events, what: str) -> NDArray[np
         values = np.datetime64(_naive_utc(values), "us")
     elif isinstance(values, dt.date):
         values = np.datetime64(values, "s")
-    array = np.asarray(values)
+    array: NDArray[Any] = np.asarray(values)
     if array.dtype.kind == "O":
         array = np.asarray([_time_array(value, events, what) for value in array.tolist()])
     if array.dtype.kind in "UT":
@@ -192,7 +192,14 @@ def _time_array(values: object, events: _native.Events, what: str) -> NDArray[np
         # Nanoseconds are rounded, as in columns of events.
         nanoseconds = np.datetime_data(array.dtype)[0] == "ns"
         micros = (array.astype(np.int64) + 500) // 1000 if nanoseconds else array.astype("datetime64[us]").astype(np.int64)
-        return cast("NDArray[np.float64]", micros / 1e6)
+        return micros / 1e6
     if array.dtype.kind not in "iufb":
         raise HopedgnTypeError(f"{what}: found values of type {array.dtype}, expected numbers or dates", "wrong-type")
     return array.astype(np.float64, copy=False)
+
+
+def is_source(side: str) -> bool:
+    """Whether a side is that of sources."""
+    if side not in ("src", "dst"):
+        raise HopedgnError(f'found side={side!r}, expected "src" or "dst"', "invalid-argument")
+    return side == "src"

@@ -50,7 +50,7 @@ def settings(model: str = "stats") -> dict[str, Any]:
     >>> hopedgn.settings("hopedgn")["train__epochs"]
     50
     """
-    options = {"model": model, "preset": None, "settings": [], "run": "run", "resume": False, "warm_start": None, "command": []}
+    options: dict[str, Any] = {"model": model, "preset": None, "settings": [], "run": "run", "resume": False, "warm_start": None, "command": []}
     device = {"device": "cpu", "precision": None, "cache": None}
     config = json.loads(_native.check_settings(json.dumps(options | device), "events"))
     flat = flattened({name: value for name, value in config.items() if name != "data"}, "__")

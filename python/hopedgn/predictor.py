@@ -19,15 +19,14 @@ from numpy.typing import NDArray
 
 from hopedgn import _columns, _native, metrics
 from hopedgn._progress import Callback, Progress
+from hopedgn._runs import EVENTS_FILE, device_options, keep_events, recorded_events, zipped
 from hopedgn._settings import command_name, dotted, flattened, written
+from hopedgn._tables import as_events, as_pairs, repeated
 from hopedgn.errors import HopedgnError, HopedgnWarning, NotFittedError
 from hopedgn.events import Events
 from hopedgn.results import Explanation, Recommendation, Report
 
 __all__ = ["LinkPredictor"]
-
-#: Events of a run that was not trained on a file, in its folder.
-_EVENTS_FILE = "events.ctdg"
 
 
 class LinkPredictor:
@@ -132,7 +131,7 @@ class LinkPredictor:
                 "warm_start": None if warm_start is None else os.fspath(warm_start),
                 "command": [command_name(), *sys.argv[1:]],
             }
-            | _device(self.device, self.precision)
+            | device_options(self.device, self.precision)
         )
 
     def __repr__(self) -> str:
@@ -190,7 +189,7 @@ class LinkPredictor:
         if trained is not None:
             self._native, self._folder = trained, folder
             if self.run is not None:
-                _keep_events(run, events)
+                keep_events(run, events)
         if raised is None:
             return self
         if trained is None or self.run is not None or not isinstance(raised, KeyboardInterrupt):
@@ -203,7 +202,7 @@ class LinkPredictor:
         native = self._fitted()
         folder = native.folder
         assert folder is not None
-        self._native = _native.load(folder, events._native, json.dumps(_device(self.device, self.precision)), False)
+        self._native = _native.load(folder, events._native, json.dumps(device_options(self.device, self.precision)), False)
         return self
 
     # ------------------------------------------------------------------ predictions
@@ -256,7 +255,7 @@ class LinkPredictor:
         grown = events.append(later)
         folder = self._fitted().folder
         assert folder is not None
-        native = _native.load(folder, grown._native, json.dumps(_device(self.device, self.precision)), False)
+        native = _native.load(folder, grown._native, json.dumps(device_options(self.device, self.precision)), False)
         pool = np.unique(grown.dst)
         other = pool[np.random.RandomState(0).randint(0, len(pool), len(later))]
         src = _columns.names(np.concatenate([later.src, later.src]), "src")
@@ -399,7 +398,7 @@ class LinkPredictor:
         """Writes a new run folder, which :meth:`load` and the command line read. Events that come from no file are written beside."""
         native = self._fitted()
         native.save(path)
-        _keep_events(Path(path), Events._of(native.events))
+        keep_events(Path(path), Events._of(native.events))
 
     @classmethod
     def load(
@@ -416,8 +415,8 @@ class LinkPredictor:
         or from the folder. ``any_events`` applies the model to another stream.
         """
         recorded = json.loads(_native.recorded_data(path))
-        events = _recorded_events(Path(path), recorded["data"]) if events is None else events
-        native = _native.load(path, events._native, json.dumps(_device(device, None)), any_events)
+        events = recorded_events(Path(path), recorded["data"]) if events is None else events
+        native = _native.load(path, events._native, json.dumps(device_options(device, None)), any_events)
         predictor = cls(**_parameters_of(recorded["config"]), device=device)
         predictor._native = native
         return predictor
@@ -431,7 +430,7 @@ class LinkPredictor:
         native = self._fitted()
         sources, destinations = _columns.names(src, "src"), _columns.names(dst, "dst")
         n = max(_columns.count(sources), _columns.count(destinations))
-        sources, destinations = (_repeated(names, n, what) for names, what in ((sources, "src"), (destinations, "dst")))
+        sources, destinations = (repeated(names, n, what) for names, what in ((sources, "src"), (destinations, "dst")))
         at = _columns.times(native.events.end if time is None else time, n, native.events)
         return sources, destinations, at
 
@@ -447,8 +446,8 @@ class LinkPredictor:
             with tempfile.TemporaryDirectory() as folder:
                 saved = Path(folder, "run")
                 self._native.save(saved)
-                Events._of(self._native.events).write(saved / _EVENTS_FILE)
-                state["run"] = _zipped(saved)
+                Events._of(self._native.events).write(saved / EVENTS_FILE)
+                state["run"] = zipped(saved)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -458,86 +457,12 @@ class LinkPredictor:
             run = Path(self._folder.name, "run")
             with zipfile.ZipFile(io.BytesIO(state["run"])) as archive:
                 archive.extractall(run)
-            events = Events.read(run / _EVENTS_FILE)
-            device = json.dumps(_device(self.device, self.precision))
+            events = Events.read(run / EVENTS_FILE)
+            device = json.dumps(device_options(self.device, self.precision))
             self._native = _native.load(run, events._native, device, False)
 
 
 _PARAMETERS = ("model", "mite", "preset", "protocol", "epochs", "seed", "device", "precision", "run")
-
-
-def as_events(table: Any) -> Events:
-    """Events of anything that holds some."""
-    if isinstance(table, Events):
-        return table
-    if hasattr(table, "iloc"):
-        return Events.from_pandas(table)
-    if hasattr(table, "__arrow_c_stream__"):
-        return Events.from_arrow(table)
-    src, dst, time = as_pairs(table)
-    return Events.from_numpy(src, dst, time)
-
-
-def as_pairs(table: Any) -> tuple[Any, Any, Any]:
-    """Source, destination and time of the rows of a table; no time where it has no such column."""
-    if isinstance(table, Events):
-        return table.src, table.dst, table.time
-    if hasattr(table, "columns") and not isinstance(table, np.ndarray):
-        names = [str(name) for name in table.columns]
-        src, dst, time = _native.pair_columns(names)
-        columns = [table[table.columns[at]] for at in (src, dst, *(() if time is None else (time,)))]
-        return (*columns, None)[:3]  # type: ignore[return-value]
-    array = np.asarray(table)
-    if array.ndim != 2 or array.shape[1] not in (2, 3):
-        raise HopedgnError(
-            f"found an array of shape {array.shape}, expected rows of source, destination and time", "invalid-argument"
-        )
-    src, dst = (_whole(array[:, at]) for at in (0, 1))
-    return src, dst, (array[:, 2] if array.shape[1] == 3 else None)
-
-
-def _whole(column: NDArray[Any]) -> NDArray[Any]:
-    """Ids that an array of floats holds, as the integers that they are."""
-    if column.dtype.kind == "f" and np.all(column == np.floor(column)):
-        return column.astype(np.int64)
-    return column
-
-
-def _repeated(names: Any, n: int, what: str) -> Any:
-    """One name for all pairs, or as many as there are pairs."""
-    count = _columns.count(names)
-    if count == n:
-        return names
-    if count != 1:
-        raise HopedgnError(f"found {count} values of {what}, expected {n}, one for each pair, or a single one", "invalid-argument")
-    return np.repeat(names, n) if isinstance(names, np.ndarray) else names * n
-
-
-def _device(device: str, precision: str | None) -> dict[str, Any]:
-    if device not in ("auto", "cpu", "cuda"):
-        raise HopedgnError(f'found device={device!r}, expected "auto", "cpu" or "cuda"', "invalid-argument")
-    if precision not in (None, "f32", "tf32", "bf16"):
-        raise HopedgnError(f'found precision={precision!r}, expected "f32", "tf32" or "bf16"', "invalid-argument")
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return {"device": device, "precision": precision, "cache": os.path.join(cache, "hopedgn", "kernels")}
-
-
-def _keep_events(run: Path, events: Events) -> None:
-    """Writes events that come from no file into their run folder, so that the run can be loaded without them."""
-    if events._native.file is None and events.name != "collegemsg":
-        events.write(run / _EVENTS_FILE)
-
-
-def _recorded_events(run: Path, data: dict[str, Any]) -> Events:
-    """The events that a run was trained on."""
-    if data["file"] is not None and os.path.exists(data["file"]):
-        return Events._of(_native.Events.read(data["file"], json.dumps(data.get("read") or {})).named(data["name"]))
-    if (run / _EVENTS_FILE).exists():
-        return Events.read(run / _EVENTS_FILE)
-    if data["name"] == "collegemsg" and data["file"] is None:
-        return Events.read("collegemsg")
-    where = f"no file {data['file']}" if data["file"] else "no file of its events"
-    raise HopedgnError(f"{run}: found {where}, expected the data of the run; pass them with events=", "missing-data")
 
 
 def _parameters_of(config: dict[str, Any]) -> dict[str, Any]:
@@ -548,14 +473,12 @@ def _parameters_of(config: dict[str, Any]) -> dict[str, Any]:
     default = json.loads(_native.check_settings(plain._options(Path("run"), False, None), "events"))
     usual = flattened({"model": default["model"], "train": default["train"]}, "__")
     epochs = settings.pop("train__epochs", None)
-    changed = {name: value for name, value in settings.items() if usual.get(name) != value and value is not None}
+    changed = {name: value for name, value in settings.items() if value is not None and not _is_same(usual.get(name), value)}
     return {"model": name, "epochs": epochs, "seed": config["seed"]} | {n.replace("-", "_"): v for n, v in changed.items()}
 
 
-def _zipped(folder: Path) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in sorted(folder.rglob("*")):
-            if file.is_file():
-                archive.write(file, file.relative_to(folder))
-    return buffer.getvalue()
+def _is_same(a: object, b: object) -> bool:
+    """Settings are 32-bit floats in the libraries, which JSON writes with more digits."""
+    if isinstance(a, float) and isinstance(b, float):
+        return bool(np.float32(a) == np.float32(b))
+    return a == b

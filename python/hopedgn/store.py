@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hopedgn import _columns, _native
 from hopedgn.errors import HopedgnError
-from hopedgn.events import Events, _is_source
+from hopedgn.events import Events
 
 __all__ = ["PairEncoder", "PairTokens", "Ragged", "Store"]
 
@@ -121,7 +121,7 @@ class Store:
         """
         names = _columns.names(nodes, "nodes")
         at = _columns.times(times, _columns.count(names), self.events._native, "times")
-        offsets, neighbor, event, time = self._native.history(names, at, int(k), _is_source(side), sampling, seed)
+        offsets, neighbor, event, time = self._native.history(names, at, int(k), _columns.is_source(side), sampling, seed)
         return Ragged(offsets, {"neighbor": neighbor, "event": event, "time": time})
 
     def __repr__(self) -> str:

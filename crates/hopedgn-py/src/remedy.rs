@@ -63,7 +63,7 @@ fn model_message(error: &Error) -> String {
         Error::Config { .. } => {
             let message = error.to_string();
             let separator = if message.ends_with('?') { "" } else { ";" };
-            return format!("{message}{separator} hopedgn.settings(model) lists every setting");
+            return format!("{}{separator} hopedgn.settings(model) lists every setting", with_python_name(&message));
         }
         Error::NoTestEvents { .. } => return format!("{error}; pass events that have such"),
         Error::Labels { .. } => return format!("{error}; name the column of labels with label="),
@@ -80,4 +80,16 @@ fn model_message(error: &Error) -> String {
     let message = error.to_string();
     let finding = message.rsplit_once("; ").map_or(&*message, |(finding, _)| finding);
     format!("{finding}; {advice}")
+}
+
+/// The setting of "did you mean" under its name in Python: `train.lr` as `train__lr`.
+fn with_python_name(message: &str) -> String {
+    const ASKED: &str = "did you mean `";
+    match message.split_once(ASKED) {
+        Some((before, rest)) => {
+            let (name, after) = rest.split_once('`').unwrap_or((rest, ""));
+            format!("{before}{ASKED}{}`{after}", name.replace('.', "__").replace('-', "_"))
+        }
+        None => message.to_owned(),
+    }
 }
