@@ -25,7 +25,7 @@ class Split:
     >>> split = hopedgn.Events.read("collegemsg").split("tgb")
     >>> split
     Split(41,885 train, 8,974 val, 8,976 test events; 401 new nodes)
-    >>> split.events.time[split.val[0]] > split.events.time[split.train[-1]]
+    >>> bool(split.events.time[split.val[0]] > split.events.time[split.train[-1]])
     True
     """
 

@@ -9,11 +9,12 @@ use std::sync::atomic::AtomicBool;
 use hopedgn::callbacks::Callback;
 use hopedgn::config::Config;
 use hopedgn::predict::ScoreMeaning;
-use hopedgn::run::RunFolder;
+use hopedgn::run::{DataRecord, RunFolder};
 use hopedgn::{Error, LinkPredictor, ModelRegistry, RecommendOptions};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::callback::PythonCallback;
 use crate::error::Failure;
@@ -67,12 +68,30 @@ pub(crate) fn check_settings(options: &str, data: &str) -> Result<String, Failur
     Ok(to_json(&config))
 }
 
-/// What a run records about its data, as JSON.
+/// What a run records about its data and settings. A structure, since `json!` writes 32-bit floats with digits that they do not have.
+#[derive(Serialize)]
+struct Recorded {
+    data: DataRecord,
+    config: Config,
+}
+
+/// A recommendation as JSON.
+#[derive(Serialize)]
+struct Item {
+    dst: Value,
+    score: f32,
+    probability: Option<f32>,
+    known: bool,
+    reason: Option<String>,
+}
+
+/// What a run records about its data and settings, as JSON.
 #[pyfunction]
 pub(crate) fn recorded_data(run: PathBuf) -> Result<String, Failure> {
     let folder = RunFolder::open(&run)?;
     let config: Config = folder.config(&ModelRegistry::default())?;
-    Ok(json!({ "data": folder.manifest()?.data, "config": config }).to_string())
+    let data = folder.manifest()?.data;
+    Ok(to_json(&Recorded { data, config }))
 }
 
 /// Loads the best weights of a run, with these events as the history of predictions.
@@ -95,7 +114,7 @@ pub(crate) fn load(
     Ok(Predictor { inner })
 }
 
-fn to_json(value: &impl serde::Serialize) -> String {
+fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
@@ -193,13 +212,14 @@ impl Predictor {
     ) -> Result<String, Failure> {
         let options = RecommendOptions { time, top, exclude_seen, reasons: true };
         let best = compute(py, || self.inner.recommend_with(src, &options, &mut |_| {}))??;
-        let item = |one: hopedgn::Recommendation| {
-            json!({
-                "dst": names::json(self.inner.events(), one.dst), "score": one.score, "probability": one.probability,
-                "known": one.known, "reason": one.reason.map(|reason| reason.to_string()),
-            })
+        let item = |one: hopedgn::Recommendation| Item {
+            dst: names::json(self.inner.events(), one.dst),
+            score: one.score,
+            probability: one.probability,
+            known: one.known,
+            reason: one.reason.map(|reason| reason.to_string()),
         };
-        Ok(Value::Array(best.into_iter().map(item).collect()).to_string())
+        Ok(to_json(&best.into_iter().map(item).collect::<Vec<Item>>()))
     }
 
     /// Why a pair gets its score: JSON and text.

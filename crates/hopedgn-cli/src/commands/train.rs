@@ -148,7 +148,7 @@ fn resume(args: &Train, folder: &Path, registry: &ModelRegistry, output: &Output
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);
     }
-    let events = run_args::load_events(&manifest, args.data.as_deref(), &args.from, output)?;
+    let events = run_args::load_events(folder, &manifest, args.data.as_deref(), &args.from, output)?;
     run_args::begins_with_run(&manifest, &events, &args.from, output)?;
     let newer = events.len().saturating_sub(manifest.data.events);
     if newer > 0 && args.data.is_some() {
