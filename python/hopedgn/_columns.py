@@ -28,6 +28,7 @@ _WIDER = {
 
 def column(values: object, name: str) -> Any:
     """A column for ``Events.from_columns``: the same memory where the type allows it."""
+    _refuse_missing(values, name)
     values = _without_time_zone(values)
     array = np.asarray(values)
     if array.ndim != 1:
@@ -48,6 +49,23 @@ def column(values: object, name: str) -> Any:
             return str(array.dtype)
         dtype = np.dtype(wider)
     return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _refuse_missing(values: object, name: str) -> None:
+    """Refuses missing values of pandas' own types, which NumPy would turn into floats or objects."""
+    dtype = getattr(values, "dtype", None)
+    if dtype is None or isinstance(dtype, np.dtype) or not hasattr(values, "isna"):
+        return
+    missing = np.asarray(cast("Any", values).isna())
+    if missing.any():
+        raise _no_value(int(np.argmax(missing)), name, "NA")
+
+
+def _no_value(row: int, name: str, found: str) -> HopedgnError:
+    return HopedgnError(
+        f"row {row}, {name}: found no value ({found}), expected one in every row; drop the rows without a value, or fill them in",
+        "missing-value",
+    )
 
 
 def _without_time_zone(values: object) -> object:
@@ -73,11 +91,7 @@ def _objects(array: NDArray[Any], name: str) -> Any:
     values: list[Any] = array.tolist()
     missing = next((row for row, value in enumerate(values) if _is_missing(value)), None)
     if missing is not None:
-        raise HopedgnError(
-            f"row {missing}, {name}: found no value ({values[missing]!r}), expected one in every row; "
-            "drop the rows without a value, or fill them in",
-            "missing-value",
-        )
+        raise _no_value(missing, name, repr(values[missing]))
     if all(isinstance(value, str) for value in values):
         return values
     if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
