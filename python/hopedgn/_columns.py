@@ -89,11 +89,13 @@ def _timestamps(array: NDArray[Any]) -> tuple[NDArray[np.int64], str]:
 def _objects(array: NDArray[Any], name: str) -> Any:
     """A column of Python objects: all text, all integers, all floats or all times."""
     values: list[Any] = array.tolist()
+    if set(map(type, values)) == {str}:
+        return values
     missing = next((row for row, value in enumerate(values) if _is_missing(value)), None)
     if missing is not None:
         raise _no_value(missing, name, repr(values[missing]))
     if all(isinstance(value, str) for value in values):
-        return values
+        return [str(value) for value in values]
     if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
         try:
             return np.asarray(values, dtype=np.int64)

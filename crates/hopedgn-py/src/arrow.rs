@@ -1,4 +1,4 @@
-//! Arrow tables through the C stream interface: pandas, polars, pyarrow, DuckDB and others export it.
+//! Arrow tables through the C stream interface: pandas, polars, pyarrow, `DuckDB` and others export it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
@@ -49,12 +49,11 @@ pub(crate) fn read(
 }
 
 fn push(reader: &mut ColumnReader, batch: &RecordBatch) -> Result<(), Failure> {
-    let column = |(at, array): (usize, &ArrayRef)| match reader.is_read(at) {
-        true => Held::of(array),
-        false => Held::Other(String::new()),
+    let column = |(at, array): (usize, &ArrayRef)| {
+        if reader.is_read(at) { Held::of(array) } else { Held::Other(String::new()) }
     };
     let held: Vec<Held> = batch.columns().iter().enumerate().map(column).collect();
-    let nulls = batch.columns().iter().map(|array| array.logical_nulls());
+    let nulls = batch.columns().iter().map(Array::logical_nulls);
     let first_null =
         nulls.map(|nulls| (0..batch.num_rows()).find(|&row| nulls.as_ref().is_some_and(|n| n.is_null(row))));
     let blocks: Vec<ColumnBlock<'_>> = held

@@ -13,7 +13,7 @@ use crate::pool::compute;
 /// Compares two graphs, or two tuples of their nodes by number, and returns the verdict as JSON.
 #[pyfunction]
 #[pyo3(signature = (a, b, k, *, until, directed, without_times, features, tuples, max_memory))]
-#[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "arguments of a Python function")]
+#[expect(clippy::many_single_char_names, reason = "arguments of a Python function")]
 pub(crate) fn compare(
     py: Python<'_>,
     a: &Bound<'_, Events>,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use ctdg::dataset::{self, PairColumns, ReadOptions, WriteFormat};
-use ctdg::event::{EventId, NodeId, Roles};
+use ctdg::event::{NodeId, Roles};
 use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
 use ctdg::time::TimeFormat;
 use hopedgn::Error;
@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::arrow;
 use crate::columns::{self, Column};
 use crate::error::Failure;
-use crate::names::{self, Names, numbers};
+use crate::names::{self, Names, event_ids};
 use crate::negatives::Split;
 use crate::pool::compute;
 use crate::view;
@@ -262,18 +262,6 @@ pub(crate) fn nodes_of(
 ) -> Result<Vec<NodeId>, Failure> {
     let pairs = names::pairs(events, nodes, nodes, &vec![0.0; nodes.len()])?;
     Ok(pairs.queries().iter().map(|query| if as_source { query.src } else { query.dst }).collect())
-}
-
-/// Event ids from numbers.
-pub(crate) fn event_ids(events: &[i64]) -> Result<Vec<EventId>, Failure> {
-    let id = |&event: &i64| u32::try_from(event).map(EventId);
-    let ids: Result<Vec<EventId>, _> = events.iter().map(id).collect();
-    ids.map_err(|_| PyValueError::new_err("found a negative event number, expected numbers from 0").into())
-}
-
-/// Numbers of events.
-pub(crate) fn event_numbers(events: &[EventId]) -> Vec<i64> {
-    numbers(bytemuck::cast_slice(events))
 }
 
 /// Positions of source, destination and, if there is one, time among columns of these names, as in files of pairs.

@@ -3,6 +3,12 @@
 //! The package's Python files check arguments and hold the documentation; what computes is here and in the libraries. Every function
 //! that computes releases Python's lock ([`pool`]).
 
+#![expect(
+    clippy::needless_pass_by_value,
+    clippy::too_many_arguments,
+    reason = "functions of Python take their arguments by value, as many as they have"
+)]
+
 mod arrow;
 mod callback;
 mod cli;

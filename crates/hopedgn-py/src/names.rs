@@ -1,14 +1,15 @@
 //! Node names from Python and back.
 
+use ctdg::event::{EventId, NodeId};
 use hopedgn::Events;
 use hopedgn::predict::NamedPairs;
 use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use serde_json::Value;
 
 use crate::error::Failure;
-use ctdg::event::NodeId;
 
 /// Names of nodes: integers from 0 in an array, or text.
 #[derive(FromPyObject)]
@@ -84,4 +85,16 @@ pub(crate) fn numbers(ids: &[u32]) -> Vec<i64> {
 /// The node of number `index`, if it has one.
 pub(crate) fn node(index: i64) -> Option<NodeId> {
     u32::try_from(index).ok().map(NodeId)
+}
+
+/// Event ids from numbers.
+pub(crate) fn event_ids(events: &[i64]) -> Result<Vec<EventId>, Failure> {
+    let id = |&event: &i64| u32::try_from(event).map(EventId);
+    let ids: Result<Vec<EventId>, _> = events.iter().map(id).collect();
+    ids.map_err(|_| PyValueError::new_err("found a negative event number, expected numbers from 0").into())
+}
+
+/// Numbers of events.
+pub(crate) fn event_numbers(events: &[EventId]) -> Vec<i64> {
+    numbers(bytemuck::cast_slice(events))
 }

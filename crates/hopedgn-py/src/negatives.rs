@@ -10,8 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::error::Failure;
-use crate::events::{event_ids, event_numbers};
-use crate::names::numbers;
+use crate::names::{event_ids, event_numbers, numbers};
 use crate::pool::compute;
 
 /// Events with their split.
@@ -68,7 +67,6 @@ impl Split {
 
     /// Candidates of events for a ranking: offsets and destinations. `source` is `drawn`, `tgb` or `file`; no count means all.
     #[pyo3(signature = (part, events, source, count=None, seed=None, file=None))]
-    #[expect(clippy::too_many_arguments, reason = "arguments of a Python function")]
     fn candidates<'py>(
         &self,
         py: Python<'py>,

@@ -59,7 +59,12 @@ pub(crate) fn compute_until<T: Send>(
             });
             while !worker.is_finished() {
                 thread::park_timeout(LOOK);
-                if let Err(error) = Python::attach(|py| py.check_signals()) {
+                #[expect(
+                    clippy::redundant_closure_for_method_calls,
+                    reason = "the method has one lifetime, not all of them"
+                )]
+                let looked = Python::attach(|py| py.check_signals());
+                if let Err(error) = looked {
                     stop.store(true, Ordering::SeqCst);
                     raised.get_or_insert(error);
                 }

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::Failure;
-use crate::events::{Events, event_numbers, nodes_of};
-use crate::names::{Names, numbers, pairs};
+use crate::events::{Events, nodes_of};
+use crate::names::{Names, event_numbers, numbers, pairs};
 use crate::pool::compute;
 
 /// The index of events: what happened to a node or a pair before a time.
@@ -36,7 +36,6 @@ impl Store {
     }
 
     /// Histories of nodes before times, the oldest event first: at most `k` events each.
-    #[expect(clippy::too_many_arguments, reason = "arguments of a Python function")]
     fn history<'py>(
         &self,
         py: Python<'py>,
@@ -68,7 +67,6 @@ impl Store {
     }
 
     /// Tokens of pairs with MITE, as a model sees them.
-    #[expect(clippy::too_many_arguments, reason = "arguments of a Python function")]
     #[pyo3(signature = (src, dst, time, *, length, k, full, f32_times, sampling, seed))]
     fn encode<'py>(
         &self,

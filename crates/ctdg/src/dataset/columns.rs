@@ -4,7 +4,7 @@ use crate::dataset::layout::{FeatureSpan, Layout};
 use crate::dataset::time_column::{TimeColumn, TimeUnit, exact_integer, looks_like_date, unit_of_dates};
 use crate::dataset::{Format, ReadOptions};
 use crate::error::{Error, Place, Problem, Result};
-use crate::event::{EventStream, Features, IdKind, StreamBuilder};
+use crate::event::{EventStream, Features, IdKind, Role, StreamBuilder};
 use crate::time::TimeFormat;
 
 /// What kind of values a column holds.
@@ -155,37 +155,39 @@ impl ColumnReader {
         if let Some((row, at)) = (0..blocks.len()).filter(|&at| self.is_read(at)).filter_map(at_null).min() {
             return Err(Error::at(self.place(first + row as u64, at), Problem::Null));
         }
+        let Self { names, layout, features, unit, builder, .. } = self;
         let values = |at: usize| blocks[at].values;
-        let (src, dst, time) = (values(self.layout.src), values(self.layout.dst), values(self.layout.time));
-        let label = self.layout.label.map(values);
-        let mut features = Vec::with_capacity(self.features.len());
+        let (src, dst, time) = (values(layout.src), values(layout.dst), values(layout.time));
+        let label = layout.label.map(values);
+        let mut of_row = Vec::with_capacity(features.len());
         for row in 0..n {
-            let at_row = first + row as u64;
-            let in_column = |at: usize| move |problem| (at, problem);
-            let pushed = (|| {
-                let src = id(src, row).map_err(in_column(self.layout.src))?;
-                let dst = id(dst, row).map_err(in_column(self.layout.dst))?;
-                let time = read_time(time, row, self.unit).map_err(in_column(self.layout.time))?;
-                let label = label.map_or(Ok(0.0), |label| number(label, row));
-                let label = label.map_err(in_column(self.layout.position(crate::event::Role::Label)))?;
-                let pushed = match (src, dst) {
-                    (Id::Integer(src), Id::Integer(dst)) => self.builder.push_integers(src, dst, time, label),
-                    (src, dst) => self.builder.push(&src.into_text(), &dst.into_text(), time, label),
-                };
-                pushed.map_err(|rejected| (self.layout.position(rejected.role), *rejected.problem))?;
-                features.clear();
-                for &at in &self.features {
-                    let value = number(values(at), row).map_err(in_column(at))?;
-                    if !value.is_finite() {
-                        return Err((at, Problem::NonFiniteValue { found: value.to_string() }));
-                    }
-                    features.push(value);
+            let names = &*names;
+            let at = |at: usize| {
+                move |problem: Problem| {
+                    let place = Place::default().row(first + row as u64).column(at as u64 + 1, &*names[at]);
+                    Error::at(place, problem)
                 }
-                Ok(())
-            })();
-            pushed.map_err(|(at, problem)| Error::at(self.place(at_row, at), problem))?;
-            if !features.is_empty() {
-                self.builder.push_features(features.iter().copied())?;
+            };
+            let src = id(src, row).map_err(at(layout.src))?;
+            let dst = id(dst, row).map_err(at(layout.dst))?;
+            let time = read_time(time, row, *unit).map_err(at(layout.time))?;
+            let label = label.map_or(Ok(0.0), |label| number(label, row));
+            let label = label.map_err(at(layout.position(Role::Label)))?;
+            let pushed = match (src, dst) {
+                (Id::Integer(src), Id::Integer(dst)) => builder.push_integers(src, dst, time, label),
+                (src, dst) => builder.push(&src.into_text(), &dst.into_text(), time, label),
+            };
+            pushed.map_err(|rejected| at(layout.position(rejected.role))(*rejected.problem))?;
+            of_row.clear();
+            for &column in &*features {
+                let value = number(values(column), row).map_err(at(column))?;
+                if !value.is_finite() {
+                    return Err(at(column)(Problem::NonFiniteValue { found: value.to_string() }));
+                }
+                of_row.push(value);
+            }
+            if !of_row.is_empty() {
+                builder.push_features(of_row.iter().copied())?;
             }
         }
         Ok(())
