@@ -1,9 +1,9 @@
 """Learn from streams of timestamped interactions which pair of nodes meets next.
 
 >>> import hopedgn
->>> events = hopedgn.Events.read("collegemsg")  # or from_pandas, from_arrow, from_numpy
+>>> events = hopedgn.Events.from_numpy(src=["ann", "bob"] * 50, dst=["bob", "cem"] * 50, time=range(100))  # or from_pandas, read, …
 >>> model = hopedgn.LinkPredictor(epochs=1).fit(events, progress=False)
->>> model.predict_proba([1624], [1713]).shape
+>>> model.predict_proba(["ann"], ["bob"]).shape
 (1,)
 
 Events and files: :class:`Events`. Models: :class:`LinkPredictor`, :func:`models`, :func:`settings`. Parts for models of your own:

@@ -79,7 +79,8 @@ def test_the_script_passes_on_output_and_exit_status(run_command, tmp_path):
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_ctrl_c_stops_the_command_as_it_stops_the_program(csv, tmp_path):
     run = tmp_path / "run"
-    words = ["train", "--data", csv, "--model", "hopedgn", "--epochs", 10_000, "--set", "train.patience=10000", "--out", run]
+    small = ["--set", "model.d-channel=4", "--set", "model.length=4", "--set", "train.patience=10000"]
+    words = ["train", "--data", csv, "--model", "hopedgn", "--epochs", 10_000, *small, "--device", "cpu", "--out", run]
     command = [sys.executable, "-m", "hopedgn", *map(str, words)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stderr:
