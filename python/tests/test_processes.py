@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -47,27 +49,31 @@ def test_other_threads_run_while_a_model_is_trained(events):
     assert ticks > 10 and len(model.history_) == 2
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_process_computes_with_threads_of_its_own(fitted):
-    expected = _scores(fitted)
-    _work(300)
-    context = multiprocessing.get_context("fork")
-    with ProcessPoolExecutor(2, mp_context=context) as pool:
-        here = _work(300)
-        assert list(pool.map(_work, [300, 300], timeout=120)) == [here, here]
+def _in_fork(function, *arguments):
+    """The result of a function in a forked process, which is ended when it hangs."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.alarm(60)
         try:
-            os.write(writer, _scores(fitted).tobytes())
+            with os.fdopen(writer, "wb") as pipe:
+                pickle.dump(function(*arguments), pipe)
         finally:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        received = np.frombuffer(pipe.read(), dtype=np.float32)
-    assert os.waitpid(child, 0)[1] == 0
-    np.testing.assert_array_equal(received, expected)
+        received = pipe.read()
+    assert os.waitpid(child, 0)[1] == 0 and received, "the forked process hung or failed"
+    return pickle.loads(received)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_process_computes_with_threads_of_its_own(fitted):
+    expected, worked = _scores(fitted), _work(300)
+    np.testing.assert_array_equal(_in_fork(_scores, fitted), expected)
+    assert _in_fork(_work, 300) == worked
+    assert _in_fork(_in_fork, _work, 300) == worked, "a fork of a fork"
     np.testing.assert_array_equal(_scores(fitted), expected)
 
 

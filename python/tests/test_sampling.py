@@ -97,6 +97,8 @@ def test_histories_are_the_last_events_strictly_before(events):
         assert (past.row(row)["time"] == events.time[before]).all()
     padded = past.padded(5, fill=-1)
     assert (padded["mask"].sum(axis=1) == past.lengths).all() and (padded["event"][~padded["mask"]] == -1).all()
+    for row in range(len(past)):
+        np.testing.assert_array_equal(padded["event"][row][padded["mask"][row]], past.row(row)["event"])
     assert store.history(["no such node"], [1.0], k=3).lengths.tolist() == [0]
 
 
