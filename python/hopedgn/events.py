@@ -295,7 +295,9 @@ class Events(EventReaders):
             if table is not None
         ]
         features = ", ".join(widths) or "no features"
-        return f"Events({given}{len(self):,} events of {self.n_nodes:,} nodes{sides}, {span}, {named}, {features})"
+        events = f"{len(self):,} event{'' if len(self) == 1 else 's'}"
+        nodes = f"{self.n_nodes:,} node{'' if self.n_nodes == 1 else 's'}"
+        return f"Events({given}{events} of {nodes}{sides}, {span}, {named}, {features})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Events):
