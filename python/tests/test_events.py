@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
-import tracemalloc
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
-import hopedgn
 from hopedgn import Events, HopedgnError
 
 pd = pytest.importorskip("pandas")
@@ -183,14 +183,20 @@ def test_what_it_is_can_be_read(events):
     assert repr(users) == text
 
 
+MILLION = """
+import resource, numpy as np, polars as pl
+from hopedgn import Events
+n, random = 1_000_000, np.random.RandomState(0)
+frame = pl.DataFrame({"src": random.randint(0, 9000, n), "dst": random.randint(0, 9000, n), "time": np.arange(n, dtype=float)})
+Events.from_arrow(frame.head(1000))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert len(Events.from_arrow(frame)) == n
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / frame.estimated_size())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in other units elsewhere")
 def test_a_million_rows_of_polars_take_little_memory():
-    resource = pytest.importorskip("resource")
-    n = 1_000_000
-    random = np.random.RandomState(0)
-    frame = pl.DataFrame({"src": random.randint(0, 9000, n), "dst": random.randint(0, 9000, n), "time": np.arange(n, dtype=float)})
-    Events.from_arrow(frame.head(1000))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    events = Events.from_arrow(frame)
-    grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
-    assert len(events) == n and grown <= 1.5 * frame.estimated_size(), f"{grown / frame.estimated_size():.2f} times the columns"
-    assert not tracemalloc.is_tracing()
+    # In a process of its own: the peak of this one may lie in an earlier test, and hide what is taken here.
+    done = subprocess.run([sys.executable, "-c", MILLION], capture_output=True, text=True, check=True)
+    assert 0.3 < float(done.stdout) <= 1.5, "times the memory of the columns"
