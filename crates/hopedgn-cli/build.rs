@@ -11,7 +11,7 @@ use std::process::Command;
 const N_SHORT: usize = 12;
 
 /// Packages that do not go into the program.
-const TOOLS: [&str; 1] = ["release"];
+const TOOLS: [&str; 2] = ["release", "hopedgn-py"];
 
 fn main() {
     println!("cargo::rerun-if-env-changed=HOPEDGN_COMMIT");

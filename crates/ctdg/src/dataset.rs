@@ -33,6 +33,7 @@
 mod atomic;
 mod binary;
 mod bundled;
+mod columns;
 mod dyglib;
 mod layout;
 mod litter;
@@ -53,6 +54,7 @@ use std::str::FromStr;
 
 pub use atomic::PendingFile;
 pub use bundled::{COLLEGEMSG, collegemsg};
+pub use columns::{ColumnBlock, ColumnKind, ColumnReader, ColumnValues, TextColumn};
 pub use layout::PairColumns;
 pub use litter::{sweep, temporary_prefix};
 pub use report::{ReadReport, UnusedColumn, UnusedReason};

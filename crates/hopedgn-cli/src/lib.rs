@@ -25,6 +25,7 @@ mod progress;
 mod remedy;
 mod version;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::FromArgMatches;
@@ -38,37 +39,48 @@ use crate::output::{Outcome, Output, is_closed_pipe};
 /// Parses the arguments of the process, runs the command with the models of `registry`, and prints its result.
 #[must_use]
 pub fn main(registry: &ModelRegistry) -> ExitCode {
+    run(registry, std::env::args_os()).into()
+}
+
+/// The same with other `arguments`, the first of which names the program, for a program that was started by another one. Returns the
+/// exit status.
+///
+/// ```
+/// let status = hopedgn_cli::run(&hopedgn::ModelRegistry::default(), ["hopedgn", "--version"].map(Into::into));
+/// assert_eq!(status, 0);
+/// ```
+pub fn run(registry: &ModelRegistry, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut line = commands::command_line(registry);
-    let found = match line.try_get_matches_from_mut(std::env::args_os()) {
-        Ok(found) => found,
-        Err(error) => return refuse_usage(&error),
+    let parsed = line.try_get_matches_from_mut(&arguments);
+    let parsed = parsed.and_then(|found| Cli::from_arg_matches(&found).map(|cli| (cli, found)));
+    let (cli, found) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return refuse_usage(&error, arguments),
     };
-    let cli = match Cli::from_arg_matches(&found) {
-        Ok(cli) => cli,
-        Err(error) => return refuse_usage(&error),
-    };
-    let output = Output::new(&cli.global);
+    let command = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let output = Output::new(&cli.global, command);
     allocator::set_limit(cli.global.max_memory, cli.global.json);
     let outcome = set_threads(cli.global.threads).and_then(|()| commands::run(cli.command, registry, &output));
     match outcome {
-        Ok(Outcome::Done) => ExitCode::SUCCESS,
-        Ok(Outcome::FellShort) => ExitCode::from(1),
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Ok(Outcome::Done) => 0,
+        Ok(Outcome::FellShort) => 1,
+        Err(error) if is_closed_pipe(&error) => 0,
         Err(error) => {
             output.error(&error, &commands::flags(&line, &found));
-            ExitCode::from(2)
+            2
         }
     }
 }
 
 /// Prints help, the version, or what is wrong with the arguments.
-fn refuse_usage(error: &clap::Error) -> ExitCode {
-    if error.use_stderr() && wants_json(std::env::args_os()) {
+fn refuse_usage(error: &clap::Error, arguments: Vec<OsString>) -> u8 {
+    if error.use_stderr() && wants_json(arguments) {
         Output::print_failure(&Failure::of_usage(error));
     }
     // A closed stdout or stderr cannot be reported anywhere.
     let _ = error.print();
-    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+    if error.use_stderr() { 2 } else { 0 }
 }
 
 fn set_threads(threads: Option<usize>) -> anyhow::Result<()> {

@@ -28,6 +28,8 @@ pub(crate) struct Output {
     json: bool,
     quiet: bool,
     max_memory: Option<u64>,
+    /// The arguments of the program.
+    command: Arc<[String]>,
     progress: ProgressForm,
     start: Instant,
     /// Bits of the seconds since `start` at which the last line was printed to stderr.
@@ -46,7 +48,8 @@ pub(crate) enum ProgressForm {
 }
 
 impl Output {
-    pub(crate) fn new(global: &Global) -> Self {
+    /// As the flags of every command say; `command` are the arguments of the program, as a run records them.
+    pub(crate) fn new(global: &Global, command: Vec<String>) -> Self {
         let last_line = Arc::new(AtomicU64::new(0.0_f64.to_bits()));
         let progress = match (global.quiet, io::stderr().is_terminal()) {
             (true, _) => ProgressForm::Silent,
@@ -57,6 +60,7 @@ impl Output {
             json: global.json,
             quiet: global.quiet,
             max_memory: global.max_memory,
+            command: command.into(),
             progress,
             start: Instant::now(),
             last_line,
@@ -118,6 +122,11 @@ impl Output {
             Self::print_failure(&Failure::of(error, flags));
         }
         let _ = writeln!(io::stderr(), "error: {}", printable_lines(&remedy::message(error, flags)));
+    }
+
+    /// The arguments of the program.
+    pub(crate) fn command(&self) -> impl Iterator<Item = String> {
+        self.command.iter().cloned()
     }
 
     /// Bytes of memory that work may take, if the user said so.

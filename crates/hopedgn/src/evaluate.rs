@@ -6,12 +6,13 @@ mod range;
 mod ranking;
 
 use ctdg::Problem;
-use ctdg::event::{EventId, NodeId};
+use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::heuristic::Heuristic;
 use ctdg::metric::{BatchMean, WholeSplit};
 use ctdg::mite::PairQuery;
 use ctdg::negative::{Pass, PastKind, PastNegatives, RandomNegatives};
 use ctdg::random::RandomStream;
+use ctdg::split::Split;
 use hopedgn_tensor::Weights;
 use serde::{Deserialize, Serialize};
 
@@ -241,17 +242,17 @@ enum Sampler<'t> {
 }
 
 impl<'t> Sampler<'t> {
-    fn new(task: &'t Task<'_>, pass: Pass, negatives: Negatives) -> Self {
-        let pool = pass.pool(&task.split);
+    fn new(stream: &'t EventStream, split: &Split, pass: Pass, negatives: Negatives) -> Self {
+        let pool = pass.pool(split);
         let kind = match negatives {
             Negatives::Random => {
-                return Self::Random(Box::new(RandomNegatives::new(task.stream, &pool, pass.seed())));
+                return Self::Random(Box::new(RandomNegatives::new(stream, &pool, pass.seed())));
             }
             Negatives::Historical => PastKind::Historical,
-            Negatives::Inductive => PastKind::Inductive { observed: pass.observed(task.stream, &task.split) },
+            Negatives::Inductive => PastKind::Inductive { observed: pass.observed(stream, split) },
         };
         let random = RandomStream::named(u64::from(pass.seed()), &format!("negative-eval/{}", negatives.as_str()));
-        Self::Past(Box::new(PastNegatives::new(task.stream, pool, kind, random)))
+        Self::Past(Box::new(PastNegatives::new(stream, pool, kind, random)))
     }
 
     /// One negative for each of `positives`, at the same time.
@@ -262,6 +263,35 @@ impl<'t> Sampler<'t> {
         };
         Ok(pairs.into_iter().zip(positives).map(|((src, dst), query)| PairQuery { src, dst, ..*query }).collect())
     }
+}
+
+/// The negatives that an evaluation compares the events of one pass with: one for each event, in order.
+///
+/// ```
+/// # use hopedgn::{Events, ctdg::split::SplitMode, task::Task};
+/// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+/// # let events = Events::from_tuples(messages)?;
+/// use hopedgn::{ctdg::negative::Pass, evaluate::{Negatives, draw_negatives}};
+///
+/// let split = Task::new(&events, SplitMode::Dyglib)?.split;
+/// let negatives = draw_negatives(&events, &split, Pass::Test, Negatives::Random, 200)?;
+/// assert_eq!(negatives.len(), split.test.len());
+/// assert_eq!(negatives[0].src, events.event(split.test[0]).src); // random ones keep the source
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
+pub fn draw_negatives(
+    stream: &EventStream,
+    split: &Split,
+    pass: Pass,
+    negatives: Negatives,
+    batch_size: usize,
+) -> Result<Vec<PairQuery>> {
+    let mut sampler = Sampler::new(stream, split, pass, negatives);
+    let mut drawn = Vec::new();
+    for (index, batch) in (0..).zip(pass.events(split).chunks(batch_size.max(1))) {
+        drawn.extend(sampler.draw(batch, index, &PairQuery::of(stream, batch))?);
+    }
+    Ok(drawn)
 }
 
 /// AP and AUC of one pass for each of `scorers`; `None` if the pass has no events or no negatives.
@@ -291,7 +321,7 @@ pub fn evaluate<S: Scorer>(
     if events.is_empty() {
         return Ok(None);
     }
-    let mut sampler = Sampler::new(task, pass, negatives);
+    let mut sampler = Sampler::new(task.stream, &task.split, pass, negatives);
     let mut sums = vec![(BatchMean::new(), WholeSplit::new()); scorers.len()];
     let batches: Vec<&[EventId]> = events.chunks(batch_size).collect();
     let total = batches.len();

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use ctdg::dataset::{self, ReadOptions};
 use ctdg::error::Place;
-use ctdg::event::{EventStream, IdKind, NameLookup, Prefix, StreamBuilder};
+use ctdg::event::{EventId, EventStream, IdKind, NameLookup, Prefix, StreamBuilder};
 
 use crate::Result;
 
@@ -141,7 +141,22 @@ impl Events {
         Ok(self.with_stream(self.stream.prefix(n)?.stream))
     }
 
-    /// The same, with the numbers of its nodes in the whole stream.
+    /// Some events alone, in ascending order, as if nothing else had happened: nodes are numbered as in a file of these rows. They are
+    /// said to come from no file.
+    ///
+    /// ```
+    /// use hopedgn::{Events, ctdg::event::EventId};
+    ///
+    /// let events = Events::from_tuples([("bob", "eve", 1.0), ("eve", "bob", 2.0), ("ann", "bob", 3.0)])?;
+    /// let last = events.select(&[EventId(2)])?;
+    /// assert_eq!((last.len(), last.n_nodes(), last.name()), (1, 2, events.name()));
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    pub fn select(&self, events: &[EventId]) -> Result<Self> {
+        Ok(Self { file: None, options: Arc::default(), ..self.with_stream(self.stream.select(events)?) })
+    }
+
+    /// [`Events::prefix`], with the numbers of its nodes in the whole stream.
     pub(crate) fn prefix_stream(&self, n: usize) -> Result<Prefix> {
         Ok(self.stream.prefix(n)?)
     }

@@ -61,6 +61,8 @@ const STATE: &str = "state.safetensors";
 const SUMMARY: &str = "summary.json";
 /// The file of node classification results.
 pub const CLASSIFICATION: &str = "classification.json";
+/// The events of a run that come from no file, written by programs that save them with the run.
+pub const EVENTS: &str = "events.ctdg";
 const LOCK: &str = ".lock";
 
 /// The folder of one run.

@@ -109,6 +109,15 @@ impl StreamBuilder {
         self.time_format = time_format;
     }
 
+    /// Takes memory for `n` more rows with `n_features` features at once.
+    pub fn reserve(&mut self, n: usize, n_features: usize) {
+        self.src.reserve_exact(n);
+        self.dst.reserve_exact(n);
+        self.time.reserve_exact(n);
+        self.label.reserve_exact(n);
+        self.features.reserve_exact(n.saturating_mul(n_features));
+    }
+
     /// Number of rows so far.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,5 +1,7 @@
 //! Node names of the input and their mapping to dense ids.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 
 use crate::error::{Problem, Result};
@@ -128,6 +130,35 @@ impl NodeNames {
             Names::Integers(names) => Some(names[node.index()]),
             Names::Text(_) => None,
         }
+    }
+
+    /// The node that is called by the integer `name`, among the sources if the stream is bipartite. Logarithmic, without a table.
+    ///
+    /// ```
+    /// use ctdg::event::{NodeId, NodeNames};
+    ///
+    /// let names = NodeNames::bipartite(2, 3);
+    /// assert_eq!((names.source_of_integer(1), names.destination_of_integer(1)), (Some(NodeId(1)), Some(NodeId(3))));
+    /// assert_eq!(names.source_of_integer(2), None);
+    /// ```
+    #[must_use]
+    pub fn source_of_integer(&self, name: u64) -> Option<NodeId> {
+        self.of_integer(name, 0..self.n_sources.map_or(self.len(), |n| n as usize))
+    }
+
+    /// The same among the destinations.
+    #[must_use]
+    pub fn destination_of_integer(&self, name: u64) -> Option<NodeId> {
+        self.of_integer(name, self.n_sources.map_or(0, |n| n as usize)..self.len())
+    }
+
+    fn of_integer(&self, name: u64, nodes: Range<usize>) -> Option<NodeId> {
+        let index = match &self.kind {
+            Names::Consecutive { first, .. } => usize::try_from(name.checked_sub(*first)?).ok()?,
+            Names::Integers(names) => nodes.start + names[nodes.clone()].binary_search(&name).ok()?,
+            Names::Text(_) => return None,
+        };
+        NodeId::from_index(index).filter(|_| nodes.contains(&index))
     }
 
     /// Whether the names of each side are in ascending order, each once: dense ids follow that order.

@@ -1,7 +1,7 @@
 //! The first events of a stream, as a stream of their own.
 
 use crate::error::Result;
-use crate::event::{Columns, EventStream, Features, Names, NodeId, NodeNames, TextTable};
+use crate::event::{Columns, EventId, EventStream, Features, Names, NodeId, NodeNames, TextTable};
 
 /// The first events of a stream; made by [`EventStream::prefix`].
 #[derive(Debug, Clone, PartialEq)]
@@ -60,6 +60,37 @@ impl EventStream {
         let nodes: Vec<NodeId> = (0..n_nodes.min(self.n_nodes())).filter_map(NodeId::from_index).collect();
         let names = self.names().select(&nodes);
         self.part(n, nodes, names)
+    }
+
+    /// Some events alone, in ascending order: a stream as if nothing else had happened, its nodes numbered as in a file of these rows.
+    ///
+    /// ```
+    /// use ctdg::event::{EventId, EventStream, NodeId};
+    ///
+    /// let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 2.0), (2, 3, 3.0)])?;
+    /// let part = stream.select(&[EventId(1), EventId(2)])?;
+    /// assert_eq!((part.len(), part.n_nodes(), part.names().integer(NodeId(0))), (2, 3, Some(1)));
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    pub fn select(&self, events: &[EventId]) -> Result<Self> {
+        self.check_order(events)?;
+        let ends = |column: &[NodeId]| events.iter().map(|id| column[id.index()]).collect::<Vec<_>>();
+        let (src, dst) = (ends(self.src()), ends(self.dst()));
+        let edges = |table: &Features| {
+            let values: Vec<f32> = events.iter().flat_map(|id| table.row(id.index())).copied().collect();
+            Features::new(table.width(), values)
+        };
+        let picked = Self::new(Columns {
+            time: events.iter().map(|id| self.times()[id.index()]).collect::<Vec<_>>().into(),
+            label: events.iter().map(|id| self.labels()[id.index()]).collect::<Vec<_>>().into(),
+            edge_features: self.edge_features().map(edges).transpose()?,
+            node_features: self.node_features().cloned(),
+            names: self.names().clone(),
+            time_format: self.time_format(),
+            src: src.into(),
+            dst: dst.into(),
+        })?;
+        Ok(picked.prefix(events.len())?.stream)
     }
 
     fn nodes_of_first(&self, n: usize) -> Vec<NodeId> {

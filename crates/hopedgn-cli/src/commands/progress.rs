@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_resumed_epoch_counts_only_its_own_batches() {
-        let output = Output::new(&Line::parse_from(["hopedgn", "--quiet"]).global);
+        let output = Output::new(&Line::parse_from(["hopedgn", "--quiet"]).global, Vec::new());
         let estimate = TrainEstimate { n_epochs: 5, n_done: 2, n_done_before: 2, ..TrainEstimate::default() };
         let run = Some(TrainRun { estimate, start: 0.0, epoch_start: None, validates: false });
         let mut callback = ProgressCallback { output: &output, stop: Arc::default(), bar: None, run, best_label: None };

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser};
-use ctdg::dataset::ReadOptions;
-use hopedgn::run::{Difference, Manifest, RunFolder};
+use ctdg::dataset::{COLLEGEMSG, ReadOptions};
+use hopedgn::run::{Difference, EVENTS, Manifest, RunFolder};
 use hopedgn::{Events, LinkPredictor, ModelRegistry};
 
 use crate::commands::data_args::ReadArgs;
@@ -46,7 +46,7 @@ impl RunArgs {
         let folder = RunFolder::open(&self.run)?;
         let config = folder.config(registry)?;
         let manifest = folder.manifest()?;
-        let events = load_events(&manifest, self.data.as_deref(), &self.from, output)?;
+        let events = load_events(&self.run, &manifest, self.data.as_deref(), &self.from, output)?;
         match (other, &self.data) {
             (OtherEvents::Refused, _) => begins_with_run(&manifest, &events, &self.from, output)?,
             (OtherEvents::Allowed, None) => manifest.data.check_by_name(&events)?,
@@ -65,15 +65,18 @@ impl RunArgs {
     }
 }
 
-/// Loads the data of a run: what the user names now, or what was named then, read with the options of then.
+/// Loads the data of a run: what the user names now, what was named then, read with the options of then, or what the folder holds.
 pub(crate) fn load_events(
+    run: &Path,
     manifest: &Manifest,
     data: Option<&str>,
     from: &ReadArgs,
     output: &Output,
 ) -> anyhow::Result<Events> {
     let recorded = &manifest.data;
-    let file = recorded.file.as_deref().filter(|file| Path::new(file).exists());
+    let kept = run.join(EVENTS).to_string_lossy().into_owned();
+    let file = recorded.file.as_deref().or_else(|| (recorded.name != COLLEGEMSG).then_some(&*kept));
+    let file = file.filter(|file| Path::new(file).exists());
     if let (None, None, Some(moved)) = (data, file, &recorded.file) {
         anyhow::bail!("found no file {moved}, expected the data of the run; name the file with --data if it was moved");
     }

@@ -119,10 +119,9 @@ fn fit(args: &Train, builder: LinkPredictorBuilder<'_>, events: &Events, output:
     let config = builder.resolve(events.name())?;
     let device = args.device.open_for(&config.model, output)?;
     let folder = args.out.clone().map_or_else(|| free_folder(&config), Ok)?;
-    let command = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let mut progress = ProgressCallback::new(output)?;
     let announce = Announce { folder: &folder, output };
-    let builder = builder.device(device).run_folder(&folder).command(command);
+    let builder = builder.device(device).run_folder(&folder).command(output.command());
     let mut builder: LinkPredictorBuilder<'_> = with_memory_limit(builder, output);
     if let Some(commit) = version::commit() {
         builder = builder.commit(commit);
@@ -149,7 +148,7 @@ fn resume(args: &Train, folder: &Path, registry: &ModelRegistry, output: &Output
         output.answer(config.to_toml()?, &config)?;
         return Ok(Outcome::Done);
     }
-    let events = run_args::load_events(&manifest, args.data.as_deref(), &args.from, output)?;
+    let events = run_args::load_events(folder, &manifest, args.data.as_deref(), &args.from, output)?;
     run_args::begins_with_run(&manifest, &events, &args.from, output)?;
     let newer = events.len().saturating_sub(manifest.data.events);
     if newer > 0 && args.data.is_some() {

@@ -100,6 +100,27 @@ impl<'s> NamedPairs<'s> {
         Ok(())
     }
 
+    /// Adds a pair of nodes that are called by integers: the same as [`NamedPairs::push`] of both as text, without writing them.
+    ///
+    /// ```
+    /// use hopedgn::{Events, predict::NamedPairs};
+    ///
+    /// let events = Events::from_tuples([("7", "8", 1.0)])?;
+    /// let mut pairs = NamedPairs::new(&events)?;
+    /// pairs.push("7", "9", 2.0)?;
+    /// pairs.push_integers(7, 9, 2.0)?;
+    /// assert_eq!(pairs.queries()[0], pairs.queries()[1]);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    pub fn push_integers(&mut self, src: u64, dst: u64, time: f64) -> Result<()> {
+        let names = self.stream.names();
+        match (names.source_of_integer(src), names.destination_of_integer(dst)) {
+            (Some(src), Some(dst)) => self.queries.push(PairQuery { src, dst, time }),
+            _ => self.push(&src.to_string(), &dst.to_string(), time)?,
+        }
+        Ok(())
+    }
+
     /// Whether both names have events.
     #[must_use]
     pub fn knows(&self, src: &str, dst: &str) -> bool {

@@ -1,0 +1,182 @@
+//! Options of the Python layer, which come as JSON.
+
+use std::path::PathBuf;
+
+use ctdg::negative::{CandidateCount, Candidates, TgbRule};
+use hopedgn::config::{Config, ModelConfig, Preset};
+use hopedgn::evaluate::{Negatives, TestRange};
+use hopedgn::tensor::Heads;
+use hopedgn::{
+    CudaOptions, Device, Error, EvaluateOptions, Events, LinkPredictor, LinkPredictorBuilder, ModelName, ModelRegistry,
+    Precision, Result,
+};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::callback::PythonCallback;
+
+/// Reads options; what is wrong with them is an error of the Python layer's arguments.
+pub(super) fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {
+    serde_json::from_str(json).map_err(|error| Error::Config { place: "options".into(), detail: error.to_string() })
+}
+
+/// Where and how to compute.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeviceOptions {
+    device: DeviceName,
+    precision: Option<PrecisionName>,
+    /// Cache folder of compiled kernels.
+    cache: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum DeviceName {
+    Auto,
+    Cpu,
+    Cuda,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PrecisionName {
+    F32,
+    Tf32,
+    Bf16,
+}
+
+impl DeviceOptions {
+    /// The device for a model. With `auto`, the CPU if there is no GPU or it cannot run the model.
+    pub(super) fn open_for(&self, model: &ModelConfig) -> Result<Device> {
+        let precision = self.precision.map_or(Precision::default(), |precision| match precision {
+            PrecisionName::F32 => Precision::F32,
+            PrecisionName::Tf32 => Precision::Tf32,
+            PrecisionName::Bf16 => Precision::Bf16,
+        });
+        let options = CudaOptions { precision, cache: self.cache.clone() };
+        let device = match self.device {
+            DeviceName::Cpu => Device::cpu(),
+            DeviceName::Cuda => Device::cuda(&options)?,
+            DeviceName::Auto => Device::cuda(&options).unwrap_or_else(|_| Device::cpu()),
+        };
+        if !device.is_gpu() && self.precision.is_some_and(|precision| precision != PrecisionName::F32) {
+            let (found, expected) = ("another one".to_owned(), "f32: the CPU computes in f32 only".to_owned());
+            return Err(Error::Setting { name: "precision", found, expected });
+        }
+        let fits = device.check_encoder(model.encoder_width().unwrap_or(0), Heads(model.encoder_heads()));
+        match fits {
+            Err(_) if self.device == DeviceName::Auto && self.precision.is_none() => Ok(Device::cpu()),
+            fits => Ok(fits.map(|()| device)?),
+        }
+    }
+}
+
+/// What to train.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FitOptions {
+    model: String,
+    preset: Option<String>,
+    /// `NAME=VALUE`, in order.
+    settings: Vec<String>,
+    #[serde(flatten)]
+    pub(super) device: DeviceOptions,
+    /// The run folder.
+    pub(super) run: PathBuf,
+    /// Whether to continue the run that is there.
+    resume: bool,
+    /// A run whose weights training begins with.
+    warm_start: Option<PathBuf>,
+    command: Vec<String>,
+}
+
+impl FitOptions {
+    pub(super) fn parse(json: &str) -> Result<Self> {
+        parse(json)
+    }
+
+    /// The settings for data of this name, chosen as the command line chooses them: the dataset's own preset, unless another one is
+    /// named that replaces it.
+    pub(super) fn config(&self, data: &str) -> Result<Config> {
+        self.with_presets(data)?.resolve(data)
+    }
+
+    fn builder<'c>(&self) -> Result<LinkPredictorBuilder<'c>> {
+        let builder = LinkPredictor::builder().model(self.model()?);
+        Ok(self.settings.iter().fold(builder, |builder, setting| builder.set(setting.clone())))
+    }
+
+    fn model(&self) -> Result<ModelName> {
+        ModelRegistry::default().named(&self.model)
+    }
+
+    fn presets(&self, data: &str) -> Result<Vec<Preset>> {
+        let own = Preset::for_data(data);
+        Ok(match self.preset.as_deref().map(Preset::named).transpose()? {
+            Some(preset) if preset.is_on_top() => own.into_iter().chain([preset]).collect(),
+            Some(preset) => vec![preset],
+            None => own.into_iter().collect(),
+        })
+    }
+
+    fn with_presets<'c>(&self, data: &str) -> Result<LinkPredictorBuilder<'c>> {
+        Ok(self.presets(data)?.into_iter().fold(self.builder()?, LinkPredictorBuilder::preset))
+    }
+
+    /// Trains, resumes, or begins with the weights of another run.
+    pub(super) fn train(&self, events: &Events, device: Device, callback: PythonCallback<'_>) -> Result<LinkPredictor> {
+        if self.resume {
+            let builder = LinkPredictor::builder().device(device).callback(callback);
+            let changes = self.settings.iter().filter(|setting| is_changeable(setting));
+            let builder = changes.fold(builder, |builder, setting| builder.set(setting.clone()));
+            return builder.resume(&self.run, events);
+        }
+        let builder = match &self.warm_start {
+            Some(run) => self.settings.iter().fold(LinkPredictor::builder(), |b, s| b.set(s.clone())).warm_start(run),
+            None => self.with_presets(events.name())?,
+        };
+        let builder = builder.device(device).command(self.command.iter().cloned());
+        builder.run_folder(&self.run).callback(callback).fit(events)
+    }
+}
+
+fn is_changeable(setting: &str) -> bool {
+    let name = setting.split('=').next().unwrap_or_default().trim();
+    hopedgn::config::CHANGEABLE.contains(&name)
+}
+
+/// What to measure.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EvaluateArguments {
+    negatives: Vec<Negatives>,
+    /// Candidates of a ranking: a number, or all of them.
+    ranking: Option<usize>,
+    rank_all: bool,
+    tgb: bool,
+    candidates: Option<PathBuf>,
+    new: bool,
+    from: Option<f64>,
+    until: Option<f64>,
+}
+
+pub(super) fn evaluate_options(json: &str) -> Result<EvaluateOptions> {
+    let arguments: EvaluateArguments = parse(json)?;
+    let count = match (arguments.ranking, arguments.rank_all) {
+        (_, true) => Some(CandidateCount::All),
+        (count, false) => count.map(CandidateCount::Some),
+    };
+    let ranking = match (arguments.candidates, count) {
+        (Some(file), _) => Some(Candidates::File(file)),
+        (None, Some(CandidateCount::All)) if arguments.tgb => Some(Candidates::Tgb(TgbRule::all())),
+        (None, Some(CandidateCount::Some(count))) if arguments.tgb => Some(Candidates::Tgb(TgbRule::new(count))),
+        (None, count) => count.map(Into::into),
+    };
+    let range = match arguments.from {
+        Some(from) => TestRange::Times { from, until: arguments.until },
+        None if arguments.new => TestRange::New,
+        None => TestRange::Split,
+    };
+    Ok(EvaluateOptions { negatives: arguments.negatives, ranking, range })
+}
