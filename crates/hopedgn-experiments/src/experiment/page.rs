@@ -79,15 +79,17 @@ fn drawn(figure: &Figure) -> String {
 }
 
 fn compared(standings: &Standings) -> String {
-    let head: String =
+    let head: Vec<String> =
         standings.head().iter().map(|title| format!("<th scope=\"col\">{}</th>", escaped(title))).collect();
+    let head = head.concat();
     let mut out = format!(
         "<h2>Standings</h2>\n<p class=\"quiet\">{}</p>\n<div class=\"scroll\"><table>\n\
          <thead><tr><th scope=\"col\">Model</th>{head}</tr></thead>\n<tbody>\n",
         escaped(standings.explanation())
     );
     for standing in &standings.rows {
-        let cells: String = standing.cells().iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        let cells: Vec<String> = standing.cells().iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        let cells = cells.concat();
         let _ = writeln!(out, "<tr class=\"model\"><th scope=\"row\">{}</th>{cells}</tr>", escaped(&standing.row));
     }
     out + "</tbody></table></div>\n"

@@ -40,7 +40,6 @@ mod tests {
     use ctdg::generate::TriadicSpec;
     use hopedgn_tensor::Device;
 
-    use super::*;
     use crate::config::{Config, ModelName, ModelRegistry};
     use crate::task::Task;
     use crate::train::Trainer;

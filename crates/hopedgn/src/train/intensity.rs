@@ -195,7 +195,7 @@ mod tests {
                 };
                 let n = events.len();
                 let sums = [sum(0..n, 0), sum(n..3 * n, 0), sum(0..n, 1), sum(3 * n..4 * n, 1)];
-                for (sum, expected) in sums.into_iter().zip([1.0, 2.0, self.pair_weight, self.pair_weight]) {
+                for (sum, expected) in sums.into_iter().zip([1.0, 2.0, 0.5, 0.5]) {
                     assert!((sum - expected).abs() < 1e-5, "{sums:?}");
                 }
                 for query in &queries[3 * n..] {
