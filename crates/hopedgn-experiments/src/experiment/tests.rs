@@ -246,3 +246,4 @@ fn archived_results_of_the_repository_meet_the_expectations() {
 mod formats;
 mod inherits;
 mod numbers;
+mod standings;

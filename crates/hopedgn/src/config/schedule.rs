@@ -34,34 +34,3 @@ impl TrainConfig {
         AdamConfig { lr: self.lr, steps_to_zero, ..AdamConfig::default() }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use ctdg::generate::TriadicSpec;
-    use hopedgn_tensor::Device;
-
-    use crate::config::{Config, ModelName, ModelRegistry};
-    use crate::task::Task;
-    use crate::train::Trainer;
-
-    #[test]
-    fn a_resumed_run_continues_the_schedule() {
-        let stream = TriadicSpec { n_episodes: 300, ..TriadicSpec::default() }.generate(1).unwrap().stream;
-        let trained = |schedule: &str, stop: usize| {
-            let settings =
-                [format!("train.schedule={schedule}"), "train.epochs=1".to_owned(), "train.batch=50".to_owned()];
-            let config = Config::resolve(ModelName::Stats, &[], &settings).unwrap();
-            let task = Task::new(&stream, config.split).unwrap();
-            let (model, parameters) = config.build(&ModelRegistry::default(), task.tables.widths()).unwrap();
-            let mut first = Trainer::new(&config, &task, &*model, parameters.clone(), &Device::cpu()).unwrap();
-            first.steps(stop, &mut || {}).unwrap();
-            let mut second = Trainer::new(&config, &task, &*model, parameters, &Device::cpu()).unwrap();
-            second.restore(&first.save().unwrap()).unwrap();
-            second.steps(8 - stop, &mut || {}).unwrap();
-            second.weights().parameters().unwrap().into_owned()
-        };
-        let expected = trained("linear", 0);
-        assert_eq!(trained("linear", 3), expected);
-        assert_ne!(trained("constant", 0), expected);
-    }
-}

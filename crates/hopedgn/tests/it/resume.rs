@@ -6,10 +6,13 @@ use std::path::Path;
 use ctdg::event::EventStream;
 use ctdg::random::RandomStream;
 use hopedgn::callbacks::Callback;
-use hopedgn::config::{Config, ModelConfig, ModelName, Objective, TrainConfig};
+use hopedgn::config::{Config, ModelConfig, ModelName, ModelRegistry, Objective, TrainConfig};
 use hopedgn::metrics::EpochRecord;
 use hopedgn::run::RunFolder;
+use hopedgn::task::Task;
+use hopedgn::train::Trainer;
 use hopedgn::{Error, Events, LinkPredictor, LinkPredictorBuilder};
+use hopedgn_tensor::Device;
 
 fn events() -> Events {
     let mut random = RandomStream::named(9, "resume");
@@ -164,4 +167,24 @@ fn a_diverging_run_stops_and_names_the_batch() {
     let Error::Diverged { step, epoch, batch, seed, .. } = error else { panic!("{error}") };
     assert_eq!((epoch, seed), (1, 0));
     assert_eq!(step, batch as u64);
+}
+
+#[test]
+fn a_resumed_run_continues_the_schedule() {
+    let events = events();
+    let trained = |schedule: &str, stop: usize| {
+        let settings = [format!("train.schedule={schedule}"), "train.epochs=1".to_owned(), "train.batch=20".to_owned()];
+        let config = Config::resolve(ModelName::Stats, &[], &settings).unwrap();
+        let task = Task::new(&events, config.split).unwrap();
+        let (model, parameters) = config.build(&ModelRegistry::default(), task.tables.widths()).unwrap();
+        let mut first = Trainer::new(&config, &task, &*model, parameters.clone(), &Device::cpu()).unwrap();
+        first.steps(stop, &mut || {}).unwrap();
+        let mut second = Trainer::new(&config, &task, &*model, parameters, &Device::cpu()).unwrap();
+        second.restore(&first.save().unwrap()).unwrap();
+        second.steps(8 - stop, &mut || {}).unwrap();
+        second.weights().parameters().unwrap().into_owned()
+    };
+    let expected = trained("linear", 0);
+    assert_eq!(trained("linear", 3), expected);
+    assert_ne!(trained("constant", 0), expected);
 }

@@ -12,7 +12,7 @@ use hopedgn::run::{CLASSIFICATION, EVALUATION};
 
 /// An experiment with a folder of runs.
 pub(super) struct Home {
-    folder: TempDir,
+    pub(super) folder: TempDir,
     pub(super) experiment: Experiment,
 }
 
@@ -222,27 +222,6 @@ fn costs_are_those_of_the_median_epoch_and_lower_ranks_first() {
     let page = markdown(&home.experiment, &home.found(), &[], home.folder.path());
     assert!(page.contains("| TGAT | _1,010_ |") && page.contains("| TCL | **1.75** |"), "{page}");
     assert!(!page.contains("percent") && page.contains("Lower is better: Parameters;"), "{page}");
-}
-
-#[test]
-fn standings_are_mean_ranks_over_the_cells_that_have_a_number() {
-    let text = "title = \"Board\"\nkind = \"link-prediction\"\nmetrics = [\"ap\"]\nstandings = true\n\
-                [grid]\nmodel = [\"tcl\", \"tgat\", \"jodie\"]\ndata = [\"uci\", \"enron\"]\nseed = [0]\n";
-    let home = Home::new(text);
-    for (run, ap) in
-        [("uci-tgat-0", 0.9), ("uci-jodie-0", 0.85), ("uci-tcl-0", 0.8), ("enron-tgat-0", 0.7), ("enron-tcl-0", 0.8)]
-    {
-        home.run(run, ap, &[1.0]);
-    }
-    let standings = Standings::of(&home.experiment, &home.found()).unwrap();
-    let rows: Vec<(&str, f64, usize, usize)> =
-        standings.rows.iter().map(|one| (one.row.as_str(), one.mean, one.n_cells, one.n_first)).collect();
-    // Both settings have the same numbers here.
-    assert_eq!(rows, [("TGAT", 1.5, 4, 2), ("TCL", 2.0, 4, 2), ("JODIE", 2.0, 2, 0)]);
-    assert_eq!(standings.n_cells, 4);
-    let page = markdown(&home.experiment, &home.found(), &[], home.folder.path());
-    assert!(page.contains("| TGAT | 1.50 | 1.5 | 1.5 | 2 | 4 |"), "{page}");
-    assert!(Standings::of(&Home::new(&text.replace("standings = true", "")).experiment, &[]).is_none());
 }
 
 #[test]
