@@ -115,6 +115,15 @@ class Store:
         seed: int,
     ) -> dict[str, NDArray[Any]]: ...
 
+def pad_intervals(
+    sides: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    intervals: NDArray[np.float32],
+    length: int,
+    k: int,
+) -> tuple[NDArray[np.float32], NDArray[np.bool_]]: ...
+
 class RecentSampler:
     def __new__(cls, store: Store, node_ids: NDArray[np.int64], edge_ids: NDArray[np.int64]) -> RecentSampler: ...
     def recent(

@@ -204,6 +204,11 @@ class EventReaders:
         if edge_features is not None:
             features = np.ascontiguousarray(edge_features, dtype=np.float32)
             features = features[:, None] if features.ndim == 1 else features
+            if features.ndim != 2 or len(features) != len(src):
+                raise HopedgnError(
+                    f"edge_features: found an array of shape {features.shape}, expected one row for each of the {len(src)} events",
+                    "feature-rows",
+                )
             if not np.isfinite(features).all():
                 row, at = (int(i[0]) for i in np.nonzero(~np.isfinite(features)))
                 raise HopedgnError(

@@ -28,7 +28,8 @@ def device_options(device: str, precision: str | None) -> dict[str, Any]:
 
 def keep_events(run: Path, events: Events) -> None:
     """Writes events that come from no file into their run folder, so that the run can be loaded without them."""
-    if events._native.file is None and events.name != "collegemsg":
+    is_bundled = events.name == "collegemsg" and events == Events.read("collegemsg")
+    if events._native.file is None and not is_bundled:
         events.write(run / EVENTS_FILE)
 
 

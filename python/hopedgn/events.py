@@ -290,7 +290,7 @@ class Events(EventReaders):
         named = "named by text" if native.is_text else "named by integers"
         sides = ", bipartite" if self.is_bipartite else ""
         widths = [
-            f"{table.shape[1]} {what} features"
+            f"{table.shape[1]} {what} feature{'s' if table.shape[1] != 1 else ''}"
             for what, table in (("edge", self.edge_features), ("node", self.node_features))
             if table is not None
         ]

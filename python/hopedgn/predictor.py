@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hopedgn import _columns, _native, metrics
+from hopedgn._evaluation import Candidates, candidate_file, evaluate_options
 from hopedgn._progress import Callback, Progress
 from hopedgn._runs import EVENTS_FILE, device_options, keep_events, recorded_events, zipped
 from hopedgn._settings import command_name, dotted, flattened, written
@@ -288,7 +289,7 @@ class LinkPredictor:
         *,
         ranking: int | Literal["all"] | None = None,
         protocol: Literal["dyglib", "tgb"] = "dyglib",
-        candidates: str | os.PathLike[str] | None = None,
+        candidates: Candidates | None = None,
         new: bool = False,
         start: Any = None,
         until: Any = None,
@@ -297,28 +298,20 @@ class LinkPredictor:
         """Test metrics with untrained heuristics beside the model: the document that ``hopedgn evaluate --json`` prints.
 
         ``negatives`` is ``"random"``, ``"historical"``, ``"inductive"``, ``"all"``, a list of these or ``()``; ``ranking`` also ranks
-        each true destination among so many others. ``protocol="tgb"`` ranks among TGB's candidates, 999 by default, or those of the file
-        ``candidates``. ``new`` tests on events after those of the training (:meth:`update`), ``start`` and ``until`` on those of some
-        times.
+        each true destination among so many others. ``protocol="tgb"`` ranks among TGB's candidates, 999 by default, or among
+        ``candidates``: a file of JSON Lines, or a dict with those of each (source, destination, time), as py-tgb keeps its lists. ``new``
+        tests on events after those of the training (:meth:`update`), ``start`` and ``until`` on those of some times.
         """
         native = self._fitted()
-        tgb = protocol == "tgb"
-        kinds = {"all": ["random", "historical", "inductive"]}.get(negatives, [negatives]) if isinstance(negatives, str) else negatives
-        if tgb and negatives == "random":
-            kinds = []
-        options = {
-            "negatives": list(kinds),
-            "ranking": (999 if tgb and candidates is None else None) if ranking is None else None if ranking == "all" else int(ranking),
-            "rank_all": ranking == "all",
-            "tgb": tgb,
-            "candidates": None if candidates is None else os.fspath(candidates),
+        options = evaluate_options(negatives, ranking, protocol, candidates is not None) | {
             "new": new,
             "from": None if start is None else _columns.one_time(start, native.events, "start"),
             "until": None if until is None else _columns.one_time(until, native.events, "until"),
         }
         shown = Progress(progress)
         try:
-            evaluation, raised = native.evaluate(json.dumps(options), shown)
+            with candidate_file(candidates, native.events) as file:
+                evaluation, raised = native.evaluate(json.dumps(options | {"candidates": file}), shown)
         finally:
             shown.close()
         if raised is not None:
@@ -474,7 +467,23 @@ def _parameters_of(config: dict[str, Any]) -> dict[str, Any]:
     usual = flattened({"model": default["model"], "train": default["train"]}, "__")
     epochs = settings.pop("train__epochs", None)
     changed = {name: value for name, value in settings.items() if value is not None and not _is_same(usual.get(name), value)}
-    return {"model": name, "epochs": epochs, "seed": config["seed"]} | {n.replace("-", "_"): v for n, v in changed.items()}
+    changed = {name.replace("-", "_"): value for name, value in changed.items()}
+    # A preset may set what has no effect on this model, which is refused in settings of a user.
+    while (idle := _without_effect(name, changed)) is not None:
+        del changed[idle]
+    return {"model": name, "epochs": epochs, "seed": config["seed"]} | changed
+
+
+def _without_effect(model: str, settings: dict[str, Any]) -> str | None:
+    """The first of the settings that has no effect on a model."""
+    try:
+        LinkPredictor(model, **settings)
+    except HopedgnError as error:
+        message = str(error)
+        if "found no effect" in message:
+            return next((name for name in settings if message.startswith(f"{dotted(name)}=")), None)
+        raise
+    return None
 
 
 def _is_same(a: object, b: object) -> bool:

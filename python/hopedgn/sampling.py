@@ -100,6 +100,9 @@ class NeighborSampler:
         rows = [[table[row, table.shape[1] - count :] for row, count in enumerate(counts)] for table in tables]
         return rows[0], rows[1], rows[2]  # type: ignore[return-value]
 
+    def __repr__(self) -> str:
+        return f"NeighborSampler({self.events!r}, {self.sample_neighbor_strategy!r})"
+
     def reset_random_state(self) -> None:
         """Nothing is drawn at random here; DyGLib's sampler has this method."""
 
@@ -166,6 +169,9 @@ class NegativeSampler:
     def __len__(self) -> int:
         return len(self.events)
 
+    def __repr__(self) -> str:
+        return f"NegativeSampler({self.kind!r}, {self.part!r}: {len(self):,} pairs in batches of {self.batch:,})"
+
     def batches(self) -> Iterator[tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]]:
         """Events, sources and destinations of negatives, batch by batch."""
         src, dst = self.src, self.dst
@@ -206,6 +212,10 @@ class CandidateSampler:
         self.part = part
         self.file = file
         self.seed = seed
+
+    def __repr__(self) -> str:
+        lists = f"file={os.fspath(self.file)!r}" if self.file is not None else f"{self.source!r}, count={self.count}"
+        return f"CandidateSampler({self.split!r}, {lists}, part={self.part!r})"
 
     def of(self, events: Any, *, part: Literal["val", "test"] | None = None) -> Ragged:
         """Candidates of events by their numbers: rows of ``dst``, numbers of nodes. Ascending events are fastest."""

@@ -146,23 +146,21 @@ class PairTokens:
     def __len__(self) -> int:
         return len(self.tokens) // 2
 
+    def __repr__(self) -> str:
+        return f"PairTokens({len(self):,} pairs: {len(self.tokens['node']):,} tokens, {len(self.mite['interval']):,} MITE intervals)"
+
     def padded(self, length: int, k: int) -> dict[str, NDArray[Any]]:
         """Arrays of fixed sizes: ``node``, ``event``, ``age``, ``mask`` as ``[n, 2, length]``, ``mite`` as ``[n, 2, length, 2, k]`` with
         zeros where there is no interaction, ``mite_mask`` of the same shape, and ``counts`` as ``[n, 2, length, 2]``."""
         n = len(self)
-        flat = self.tokens.padded(length)
-        out = {name: table.reshape(n, 2, length) for name, table in flat.items()}
+        out: dict[str, NDArray[Any]] = {name: table.reshape(n, 2, length) for name, table in self.tokens.padded(length).items()}
         row, mask = out.pop("row"), out["mask"]
-        # The newest interval stands first; padding is on the right.
-        lengths = np.minimum(self.mite.lengths, k)
-        slots = np.arange(k) < lengths[:, None]
-        values = np.zeros((len(self.mite), k), dtype=np.float32)
-        starts = np.repeat(self.mite.offsets[:-1], lengths)
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        values[slots] = self.mite["interval"][starts + within]
-        shape = (len(self.mite) // 2, 2, k)
-        for name, table in (("mite", values.reshape(shape)), ("mite_mask", slots.reshape(shape)), ("counts", self.counts)):
-            out[name] = np.where(mask[(...,) + (None,) * (table.ndim - 1)], table[row], table.dtype.type(0))
+        counts = np.zeros((n, 2, length, 2), dtype=self.counts.dtype)
+        counts[mask] = self.counts[row[mask]]
+        out["counts"] = counts
+        tokens, mite = self.tokens, self.mite
+        padded = _native.pad_intervals(tokens.offsets, tokens["row"], mite.offsets, mite["interval"], length, k)
+        out["mite"], out["mite_mask"] = (table.reshape(n, 2, length, 2, k) for table in padded)
         return out
 
 
@@ -207,6 +205,9 @@ class PairEncoder:
         self.precision = precision
         self.sampling = sampling
         self.seed = seed
+
+    def __repr__(self) -> str:
+        return f"PairEncoder({self.store.events!r}, tokens={self.tokens}, k={self.k}, scope={self.scope!r})"
 
     def encode(self, src: Any, dst: Any, time: Any) -> PairTokens:
         """Tokens of each pair from events strictly before its time. A pair's tokens do not depend on the other pairs."""

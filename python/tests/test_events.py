@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+import hopedgn
 from hopedgn import Events, HopedgnError
 
 pd = pytest.importorskip("pandas")
@@ -103,6 +102,8 @@ ERRORS = [
     (dict(src=[1 + 2j, 2], dst=[2, 3], time=[1, 2]), "found values of type complex128, expected integers or text"),
     (dict(src=[1, 2], dst=[2], time=[1, 2]), "found 1 values of dst, expected 2, as many as of src"),
     (dict(src=[], dst=[], time=[]), "found no events, expected at least one"),
+    (dict(src=[1, 2], dst=[2, 3], time=[1, 2], edge_features=[[1.0]]), "edge_features: found an array of shape (1, 1), expected one row "
+     "for each of the 2 events"),
     (dict(src=[[1, 2]], dst=[2], time=[1]), "column 1 (src): found an array of shape (1, 2), expected one value in every row"),
     (dict(src=[1], dst=[2], time=[2**53 + 1]), "found the time 9007199254740993, which would be rounded to 9007199254740992"),
 ]
@@ -181,23 +182,3 @@ def test_what_it_is_can_be_read(events):
     users = Events.from_numpy([1, 2], ["a", "b"], ["2024-01-31", "2024-02-01"], name="shop")
     text = 'Events("shop": 2 events of 4 nodes, bipartite, 2024-01-31 00:00:00 to 2024-02-01 00:00:00, named by text, no features)'
     assert repr(users) == text
-
-
-MILLION = """
-import numpy as np, polars as pl
-from hopedgn import Events
-n, random = 1_000_000, np.random.RandomState(0)
-frame = pl.DataFrame({"src": random.randint(0, 9000, n), "dst": random.randint(0, 9000, n), "time": np.arange(n, dtype=float)})
-Events.from_arrow(frame.head(1000))
-memory = lambda what: next(1024 * int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(what))
-before = memory("VmRSS")
-assert len(Events.from_arrow(frame)) == n
-print((memory("VmHWM") - before) / frame.estimated_size())
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
-def test_a_million_rows_of_polars_take_little_memory():
-    # In a process of its own, whose peak no earlier test has raised.
-    done = subprocess.run([sys.executable, "-c", MILLION], capture_output=True, text=True, check=True)
-    assert 0.3 < float(done.stdout) <= 1.5, "times the memory of the columns"

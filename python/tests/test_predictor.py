@@ -212,3 +212,25 @@ def test_nothing_is_left_behind(events, tmp_path, monkeypatch):
         assert os.listdir(tmp_path) == []
     finally:
         tempfile.tempdir = None
+
+
+def test_a_run_whose_preset_sets_what_the_model_does_not_read_is_loaded(tmp_path):
+    events = hopedgn.Events.read("collegemsg")[:3000]
+    model = LinkPredictor(epochs=1, preset="uci", device="cpu").fit(events, progress=False)
+    model.save(tmp_path / "run")
+    loaded = LinkPredictor.load(tmp_path / "run")
+    assert loaded.config_ == model.config_
+    np.testing.assert_array_equal(loaded.predict_proba([9], [10]), model.predict_proba([9], [10]))
+
+
+def test_a_slice_of_the_bundled_data_is_kept_with_its_model(tmp_path):
+    first = hopedgn.Events.read("collegemsg")[:2000]
+    LinkPredictor(epochs=1, device="cpu").fit(first, progress=False).save(tmp_path / "run")
+    assert LinkPredictor.load(tmp_path / "run").events_ == first
+
+
+def test_arguments_of_an_evaluation_are_checked(fitted):
+    with pytest.raises(HopedgnError, match="found negatives='hist', expected \"random\""):
+        fitted.evaluate("hist")
+    with pytest.raises(HopedgnError, match="found protocol='tbg', expected \"dyglib\" or \"tgb\""):
+        fitted.evaluate(protocol="tbg")

@@ -194,3 +194,13 @@ def test_dwl_separates_tuples_by_name():
     assert not verdict.separated and verdict.stable and verdict.witness is None
     with pytest.raises(HopedgnError, match="found no node called z"):
         hopedgn.dwl.compare(ring, ring, tuples=(["a"], ["z"]))
+
+
+def test_what_an_object_is_can_be_read(events):
+    encoder = hopedgn.PairEncoder(events, tokens=4, k=2)
+    shown = [encoder, encoder.encode([1, 2], [3, 4], [9.0, 9.0]), hopedgn.NegativeSampler(events), hopedgn.CandidateSampler(events, 9)]
+    texts = [repr(one) for one in [*shown, hopedgn.NeighborSampler(events)]]
+    assert texts[0] == f"PairEncoder({events!r}, tokens=4, k=2, scope='truncated')"
+    assert texts[1].startswith("PairTokens(2 pairs: ") and texts[1].endswith(" MITE intervals)")
+    assert texts[2].startswith("NegativeSampler('random', 'test': ") and "'tgb', count=9, part='test'" in texts[3]
+    assert texts[4] == f"NeighborSampler({events!r}, 'recent')"

@@ -38,6 +38,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<negatives::Split>()?;
     module.add_class::<predictor::Predictor>()?;
     module.add_function(wrap_pyfunction!(events::pair_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(store::pad_intervals, module)?)?;
     module.add_function(wrap_pyfunction!(predictor::model_names, module)?)?;
     module.add_function(wrap_pyfunction!(predictor::fit, module)?)?;
     module.add_function(wrap_pyfunction!(predictor::load, module)?)?;

@@ -1,5 +1,6 @@
 //! Histories of nodes, and tokens of pairs with MITE.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairTokens, Side, TimePrecision};
@@ -9,6 +10,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use rayon::prelude::*;
 
 use crate::error::Failure;
 use crate::events::{Events, nodes_of};
@@ -101,6 +103,51 @@ impl Store {
         })??;
         arrays.into_dict(py)
     }
+}
+
+/// Interval lists of tokens as arrays `[sides, length, 2, k]`: the first `k` of each list, zeros behind them, and where there are intervals.
+/// The newest tokens of a side stand on the right.
+#[pyfunction]
+pub(crate) fn pad_intervals<'py>(
+    py: Python<'py>,
+    sides: PyReadonlyArray1<'py, i64>,
+    rows: PyReadonlyArray1<'py, i64>,
+    starts: PyReadonlyArray1<'py, i64>,
+    intervals: PyReadonlyArray1<'py, f32>,
+    length: usize,
+    k: usize,
+) -> Result<(Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<bool>>), Failure> {
+    let (sides, rows, starts, intervals) =
+        (sides.as_slice()?, rows.as_slice()?, starts.as_slice()?, intervals.as_slice()?);
+    let list = |row: i64, side: usize| {
+        let at = usize::try_from(row).ok()?.checked_mul(2)?.checked_add(side)?;
+        intervals.get(range_at(starts, at)?)
+    };
+    let (values, mask) = compute(py, || {
+        let n = sides.len().saturating_sub(1) * length * 2 * k;
+        let (mut values, mut mask) = (vec![0.0; n], vec![false; n]);
+        let chunk = (length * 2 * k).max(1);
+        values.par_chunks_mut(chunk).zip(mask.par_chunks_mut(chunk)).enumerate().for_each(|(side, (values, mask))| {
+            let rows = range_at(sides, side).and_then(|range| rows.get(range)).unwrap_or_default();
+            let rows = &rows[rows.len().saturating_sub(length)..];
+            for (slot, &row) in (length - rows.len()..).zip(rows) {
+                for other in 0..2 {
+                    let list = list(row, other).unwrap_or_default();
+                    let (first, len) = ((2 * slot + other) * k, list.len().min(k));
+                    values[first..first + len].copy_from_slice(&list[..len]);
+                    mask[first..first + len].fill(true);
+                }
+            }
+        });
+        (values, mask)
+    })?;
+    Ok((values.into_pyarray(py), mask.into_pyarray(py)))
+}
+
+/// The range between two offsets.
+fn range_at(offsets: &[i64], at: usize) -> Option<Range<usize>> {
+    let offset = |at: usize| usize::try_from(*offsets.get(at)?).ok();
+    Some(offset(at)?..offset(at + 1)?)
 }
 
 fn sampling_of(name: &str) -> PyResult<Sampling> {
