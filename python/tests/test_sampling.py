@@ -113,6 +113,16 @@ def test_tokens_hold_the_intervals_of_common_neighbours(events):
         np.testing.assert_array_equal(alone.tokens.row(0)[column], pairs.tokens.row(14)[column])
     padded = pairs.padded(6, 4)
     assert padded["mite"].shape == (40, 2, 6, 2, 4) and padded["node"].shape == (40, 2, 6)
+    # Token by token: its intervals with the source, then with the destination, the newest first and zeros behind them.
+    for pair in range(40):
+        for side in range(2):
+            rows = pairs.tokens.row(2 * pair + side)["row"][-6:]
+            slots = padded["mite"][pair, side, 6 - len(rows) :]
+            for slot, row in zip(slots, rows):
+                for other in range(2):
+                    intervals = pairs.mite.row(2 * int(row) + other)["interval"][:4]
+                    assert slot[other].tolist() == intervals.tolist() + [0.0] * (4 - len(intervals))
+            assert not padded["mite_mask"][pair, side, : 6 - len(rows)].any()
     # Every interval of a token is the age of an event of its node among the tokens of that side.
     for pair in (0, 7, 39):
         sides = [pairs.tokens.row(2 * pair), pairs.tokens.row(2 * pair + 1)]

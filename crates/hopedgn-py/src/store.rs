@@ -105,6 +105,9 @@ impl Store {
     }
 }
 
+/// Values, and where there are any.
+type MaskedArray<'py> = (Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<bool>>);
+
 /// Interval lists of tokens as arrays `[sides, length, 2, k]`: the first `k` of each list, zeros behind them, and where there are intervals.
 /// The newest tokens of a side stand on the right.
 #[pyfunction]
@@ -116,7 +119,7 @@ pub(crate) fn pad_intervals<'py>(
     intervals: PyReadonlyArray1<'py, f32>,
     length: usize,
     k: usize,
-) -> Result<(Bound<'py, PyArray1<f32>>, Bound<'py, PyArray1<bool>>), Failure> {
+) -> Result<MaskedArray<'py>, Failure> {
     let (sides, rows, starts, intervals) =
         (sides.as_slice()?, rows.as_slice()?, starts.as_slice()?, intervals.as_slice()?);
     let list = |row: i64, side: usize| {
