@@ -169,8 +169,8 @@ class LinkPredictor:
 
         ``X`` is :class:`~hopedgn.Events`, or a table whose rows are events: a data frame, or an array of source, destination and time.
         ``y`` is ignored, since every event is one that happened. Each of ``callbacks`` is called with the metrics of every epoch, a dict;
-        an exception that it raises ends training. ``progress`` is ``"auto"`` (a bar where tqdm is installed, otherwise lines),
-        ``"bar"``, ``"lines"`` or ``False``.
+        an exception that it raises ends training. ``progress`` is ``"auto"`` (a bar in a terminal or notebook if tqdm is installed,
+        otherwise lines), ``"bar"``, ``"lines"`` or ``False``.
 
         Ctrl-C finishes the current step and saves. With a run folder, ``KeyboardInterrupt`` is raised then, and
         ``fit(events, resume=True)`` continues bit by bit as if nothing had happened. Without one, the best epoch so far is kept: a

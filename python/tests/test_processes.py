@@ -102,3 +102,20 @@ def test_importing_needs_numpy_alone():
     code = "import sys, hopedgn; print([m for m in ('torch', 'pandas', 'sklearn', 'pyarrow', 'tqdm', 'matplotlib') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("progress", ["bar", "lines"])
+def test_training_goes_on_when_nobody_reads_its_progress(progress):
+    code = (
+        "import hopedgn\n"
+        "events = hopedgn.Events.from_numpy([i % 9 for i in range(200)], [(i + 1) % 9 for i in range(200)], range(200))\n"
+        f"hopedgn.LinkPredictor(epochs=2, device='cpu').fit(events, progress='{progress}')\n"
+        "print('done')\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=writer, timeout=300, text=True)
+    finally:
+        os.close(writer)
+    assert ended.stdout == "done\n"
