@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hopedgn import _columns, _native
+from hopedgn._tables import as_events
 from hopedgn.errors import HopedgnError
 from hopedgn.events import Events
 
@@ -42,8 +43,8 @@ class Verdict(NamedTuple):
 
 
 def compare(
-    a: Events,
-    b: Events,
+    a: Any,
+    b: Any,
     k: int = 2,
     *,
     tuples: tuple[Any, Any] | None = None,
@@ -55,10 +56,12 @@ def compare(
 ) -> Verdict:
     """Runs the test on two graphs, or on two tuples of nodes, the first of ``a``, the second of ``b``.
 
+    A graph is :class:`~hopedgn.Events`, or a table whose rows are events: a data frame, or lists of source, destination and time.
     ``until`` uses events strictly before that time only; ``directed`` separates the directions of events; ``without_times`` is the test on
     the static graph; ``features`` begins with node features as labels. Time grows with the number of nodes to the power ``k + 1``;
     ``max_memory`` is bytes, 4 GiB by default.
     """
+    a, b = as_events(a), as_events(b)
     numbers = None
     if tuples is not None:
         if len(tuples) != 2 or len(tuples[0]) != len(tuples[1]):
@@ -78,8 +81,13 @@ def compare(
     return Verdict(**json.loads(document))
 
 
-def separates(a: Events, b: Events, k: int = 2, **options: Any) -> bool:
-    """Whether k-DWL separates ``a`` from ``b``; options as in :func:`compare`."""
+def separates(a: Any, b: Any, k: int = 2, **options: Any) -> bool:
+    """Whether k-DWL separates ``a`` from ``b``; graphs and options as in :func:`compare`.
+
+    >>> from hopedgn import dwl
+    >>> dwl.separates([(0, 1, 1.0), (1, 2, 2.0)], [(0, 1, 1.0), (2, 3, 2.0)], k=1)
+    True
+    """
     return compare(a, b, k, **options).separated
 
 
