@@ -22,7 +22,7 @@ _WIDER = {
     "uint16": "uint32",
     "bool": "int32",
     "float16": "float32",
-    "longdouble": "float64",
+    "float128": "float64",
 }
 
 
@@ -30,7 +30,7 @@ def column(values: object, name: str) -> Any:
     """A column for ``Events.from_columns``: the same memory where the type allows it."""
     _refuse_missing(values, name)
     values = _without_time_zone(values)
-    array = np.asarray(values)
+    array = _array(values, name)
     if array.ndim != 1:
         raise HopedgnTypeError(
             f"{name}: found an array of shape {array.shape}, expected one value in every row", "wrong-type"
@@ -39,7 +39,7 @@ def column(values: object, name: str) -> Any:
     if kind == "M":
         return _timestamps(array)
     if kind in "UST":
-        return [str(value) for value in array.tolist()] if kind != "S" else [v.decode() for v in array.tolist()]
+        return [str(value) for value in array.tolist()] if kind != "S" else _decoded(array.tolist(), name)
     if kind == "O":
         return _objects(array, name)
     dtype = array.dtype.newbyteorder("=")
@@ -49,6 +49,34 @@ def column(values: object, name: str) -> Any:
             return str(array.dtype)
         dtype = np.dtype(wider)
     return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _array(values: object, name: str) -> NDArray[Any]:
+    """An array of ``values``; of objects where a list has several types, which NumPy would turn into text or floats."""
+    if isinstance(values, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(values)
+        if masked.any():
+            raise _no_value(int(np.argmax(masked.reshape(-1))), name, "masked")
+        return np.asarray(values)
+    if isinstance(values, (list, tuple)):
+        items = cast("Sequence[object]", values)
+        types = {type(value) for value in items}
+        array: NDArray[Any] | None = np.asarray(items) if len(types) == 1 else None
+        # Integers beyond 64 bits with a sign come as floats.
+        if array is None or (types == {int} and array.dtype.kind not in "iu"):
+            array = np.empty(len(items), dtype=object)
+            array[:] = items
+        return array if items else np.asarray(items)
+    return np.asarray(values)
+
+
+def _decoded(values: list[bytes], name: str) -> list[str]:
+    for row, value in enumerate(values):
+        try:
+            value.decode()
+        except UnicodeDecodeError:
+            raise HopedgnTypeError(f"row {row}, {name}: found bytes that are not UTF-8, expected text; decode them", "wrong-type") from None
+    return [value.decode() for value in values]
 
 
 def _refuse_missing(values: object, name: str) -> None:
@@ -79,11 +107,19 @@ def _without_time_zone(values: object) -> object:
 
 
 def _timestamps(array: NDArray[Any]) -> tuple[NDArray[np.int64], str]:
-    unit = np.datetime_data(array.dtype)[0]
+    array = _in_plain_unit(array)
+    return np.ascontiguousarray(array).view(np.int64), np.datetime_data(array.dtype)[0]
+
+
+def _in_plain_unit(array: NDArray[Any]) -> NDArray[Any]:
+    """Times in seconds, milliseconds, microseconds or nanoseconds: not in multiples of them, days or picoseconds."""
+    unit, multiple = np.datetime_data(array.dtype)
+    if unit in ("ps", "fs", "as"):
+        return array.astype("datetime64[ns]")
     if unit not in ("s", "ms", "us", "ns"):
         # Days, hours and the like are whole seconds.
-        array, unit = array.astype("datetime64[s]"), "s"
-    return np.ascontiguousarray(array).view(np.int64), unit
+        return array.astype("datetime64[s]")
+    return array if multiple == 1 else array.astype(f"datetime64[{unit}]")
 
 
 def _objects(array: NDArray[Any], name: str) -> Any:
@@ -98,13 +134,13 @@ def _objects(array: NDArray[Any], name: str) -> Any:
         return [str(value) for value in values]
     if all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in values):
         try:
-            return np.asarray(values, dtype=np.int64)
+            return np.asarray(values, dtype=np.int64 if max(values) < 2**63 else np.uint64)
         except OverflowError:
             return [str(value) for value in values]
     if all(isinstance(value, (int, float, np.integer, np.floating)) for value in values):
         return np.asarray(values, dtype=np.float64)
     if all(isinstance(value, dt.datetime) for value in values):
-        return _timestamps(np.asarray([_naive_utc(value) for value in values], dtype="datetime64[us]"))
+        return _timestamps(np.asarray([_moment(value) for value in values]))
     if all(isinstance(value, dt.date) for value in values):
         return _timestamps(np.asarray(values, dtype="datetime64[D]"))
     first = type(values[0])
@@ -124,11 +160,18 @@ def _naive_utc(value: dt.datetime) -> dt.datetime:
     return value if value.tzinfo is None else value.astimezone(dt.timezone.utc).replace(tzinfo=None)
 
 
+def _moment(value: dt.datetime) -> np.datetime64:
+    """A point in time in UTC; pandas' have nanoseconds."""
+    naive = _naive_utc(value)
+    exact = getattr(naive, "to_datetime64", None)
+    return np.datetime64(naive, "us") if exact is None else cast("np.datetime64", exact())
+
+
 def names(values: object, what: str) -> Any:
     """Names of nodes: one, or many of them."""
     if isinstance(values, (str, int, np.integer)):
         values = [values]
-    array = np.asarray(values)
+    array = _array(values, what)
     if array.ndim != 1:
         raise HopedgnTypeError(f"{what}: found an array of shape {array.shape}, expected a list of nodes", "wrong-type")
     if array.dtype.kind in "iu":
@@ -143,7 +186,7 @@ def names(values: object, what: str) -> Any:
 
 
 def _name(value: object, what: str) -> str:
-    if isinstance(value, (str, int)) and not isinstance(value, bool):
+    if isinstance(value, (str, int, np.integer)) and not isinstance(value, bool):
         return str(value)
     raise HopedgnTypeError(f"{what}: found {value!r}, expected an integer or text", "wrong-type")
 
@@ -190,7 +233,7 @@ def _time_array(values: object, events: _native.Events, what: str) -> NDArray[np
         return np.asarray(found, dtype=np.float64)
     values = _without_time_zone(values)
     if isinstance(values, dt.datetime):
-        values = np.datetime64(_naive_utc(values), "us")
+        values = _moment(values)
     elif isinstance(values, dt.date):
         values = np.datetime64(values, "s")
     array: NDArray[Any] = np.asarray(values)
@@ -206,6 +249,7 @@ def _time_array(values: object, events: _native.Events, what: str) -> NDArray[np
         if np.isnat(array).any():
             raise HopedgnError(f"{what}: found no time (NaT), expected one in every row", "missing-value")
         # Nanoseconds are rounded, as in columns of events.
+        array = _in_plain_unit(array)
         nanoseconds = np.datetime_data(array.dtype)[0] == "ns"
         micros = (array.astype(np.int64) + 500) // 1000 if nanoseconds else array.astype("datetime64[us]").astype(np.int64)
         return micros / 1e6

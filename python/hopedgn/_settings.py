@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from hopedgn import _native
 
 __all__ = ["models", "settings"]
@@ -65,3 +67,10 @@ def models() -> list[str]:
     True
     """
     return _native.model_names()
+
+
+def is_same(a: object, b: object) -> bool:
+    """Settings are 32-bit floats in the libraries, which JSON writes with more digits."""
+    if isinstance(a, float) and isinstance(b, float):
+        return bool(np.float32(a) == np.float32(b))
+    return a == b

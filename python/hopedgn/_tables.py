@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +29,18 @@ def as_pairs(table: Any) -> tuple[Any, Any, Any]:
     """Source, destination and time of the rows of a table; no time where it has no such column."""
     if isinstance(table, Events):
         return table.src, table.dst, table.time
+    if hasattr(table, "fetchnumpy"):  # DuckDB
+        table = table.fetchnumpy()
+        return _picked(list(table), table)
+    if hasattr(table, "column_names"):  # pyarrow
+        return _picked(list(table.column_names), table)
     if hasattr(table, "columns") and not isinstance(table, np.ndarray):
         names = [str(name) for name in table.columns]
         src, dst, time = _native.pair_columns(names)
         columns = [table[table.columns[at]] for at in (src, dst, *(() if time is None else (time,)))]
         return columns[0], columns[1], (None if time is None else columns[2])
+    if isinstance(table, (list, tuple)):
+        return _transposed(list(cast("Sequence[Any]", table)))
     array = np.asarray(table)
     if array.ndim != 2 or array.shape[1] not in (2, 3):
         raise HopedgnError(
@@ -41,9 +49,31 @@ def as_pairs(table: Any) -> tuple[Any, Any, Any]:
     return _whole(array[:, 0]), _whole(array[:, 1]), (array[:, 2] if array.shape[1] == 3 else None)
 
 
+def _transposed(rows: list[Any]) -> tuple[Any, Any, Any]:
+    """The columns of rows, each of its own type."""
+    widths = {len(row) if isinstance(row, (list, tuple, np.ndarray)) else 0 for row in rows}
+    if len(widths) != 1 or not widths <= {2, 3}:
+        raise HopedgnError(
+            "found a list of other things than rows, expected rows of source, destination and time, all equally long", "invalid-argument"
+        )
+    columns = [list(column) for column in zip(*rows)]
+    return columns[0], columns[1], (columns[2] if len(columns) == 3 else None)
+
+
+def _picked(names: list[str], table: Any) -> tuple[Any, Any, Any]:
+    """The columns of a table by the names they usually have, as arrays."""
+    src, dst, time = _native.pair_columns(names)
+    return np.asarray(table[names[src]]), np.asarray(table[names[dst]]), None if time is None else np.asarray(table[names[time]])
+
+
 def _whole(column: NDArray[Any]) -> NDArray[Any]:
     """Ids that an array of floats holds, as the integers that they are."""
     if column.dtype.kind == "f" and np.all(column == np.floor(column)):
+        if (np.abs(column) >= 2**53).any():
+            raise HopedgnError(
+                "found ids of 2^53 or more in an array of floats, which cannot tell them apart, expected a data frame or lists",
+                "invalid-argument",
+            )
         return column.astype(np.int64)
     return column
 

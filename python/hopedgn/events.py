@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,7 +218,12 @@ class Events(EventReaders):
         """
         if isinstance(key, (int, np.integer)):
             raise HopedgnTypeError("found a single event, expected a slice, a mask or a list of events", "wrong-type")
-        rows = np.arange(len(self), dtype=np.int64)[key if isinstance(key, slice) else np.asarray(key)]
+        if not isinstance(key, slice):
+            key = np.asarray(key)
+            if key.ndim != 1:
+                raise HopedgnTypeError(f"found an index of shape {key.shape}, expected a mask or a list of events", "wrong-type")
+            key = key if key.size else key.astype(np.int64)
+        rows = np.ascontiguousarray(np.arange(len(self), dtype=np.int64)[key])
         if rows.size == 0:
             raise HopedgnError("found no events in this part, expected at least one", "no-events")
         if (np.diff(rows) <= 0).any():
@@ -233,15 +238,28 @@ class Events(EventReaders):
         >>> len(first.append(hopedgn.Events.from_numpy(["eve"], ["bob"], [2.0])))
         2
         """
+        if not isinstance(cast("object", other), Events):
+            raise HopedgnTypeError(f"found a {type(other).__name__}, expected Events; make them with Events.from_pandas and the like", "wrong-type")
         parts = [self, other]
         features = [part.edge_features for part in parts]
-        if (features[0] is None) != (features[1] is None):
-            raise HopedgnError("found edge features in one part only, expected them in both or in none", "feature-width")
+        if len({None if table is None else table.shape[1] for table in features}) > 1:
+            raise HopedgnError("found edge features of different widths, expected the same in both or none", "feature-width")
+        if any(part.node_features is not None for part in parts):
+            raise HopedgnError("found node features, expected none: read all events from one file to keep them", "feature-width")
+        if self.has_dates != other.has_dates:
+            raise HopedgnError("found dates in one part only, expected them in both or in none", "invalid-time")
+        if (self._native.n_sources is None) != (other._native.n_sources is None):
+            raise HopedgnError(
+                "found names of each side apart (bipartite=True) in one part only, expected it of both or of none", "invalid-argument"
+            )
         text = any(part._native.is_text for part in parts)
 
         def joined(columns: list[NDArray[Any]]) -> NDArray[Any]:
             if text:
                 columns = [np.asarray([str(name) for name in column], dtype=object) for column in columns]
+            elif len({column.dtype for column in columns}) > 1:
+                # As one type, int64 and uint64 would be floats.
+                columns = [column.astype(object) for column in columns]
             return np.concatenate(columns)
 
         return Events.from_numpy(
@@ -305,6 +323,8 @@ class Events(EventReaders):
         tables = [(self.edge_features, other.edge_features), (self.node_features, other.node_features)]
         return (
             len(self) == len(other)
+            and self.has_dates == other.has_dates
+            and self._native.n_sources == other._native.n_sources
             and np.array_equal(self.names, other.names)
             and np.array_equal(self.src_index, other.src_index)
             and np.array_equal(self.dst_index, other.dst_index)

@@ -68,7 +68,10 @@ def ndcg_at(ranks: Any, k: int) -> float:
 
 
 def _ranks(ranks: Any) -> NDArray[np.float64]:
-    return np.ascontiguousarray(ranks, dtype=np.float64).reshape(-1)
+    found = np.ascontiguousarray(ranks, dtype=np.float64).reshape(-1)
+    if not (found >= 1).all():
+        raise HopedgnError("found a rank below 1, expected ranks from 1", "invalid-argument")
+    return found
 
 
 def _labelled(y_true: Any, y_score: Any) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:

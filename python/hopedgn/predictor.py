@@ -10,7 +10,7 @@ import sys
 import tempfile
 import warnings
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ from hopedgn import _columns, _native, metrics
 from hopedgn._evaluation import Candidates, candidate_file, evaluate_options
 from hopedgn._progress import Callback, Progress
 from hopedgn._runs import EVENTS_FILE, device_options, keep_events, recorded_events, zipped
-from hopedgn._settings import command_name, dotted, flattened, written
+from hopedgn._settings import command_name, dotted, flattened, is_same, written
 from hopedgn._tables import as_events, as_pairs, repeated
 from hopedgn.errors import HopedgnError, HopedgnWarning, NotFittedError
 from hopedgn.events import Events
@@ -100,13 +100,22 @@ class LinkPredictor:
 
     def set_params(self, **params: Any) -> LinkPredictor:
         """Changes parameters; settings by their names with ``__``, as in the constructor."""
+        before = self.get_params()
+        self._assign(params)
+        try:
+            self._check()
+        except HopedgnError:
+            self._settings = {}
+            self._assign(before)
+            raise
+        return self
+
+    def _assign(self, params: Mapping[str, Any]) -> None:
         for name, value in params.items():
             if name in _PARAMETERS:
                 setattr(self, name, value)
             else:
                 self._settings = self._settings | {name: value}
-        self._check()
-        return self
 
     def _check(self) -> None:
         """Refuses settings that the model does not have, with the nearest name."""
@@ -114,6 +123,9 @@ class LinkPredictor:
 
     def _options(self, run: Path, resume: bool, warm_start: str | os.PathLike[str] | None) -> str:
         settings: list[str] = []
+        for short, long in (("epochs", "train__epochs"), ("mite", "model__mite")):
+            if getattr(self, short) is not None and long in self._settings:
+                raise HopedgnError(f"found {short} and {long}, expected one of them", "invalid-argument")
         if self.protocol is not None:
             select = {"dyglib": "ap", "tgb": "mrr"}.get(self.protocol)
             if select is None:
@@ -246,7 +258,7 @@ class LinkPredictor:
         """Average precision. With labels ``y``, of the pairs in ``X``; without, ``X`` are later events, which are compared with one random
         destination each, as evaluation does it, and each looks back on the events of the training and on those of ``X`` before it."""
         if y is not None:
-            return metrics.average_precision(np.asarray(y).astype(bool), self.decision_function(X))
+            return metrics.average_precision(y, self.decision_function(X))
         events, later = self.events_, as_events(X)
         if later == events or float(later.time[-1]) <= float(events.time[-1]):
             raise HopedgnError(
@@ -466,11 +478,16 @@ def _parameters_of(config: dict[str, Any]) -> dict[str, Any]:
     default = json.loads(_native.check_settings(plain._options(Path("run"), False, None), "events"))
     usual = flattened({"model": default["model"], "train": default["train"]}, "__")
     epochs = settings.pop("train__epochs", None)
-    changed = {name: value for name, value in settings.items() if value is not None and not _is_same(usual.get(name), value)}
+    changed = {name: value for name, value in settings.items() if value is not None and not is_same(usual.get(name), value)}
     changed = {name.replace("-", "_"): value for name, value in changed.items()}
     # A preset may set what has no effect on this model, which is refused in settings of a user.
     while (idle := _without_effect(name, changed)) is not None:
         del changed[idle]
+    if config["split"] == "tgb" and changed.get("train__select") == "mrr":
+        del changed["train__select"]
+        changed["protocol"] = "tgb"
+    elif config["split"] != "dyglib":
+        changed["split"] = config["split"]
     return {"model": name, "epochs": epochs, "seed": config["seed"]} | changed
 
 
@@ -484,10 +501,3 @@ def _without_effect(model: str, settings: dict[str, Any]) -> str | None:
             return next((name for name in settings if message.startswith(f"{dotted(name)}=")), None)
         raise
     return None
-
-
-def _is_same(a: object, b: object) -> bool:
-    """Settings are 32-bit floats in the libraries, which JSON writes with more digits."""
-    if isinstance(a, float) and isinstance(b, float):
-        return bool(np.float32(a) == np.float32(b))
-    return a == b

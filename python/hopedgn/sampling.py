@@ -26,6 +26,10 @@ __all__ = ["CandidateSampler", "NegativeSampler", "NeighborSampler", "get_neighb
 Part = Literal["val", "test", "new_node_val", "new_node_test"]
 
 
+#: More than any history has, and less than would not fit in memory for one node.
+_MOST_NEIGHBORS = 2**26
+
+
 class NeighborSampler:
     """The most recent neighbours of nodes before times, as DyGLib's ``NeighborSampler`` returns them.
 
@@ -68,8 +72,8 @@ class NeighborSampler:
         self, node_ids: Any, node_interact_times: Any, num_neighbors: int = 20
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
         """Ids of neighbours and of edges, and times, each ``[n, num_neighbors]``, from events strictly before the times."""
-        if num_neighbors < 1:
-            raise HopedgnError(f"found num_neighbors={num_neighbors}, expected at least 1", "invalid-argument")
+        if not 1 <= num_neighbors <= _MOST_NEIGHBORS:
+            raise HopedgnError(f"found num_neighbors={num_neighbors}, expected 1 to {_MOST_NEIGHBORS}", "invalid-argument")
         numbers = self._numbers(node_ids)
         times = _query_times(node_interact_times, len(numbers))
         return self._native.recent(numbers, times, num_neighbors)
@@ -206,6 +210,8 @@ class CandidateSampler:
     ) -> None:
         if source not in ("tgb", "drawn"):
             raise HopedgnError(f'found source={source!r}, expected "tgb" or "drawn"', "invalid-argument")
+        if seed is not None and source != "tgb":
+            raise HopedgnError(f"found seed={seed} with source={source!r}, expected none: these lists are always the same", "invalid-argument")
         self.split = split if isinstance(split, Split) else split.split("tgb")
         self.count = count
         self.source = source
@@ -219,7 +225,10 @@ class CandidateSampler:
 
     def of(self, events: Any, *, part: Literal["val", "test"] | None = None) -> Ragged:
         """Candidates of events by their numbers: rows of ``dst``, numbers of nodes. Ascending events are fastest."""
-        numbers = np.ascontiguousarray(events, dtype=np.int64)
+        numbers = np.asarray(events)
+        if numbers.size and numbers.dtype.kind not in "iu":
+            raise HopedgnError(f"found events of type {numbers.dtype}, expected numbers of events", "invalid-argument")
+        numbers = np.ascontiguousarray(numbers, dtype=np.int64)
         native = self.split._native
         offsets, dst = native.candidates(part or self.part, numbers, self.source, self.count, self.seed, self.file)
         return Ragged(offsets, {"dst": dst})

@@ -35,6 +35,9 @@ class Ragged:
         return self.columns[key]
 
     def __getattr__(self, name: str) -> NDArray[Any]:
+        if name in ("columns", "offsets") or name.startswith("__"):
+            # Not there yet while a copy is made.
+            raise AttributeError(name)
         try:
             return self.columns[name]
         except KeyError:
@@ -46,7 +49,11 @@ class Ragged:
         return np.diff(self.offsets)
 
     def row(self, index: int) -> dict[str, NDArray[Any]]:
-        """One row of every column, as views."""
+        """One row of every column, as views; negative numbers count from the end."""
+        n = len(self)
+        if not -n <= index < n:
+            raise IndexError(f"found row {index}, expected one of {n} rows")
+        index %= n
         part = slice(self.offsets[index], self.offsets[index + 1])
         return {name: column[part] for name, column in self.columns.items()}
 
@@ -126,6 +133,9 @@ class Store:
 
     def __repr__(self) -> str:
         return f"Store({self.events!r})"
+
+    def __reduce__(self) -> tuple[Any, tuple[Events]]:
+        return Store, (self.events,)
 
 
 @dataclass(frozen=True)
