@@ -99,7 +99,7 @@ ERRORS = [
      "objects that begins with a int"),
     (dict(src=np.array(["a", None], dtype=object), dst=[2, 3], time=[1, 2]), "row 1, column 1 (src): found no value (None), expected "
      "one in every row; drop the rows without a value, or fill them in"),
-    (dict(src=[1 + 2j, 2], dst=[2, 3], time=[1, 2]), "found values of type complex128, expected integers or text"),
+    (dict(src=[1 + 2j, 2j], dst=[2, 3], time=[1, 2]), "found values of type complex128, expected integers or text"),
     (dict(src=[1, 2], dst=[2], time=[1, 2]), "found 1 values of dst, expected 2, as many as of src"),
     (dict(src=[], dst=[], time=[]), "found no events, expected at least one"),
     (dict(src=[1, 2], dst=[2, 3], time=[1, 2], edge_features=[[1.0]]), "edge_features: found an array of shape (1, 1), expected one row "
