@@ -71,12 +71,13 @@ def _array(values: object, name: str) -> NDArray[Any]:
 
 
 def _decoded(values: list[bytes], name: str) -> list[str]:
+    texts: list[str] = []
     for row, value in enumerate(values):
         try:
-            value.decode()
+            texts.append(value.decode())
         except UnicodeDecodeError:
             raise HopedgnTypeError(f"row {row}, {name}: found bytes that are not UTF-8, expected text; decode them", "wrong-type") from None
-    return [value.decode() for value in values]
+    return texts
 
 
 def _refuse_missing(values: object, name: str) -> None:
@@ -236,7 +237,7 @@ def _time_array(values: object, events: _native.Events, what: str) -> NDArray[np
         values = _moment(values)
     elif isinstance(values, dt.date):
         values = np.datetime64(values, "s")
-    array: NDArray[Any] = np.asarray(values)
+    array = _array(values, what)
     if array.dtype.kind == "O":
         array = np.asarray([_time_array(value, events, what) for value in array.tolist()])
     if array.dtype.kind in "UT":

@@ -33,12 +33,9 @@ def as_pairs(table: Any) -> tuple[Any, Any, Any]:
         table = table.fetchnumpy()
         return _picked(list(table), table)
     if hasattr(table, "column_names"):  # pyarrow
-        return _picked(list(table.column_names), table)
+        return _picked(table.column_names, table)
     if hasattr(table, "columns") and not isinstance(table, np.ndarray):
-        names = [str(name) for name in table.columns]
-        src, dst, time = _native.pair_columns(names)
-        columns = [table[table.columns[at]] for at in (src, dst, *(() if time is None else (time,)))]
-        return columns[0], columns[1], (None if time is None else columns[2])
+        return _picked(list(table.columns), table)
     if isinstance(table, (list, tuple)):
         return _transposed(list(cast("Sequence[Any]", table)))
     array = np.asarray(table)
@@ -60,10 +57,10 @@ def _transposed(rows: list[Any]) -> tuple[Any, Any, Any]:
     return columns[0], columns[1], (columns[2] if len(columns) == 3 else None)
 
 
-def _picked(names: list[str], table: Any) -> tuple[Any, Any, Any]:
-    """The columns of a table by the names they usually have, as arrays."""
-    src, dst, time = _native.pair_columns(names)
-    return np.asarray(table[names[src]]), np.asarray(table[names[dst]]), None if time is None else np.asarray(table[names[time]])
+def _picked(labels: list[Any], table: Any) -> tuple[Any, Any, Any]:
+    """The columns of a table by the names they usually have."""
+    src, dst, time = _native.pair_columns([str(label) for label in labels])
+    return table[labels[src]], table[labels[dst]], None if time is None else table[labels[time]]
 
 
 def _whole(column: NDArray[Any]) -> NDArray[Any]:

@@ -126,11 +126,8 @@ class LinkPredictor:
         for short, long in (("epochs", "train__epochs"), ("mite", "model__mite")):
             if getattr(self, short) is not None and long in self._settings:
                 raise HopedgnError(f"found {short} and {long}, expected one of them", "invalid-argument")
-        if self.protocol is not None:
-            select = {"dyglib": "ap", "tgb": "mrr"}.get(self.protocol)
-            if select is None:
-                raise HopedgnError(f'found protocol={self.protocol!r}, expected "dyglib" or "tgb"', "invalid-argument")
-            settings += [f"split={self.protocol}", f"train.select={select}"]
+        if self.protocol not in (None, "dyglib", "tgb"):
+            raise HopedgnError(f'found protocol={self.protocol!r}, expected "dyglib" or "tgb"', "invalid-argument")
         named = {"train.epochs": self.epochs, "seed": self.seed, "model.mite": self.mite}
         settings += [f"{name}={written(value)}" for name, value in named.items() if value is not None]
         settings += [f"{dotted(name)}={written(value)}" for name, value in self._settings.items()]
@@ -138,6 +135,7 @@ class LinkPredictor:
             {
                 "model": self.model,
                 "preset": self.preset,
+                "protocol": self.protocol,
                 "settings": settings,
                 "run": os.fspath(run),
                 "resume": resume,

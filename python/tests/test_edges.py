@@ -26,6 +26,8 @@ def test_lists_of_several_types_are_not_turned_into_text():
 def test_masked_values_are_missing():
     with pytest.raises(HopedgnError, match="row 1, column 1 .*masked"):
         Events.from_numpy(np.ma.array([1, 2], mask=[0, 1]), [1, 2], [1, 2])
+    with pytest.raises(HopedgnError, match="row 0, times: found no value .masked"):
+        hopedgn.Store(Events.from_numpy([1], [2], [3])).history([1], np.ma.array([4.0], mask=[1]), 2)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,7 @@ def test_rows_as_lists_keep_their_types():
 def test_tables_of_pyarrow_are_pairs():
     pyarrow = pytest.importorskip("pyarrow")
     src, dst, time = as_pairs(pyarrow.table({"src": [3], "dst": [4], "time": [400]}))
-    assert (src.tolist(), dst.tolist(), time.tolist()) == ([3], [4], [400])
+    assert [np.asarray(column).tolist() for column in (src, dst, time)] == [[3], [4], [400]]
 
 
 def test_parts_by_steps_lists_and_nothing():

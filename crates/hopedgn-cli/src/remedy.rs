@@ -128,10 +128,7 @@ fn model_message(error: &Error) -> String {
         }
         _ => return error.to_string(),
     };
-    // The library ends in a way out without flags, after the last semicolon.
-    let message = error.to_string();
-    let finding = message.rsplit_once("; ").map_or(&*message, |(finding, _)| finding);
-    format!("{finding}; {advice}")
+    error.with_advice(&advice)
 }
 
 #[cfg(test)]

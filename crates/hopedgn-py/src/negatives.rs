@@ -78,13 +78,14 @@ impl Split {
         file: Option<PathBuf>,
     ) -> Result<(Numbers<'py>, Numbers<'py>), Failure> {
         let pass = pass(part)?;
+        let count = count.map_or(CandidateCount::All, CandidateCount::Some);
         let candidates = match (source, file) {
             (_, Some(file)) => Candidates::File(file),
             ("tgb", None) => {
-                let rule = count.map_or_else(TgbRule::all, TgbRule::new);
+                let rule = TgbRule::from(count);
                 Candidates::Tgb(TgbRule { seed: seed.unwrap_or(rule.seed), ..rule })
             }
-            _ => count.map_or(CandidateCount::All, CandidateCount::Some).into(),
+            _ => count.into(),
         };
         let ids = event_ids(events.as_slice()?)?;
         if let Some(id) = ids.iter().find(|id| id.index() >= self.inner.rule.n_events) {

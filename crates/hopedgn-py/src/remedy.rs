@@ -76,10 +76,7 @@ fn model_message(error: &Error) -> String {
         }
         _ => return error.to_string(),
     };
-    // The library ends in a way out without names, after the last semicolon.
-    let message = error.to_string();
-    let finding = message.rsplit_once("; ").map_or(&*message, |(finding, _)| finding);
-    format!("{finding}; {advice}")
+    error.with_advice(&advice)
 }
 
 /// The setting of "did you mean" under its name in Python: `train.lr` as `train__lr`.

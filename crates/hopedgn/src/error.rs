@@ -319,6 +319,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// The message with another way out than its own, which stands after the last semicolon: in the words of a front end.
+    ///
+    /// ```
+    /// let error = hopedgn::Error::NotARunFolder { folder: "runs".into() };
+    /// assert!(error.with_advice("train first").ends_with("expected the folder of a run; train first"));
+    /// ```
+    #[must_use]
+    pub fn with_advice(&self, advice: &str) -> String {
+        let message = self.to_string();
+        let finding = message.rsplit_once("; ").map_or(&*message, |(finding, _)| finding);
+        format!("{finding}; {advice}")
+    }
+
     /// The kind of failure as one stable word, for programs: `not-a-run-folder`, `data-mismatch`, ….
     ///
     /// Messages may change between versions, these words do not. Errors of events and tensors have the words of their crates.

@@ -2,6 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::CandidateCount;
 use crate::event::{EventId, EventStream, NodeId, up_to};
 use crate::py_compat::NumpyRandom;
 use crate::split::Split;
@@ -17,6 +18,15 @@ pub struct TgbRule {
 
 /// The seed of all of TGB's candidates.
 pub const TGB_SEED: u32 = 42;
+
+impl From<CandidateCount> for TgbRule {
+    fn from(count: CandidateCount) -> Self {
+        match count {
+            CandidateCount::Some(count) => Self::new(count),
+            CandidateCount::All => Self::all(),
+        }
+    }
+}
 
 impl TgbRule {
     /// At most `count` candidates, drawn with TGB's seed.

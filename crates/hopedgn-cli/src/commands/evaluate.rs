@@ -87,8 +87,7 @@ impl Evaluate {
         }
         let candidates = match (&self.candidates, count) {
             (Some(file), _) => negative::Candidates::File(file.clone()),
-            (None, Some(CandidateCount::All)) => negative::Candidates::Tgb(TgbRule::all()),
-            (None, Some(CandidateCount::Some(count))) => negative::Candidates::Tgb(TgbRule::new(count)),
+            (None, Some(count)) => negative::Candidates::Tgb(count.into()),
             (None, None) => negative::Candidates::Tgb(TgbRule::new(TGB_CANDIDATES)),
         };
         Ok((stated.unwrap_or_default(), Some(candidates)))

@@ -258,16 +258,12 @@ impl Train {
         let of_model = |setting: &String| setting.trim_start().starts_with("model.");
         let says_nothing = data.is_none() && file.is_none() && self.preset.is_none() && self.model.is_open();
         let first_model = (says_nothing && !self.set.iter().any(of_model)).then_some(ModelName::Stats);
-        let own = || match (data, first_model) {
+        let own = match (data, first_model) {
             (Some(data), _) => Preset::for_data(data),
             (None, Some(_)) => None,
             (None, None) => Some(Preset::Quick),
         };
-        let presets: Vec<Preset> = match self.preset.as_deref().map(Preset::named).transpose()? {
-            Some(preset) if preset.is_on_top() => own().into_iter().chain([preset]).collect(),
-            Some(preset) => vec![preset],
-            None => own().into_iter().collect(),
-        };
+        let presets = Preset::of_run(own, self.preset.as_deref())?;
         for preset in &presets {
             output.remark(format_args!("preset {}: {}", preset.name(), preset.about()));
         }

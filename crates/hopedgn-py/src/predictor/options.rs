@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use ctdg::negative::{CandidateCount, Candidates, TgbRule};
-use hopedgn::config::{Config, ModelConfig, Preset};
+use ctdg::negative::{CandidateCount, Candidates};
+use hopedgn::config::{Config, ModelConfig, Preset, Protocol};
 use hopedgn::evaluate::{Negatives, TestRange};
 use hopedgn::tensor::Heads;
 use hopedgn::{
@@ -78,6 +78,8 @@ impl DeviceOptions {
 pub(super) struct FitOptions {
     model: String,
     preset: Option<String>,
+    /// The rules of a benchmark, below the settings.
+    protocol: Option<Protocol>,
     /// `NAME=VALUE`, in order.
     settings: Vec<String>,
     #[serde(flatten)]
@@ -104,36 +106,32 @@ impl FitOptions {
 
     fn builder<'c>(&self) -> Result<LinkPredictorBuilder<'c>> {
         let builder = LinkPredictor::builder().model(self.model()?);
-        Ok(self.settings.iter().fold(builder, |builder, setting| builder.set(setting.clone())))
+        Ok(self.settings().fold(builder, LinkPredictorBuilder::set))
+    }
+
+    fn settings(&self) -> impl Iterator<Item = String> {
+        self.protocol.map(Protocol::settings).unwrap_or_default().into_iter().chain(self.settings.iter().cloned())
     }
 
     fn model(&self) -> Result<ModelName> {
         ModelRegistry::default().named(&self.model)
     }
 
-    fn presets(&self, data: &str) -> Result<Vec<Preset>> {
-        let own = Preset::for_data(data);
-        Ok(match self.preset.as_deref().map(Preset::named).transpose()? {
-            Some(preset) if preset.is_on_top() => own.into_iter().chain([preset]).collect(),
-            Some(preset) => vec![preset],
-            None => own.into_iter().collect(),
-        })
-    }
-
     fn with_presets<'c>(&self, data: &str) -> Result<LinkPredictorBuilder<'c>> {
-        Ok(self.presets(data)?.into_iter().fold(self.builder()?, LinkPredictorBuilder::preset))
+        let presets = Preset::of_run(Preset::for_data(data), self.preset.as_deref())?;
+        Ok(presets.into_iter().fold(self.builder()?, LinkPredictorBuilder::preset))
     }
 
     /// Trains, resumes, or begins with the weights of another run.
     pub(super) fn train(&self, events: &Events, device: Device, callback: PythonCallback<'_>) -> Result<LinkPredictor> {
         if self.resume {
             let builder = LinkPredictor::builder().device(device).callback(callback);
-            let changes = self.settings.iter().filter(|setting| is_changeable(setting));
-            let builder = changes.fold(builder, |builder, setting| builder.set(setting.clone()));
+            let builder =
+                self.settings().filter(|setting| is_changeable(setting)).fold(builder, LinkPredictorBuilder::set);
             return builder.resume(&self.run, events);
         }
         let builder = match &self.warm_start {
-            Some(run) => self.settings.iter().fold(LinkPredictor::builder(), |b, s| b.set(s.clone())).warm_start(run),
+            Some(run) => self.settings().fold(LinkPredictor::builder(), LinkPredictorBuilder::set).warm_start(run),
             None => self.with_presets(events.name())?,
         };
         let builder = builder.device(device).command(self.command.iter().cloned());
@@ -169,8 +167,7 @@ pub(super) fn evaluate_options(json: &str) -> Result<EvaluateOptions> {
     };
     let ranking = match (arguments.candidates, count) {
         (Some(file), _) => Some(Candidates::File(file)),
-        (None, Some(CandidateCount::All)) if arguments.tgb => Some(Candidates::Tgb(TgbRule::all())),
-        (None, Some(CandidateCount::Some(count))) if arguments.tgb => Some(Candidates::Tgb(TgbRule::new(count))),
+        (None, Some(count)) if arguments.tgb => Some(Candidates::Tgb(count.into())),
         (None, count) => count.map(Into::into),
     };
     let range = match arguments.from {

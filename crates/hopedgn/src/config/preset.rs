@@ -179,6 +179,22 @@ impl Preset {
         Self::all().iter().copied().filter(is_paper).find(|preset| preset.name() == stem)
     }
 
+    /// The presets of a run: `own`, that of the data, and the one called `named`, which replaces it unless it goes on top.
+    ///
+    /// ```
+    /// use hopedgn::Preset;
+    ///
+    /// let presets = |named| Preset::of_run(Preset::for_data("uci.csv"), Some(named));
+    /// assert_eq!(presets("best")?, [Preset::Uci, Preset::Best]);
+    /// assert_eq!(presets("quick")?, [Preset::Quick]);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    pub fn of_run(own: Option<Self>, named: Option<&str>) -> Result<Vec<Self>> {
+        let named = named.map(Self::named).transpose()?;
+        let own = own.filter(|_| named.is_none_or(Self::is_on_top));
+        Ok(own.into_iter().chain(named).collect())
+    }
+
     /// The settings it changes for `model`; later layers win.
     pub(super) fn layers(self, model: ModelName) -> Vec<toml::Table> {
         let Some(entry) = self.entry() else { return Vec::new() };
