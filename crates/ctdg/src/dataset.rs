@@ -11,6 +11,7 @@
 //! | [`Format::DyGLib`] | `ml_NAME.csv` with `ml_NAME.npy` and `ml_NAME_node.npy` |
 //! | [`Format::Parquet`] | one row per event |
 //! | [`Format::Binary`] | `.ctdg`: memory-mapped columns |
+//! | [`Format::Log`] | the folder of a [log], to which a server appends |
 //!
 //! [`write()`] writes CSV, TSV, Parquet and `.ctdg`; a written file appears complete or not at all.
 //!
@@ -37,6 +38,7 @@ mod columns;
 mod dyglib;
 mod layout;
 mod litter;
+pub mod log;
 mod npy;
 mod parquet;
 mod report;
@@ -57,6 +59,7 @@ pub use bundled::{COLLEGEMSG, collegemsg};
 pub use columns::{ColumnBlock, ColumnKind, ColumnReader, ColumnValues, TextColumn};
 pub use layout::PairColumns;
 pub use litter::{sweep, temporary_prefix};
+pub use parquet::catch_quietly;
 pub use report::{ReadReport, UnusedColumn, UnusedReason};
 use serde::{Deserialize, Deserializer, Serialize};
 pub use sidecar::sidecar_path;
@@ -91,12 +94,23 @@ pub enum Format {
     Parquet,
     /// Memory-mapped columns, `.ctdg`.
     Binary,
+    /// The folder of a [log], to which a server appends.
+    Log,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 8] =
-        [Self::Auto, Self::Text, Self::Jodie, Self::Tgb, Self::Konect, Self::DyGLib, Self::Parquet, Self::Binary];
+    pub const ALL: [Self; 9] = [
+        Self::Auto,
+        Self::Text,
+        Self::Jodie,
+        Self::Tgb,
+        Self::Konect,
+        Self::DyGLib,
+        Self::Parquet,
+        Self::Binary,
+        Self::Log,
+    ];
 }
 
 /// A column of a table, by name or by position. In JSON and TOML a string or a number.
@@ -250,6 +264,7 @@ fn read_any(path: &Path, options: &ReadOptions, progress: OnProgress<'_>) -> Res
     let loaded = match detect(path, options.format)? {
         Format::Parquet => parquet::read(path, options, progress),
         Format::Binary => binary::read(path, options).map(|stream| (stream, ReadReport::default())),
+        Format::Log => log::read(path).map(|stream| (stream, ReadReport::default())),
         Format::DyGLib => dyglib::read(path, options, progress).map(|stream| (stream, ReadReport::default())),
         format => text::read(path, format, options, progress),
     };
@@ -267,6 +282,9 @@ fn read_any(path: &Path, options: &ReadOptions, progress: OnProgress<'_>) -> Res
 fn detect(path: &Path, asked: Format) -> Result<Format> {
     // A pipe can be read only once, so its first bytes cannot be inspected; it must hold text.
     let is_file = std::fs::metadata(path).map_err(|source| Error::io(path, "open", source))?.is_file();
+    if asked == Format::Auto && log::is_log(path) {
+        return Ok(Format::Log);
+    }
     if asked != Format::Auto || !is_file {
         return Ok(asked);
     }

@@ -6,6 +6,7 @@
 mod builder;
 mod column;
 mod duplicates;
+mod growing_names;
 mod names;
 mod nearest;
 mod prefix;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use builder::{IdKind, RejectedRow, Role, StreamBuilder};
 pub use column::Column;
+pub(crate) use growing_names::{GrowingNames, NameTable, NameWriter};
 pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};
 pub use prefix::Prefix;
@@ -255,6 +257,12 @@ impl EventStream {
         Ok(Self { src, dst, time, label, edge_features, node_features, names: Arc::new(names), time_format })
     }
 
+    /// Of columns that are checked already, such as those of a stream that grew.
+    pub(crate) fn of_checked(columns: Columns) -> Self {
+        let Columns { src, dst, time, label, edge_features, node_features, names, time_format } = columns;
+        Self { src, dst, time, label, edge_features, node_features, names: Arc::new(names), time_format }
+    }
+
     /// A stream without labels and features from `(source, destination, time)` triples sorted by time. Nodes are
     /// `0..=largest id` and named by their ids.
     pub fn from_events(events: impl IntoIterator<Item = (u32, u32, f64)>) -> Result<Self> {
@@ -406,7 +414,7 @@ impl EventStream {
 }
 
 /// A time before the `previous` one, in the form of the input.
-fn time_backwards(found: f64, previous: f64, format: TimeFormat) -> Problem {
+pub(crate) fn time_backwards(found: f64, previous: f64, format: TimeFormat) -> Problem {
     match format {
         TimeFormat::Number => Problem::TimeBackwards { found, previous },
         TimeFormat::Date => Problem::DateBackwards { found: format.show(found), previous: format.show(previous) },

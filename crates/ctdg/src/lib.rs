@@ -34,6 +34,7 @@
 //! | [`generate`] | synthetic streams |
 //! | [`summary`] | statistics of a stream |
 //! | [`store`] | temporal adjacency: histories of nodes and pairs |
+//! | [`live`] | a store that grows while it is read |
 //! | [`sample`] | temporal neighbor sampling |
 //! | [`mite`] | tokens of node pairs with multi-interacted time encoding (MITE) |
 //! | [`statistics`] | exact statistics of pairs and nodes over the whole past |
@@ -52,7 +53,9 @@ pub mod event;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 pub mod generate;
+mod growing;
 pub mod heuristic;
+pub mod live;
 pub mod metric;
 pub mod mite;
 pub mod negative;

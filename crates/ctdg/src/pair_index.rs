@@ -1,12 +1,22 @@
 //! Index from node pairs, ordered or not, to the events between them.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::event::{EventId, NodeId};
+use crate::growing::PairMap;
 
-/// Events of each pair, in order.
+/// Events of each pair, in order. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct PairIndex {
+    base: Arc<Grouped>,
+    /// The whole lists of pairs with later events.
+    grown: Option<Arc<PairMap<EventId>>>,
+}
+
+#[derive(Debug)]
+struct Grouped {
     slots: FxHashMap<u64, u32>,
     /// Start of each slot's events, and the end of the last.
     offsets: Vec<u32>,
@@ -66,7 +76,30 @@ impl PairIndex {
         offsets[0] = 0;
         slots.shrink_to_fit();
         offsets.shrink_to_fit();
-        Self { slots, offsets, events: grouped }
+        Self { base: Arc::new(Grouped { slots, offsets, events: grouped }), grown: None }
+    }
+
+    /// The same index, ready for later events.
+    pub(crate) fn growing(&self) -> Self {
+        Self { base: Arc::clone(&self.base), grown: Some(Arc::default()) }
+    }
+
+    /// Adds the next event to an index of unordered pairs that is ready for it.
+    pub(crate) fn push(&self, u: NodeId, v: NodeId, event: EventId) {
+        self.push_by_key(key(u, v), event);
+        if u == v {
+            self.push_by_key(key(u, v), event);
+        }
+    }
+
+    /// Adds the next event to an index of ordered pairs that is ready for it.
+    pub(crate) fn push_from(&self, src: NodeId, dst: NodeId, event: EventId) {
+        self.push_by_key(directed_key(src, dst), event);
+    }
+
+    fn push_by_key(&self, key: u64, event: EventId) {
+        let grown = self.grown.as_ref().expect("an index that is ready for later events");
+        grown.push(key, || self.base.events_of(key), event);
     }
 
     /// Events of an unordered pair, in an index of those.
@@ -83,15 +116,24 @@ impl PairIndex {
 
     #[inline]
     fn events_of(&self, key: u64) -> &[EventId] {
+        let grown = self.grown.as_ref().and_then(|grown| grown.get(key));
+        grown.unwrap_or_else(|| self.base.events_of(key))
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        let Grouped { slots, offsets, events } = &*self.base;
+        // The hash table has one control byte per entry.
+        let table = slots.capacity() * (size_of::<(u64, u32)>() + 1);
+        table + offsets.capacity() * size_of::<u32>() + events.capacity() * size_of::<EventId>()
+    }
+}
+
+impl Grouped {
+    #[inline]
+    fn events_of(&self, key: u64) -> &[EventId] {
         match self.slots.get(&key) {
             Some(&slot) => &self.events[self.offsets[slot as usize] as usize..self.offsets[slot as usize + 1] as usize],
             None => &[],
         }
-    }
-
-    pub(crate) fn bytes(&self) -> usize {
-        // The hash table has one control byte per entry.
-        let table = self.slots.capacity() * (size_of::<(u64, u32)>() + 1);
-        table + self.offsets.capacity() * size_of::<u32>() + self.events.capacity() * size_of::<EventId>()
     }
 }

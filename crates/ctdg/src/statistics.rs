@@ -32,18 +32,16 @@
 //! # Complexity
 //! A query takes O(log E) steps. An index over E events takes 16 bytes per event, 8 per node and about 30 per distinct ordered pair.
 
-mod growing;
-
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::event::{Column, EventId, EventStream, NodeId, PairQuery, strictly_before};
+use crate::growing::{GrowingColumn, GrowingList, NodeTable};
 use crate::pair_index::PairIndex;
-
-pub use growing::GrowingStatistics;
 
 /// Newest events of the stream among which those of the pair are counted.
 pub const PAIR_WINDOWS: [u32; 4] = [4, 64, 1 << 10, 1 << 14];
@@ -65,14 +63,16 @@ pub const DESTINATION: Range<usize> = SOURCE.end..SOURCE.end + 2 * N_NODE;
 /// Number of columns.
 pub const N_STATISTICS: usize = DESTINATION.end;
 
-/// Statistics of pairs over a stream or a subset of its events.
+/// Statistics of pairs over a stream or a subset of its events. Clones share the index.
 #[derive(Debug, Clone)]
 pub struct PairStatistics {
-    as_source: EventLists,
-    as_destination: EventLists,
+    as_source: Arc<EventLists>,
+    as_destination: Arc<EventLists>,
+    /// The whole lists of nodes with later events, as source and as destination.
+    grown: Option<Arc<NodeTable<[GrowingList<EventId>; 2]>>>,
     pairs: PairIndex,
     /// For each event of the stream the first one at its time.
-    moments: Vec<u32>,
+    moments: Column<u32>,
     /// Times of the whole stream, shared with it.
     times: Column<f64>,
 }
@@ -96,12 +96,35 @@ impl PairStatistics {
         // Not in parallel: `Store` holds a lock meanwhile, and a thread of rayon that waits for a part of this could take up a task that
         // waits for the lock.
         Self {
-            as_source: EventLists::build(events, src, n_nodes),
-            as_destination: EventLists::build(events, dst, n_nodes),
+            as_source: Arc::new(EventLists::build(events, src, n_nodes)),
+            as_destination: Arc::new(EventLists::build(events, dst, n_nodes)),
+            grown: None,
             pairs: PairIndex::directed(events.iter().map(|&id| (src[id.index()], dst[id.index()], id))),
-            moments: moments(&times),
+            moments: moments(&times).into(),
             times,
         }
+    }
+
+    /// The same statistics, ready for later events.
+    pub(crate) fn growing(&self) -> Self {
+        Self { grown: Some(Arc::default()), pairs: self.pairs.growing(), ..self.clone() }
+    }
+
+    /// Adds the next event to statistics that are ready for it. It counts from the next [`PairStatistics::at`] on.
+    pub(crate) fn push(&self, src: NodeId, dst: NodeId, event: EventId) {
+        let grown = self.grown.as_ref().expect("statistics that are ready for later events");
+        let lists = |node: NodeId| {
+            let base = [&self.as_source, &self.as_destination];
+            grown.get_or_init(node.index(), || base.map(|lists| GrowingList::new(lists.of(node))))
+        };
+        lists(src)[0].push(event);
+        lists(dst)[1].push(event);
+        self.pairs.push_from(src, dst, event);
+    }
+
+    /// The same over the events so far of a stream with these moments and times.
+    pub(crate) fn at(&self, moments: Column<u32>, times: Column<f64>) -> Self {
+        Self { moments, times, ..self.clone() }
     }
 
     /// The statistics of one pair.
@@ -149,8 +172,17 @@ impl PairStatistics {
     }
 }
 
+/// Appends the first event at the time of the next event, whose time is the last of `times`.
+pub(crate) fn push_moment(moments: &mut GrowingColumn<u32>, times: &[f64]) {
+    let moment = match times {
+        [.., previous, newest] if previous == newest => moments.values()[moments.values().len() - 1],
+        _ => u32::try_from(moments.values().len()).expect("events are numbered by u32"),
+    };
+    moments.push(moment);
+}
+
 /// For each event the first one at its time.
-fn moments(times: &[f64]) -> Vec<u32> {
+pub(crate) fn moments(times: &[f64]) -> Vec<u32> {
     let mut first = 0;
     let moment = |(event, time): (u32, &f64)| {
         if times[first as usize] != *time {
@@ -200,31 +232,16 @@ impl EventLists {
     }
 }
 
-/// Where lists of events come from: each ascending, all events of the stream or those of a subset.
-trait Past {
-    fn times(&self) -> &[f64];
-    /// For each event the first one at its time.
-    fn moments(&self) -> &[u32];
-    fn as_source(&self, node: NodeId) -> &[EventId];
-    fn as_destination(&self, node: NodeId) -> &[EventId];
-    fn directed(&self, src: NodeId, dst: NodeId) -> &[EventId];
-}
-
-impl Past for PairStatistics {
-    fn times(&self) -> &[f64] {
-        &self.times
-    }
-
-    fn moments(&self) -> &[u32] {
-        &self.moments
-    }
-
+/// Lists of events, each ascending.
+impl PairStatistics {
     fn as_source(&self, node: NodeId) -> &[EventId] {
-        self.as_source.of(node)
+        let grown = self.grown.as_ref().and_then(|grown| grown.get(node.index()));
+        grown.map_or_else(|| self.as_source.of(node), |lists| lists[0].as_slice())
     }
 
     fn as_destination(&self, node: NodeId) -> &[EventId] {
-        self.as_destination.of(node)
+        let grown = self.grown.as_ref().and_then(|grown| grown.get(node.index()));
+        grown.map_or_else(|| self.as_destination.of(node), |lists| lists[1].as_slice())
     }
 
     fn directed(&self, src: NodeId, dst: NodeId) -> &[EventId] {
@@ -232,7 +249,7 @@ impl Past for PairStatistics {
     }
 }
 
-fn write(past: &impl Past, query: &PairQuery, left_out: &[EventId], row: &mut [f32]) {
+fn write(past: &PairStatistics, query: &PairQuery, left_out: &[EventId], row: &mut [f32]) {
     assert_eq!(row.len(), N_STATISTICS, "columns of a row of statistics");
     let PairQuery { src, dst, time } = *query;
     let at = Moment::new(past, time);
@@ -267,20 +284,20 @@ struct Moment {
 }
 
 impl Moment {
-    fn new(past: &impl Past, time: f64) -> Self {
-        let n_before = strictly_before(past.times(), time).0;
-        let since_start = if n_before == 0 { 0.0 } else { time - past.times()[0] };
+    fn new(past: &PairStatistics, time: f64) -> Self {
+        let n_before = strictly_before(&past.times, time).0;
+        let since_start = if n_before == 0 { 0.0 } else { time - past.times[0] };
         Self { n_before, time, since_start }
     }
 
     /// The first event of a window of the newest events: it begins with a moment.
-    fn window_start(&self, past: &impl Past, window: u32) -> EventId {
-        EventId(self.n_before.checked_sub(window).map_or(0, |event| past.moments()[event as usize]))
+    fn window_start(&self, past: &PairStatistics, window: u32) -> EventId {
+        EventId(self.n_before.checked_sub(window).map_or(0, |event| past.moments[event as usize]))
     }
 
     /// Writes the columns of one list. `starts` are the first events of its windows, the latest first.
     #[expect(clippy::cast_possible_truncation, reason = "a model's input")]
-    fn summarise(&self, past: &impl Past, list: &[EventId], starts: &[EventId], columns: &mut [f32]) {
+    fn summarise(&self, past: &PairStatistics, list: &[EventId], starts: &[EventId], columns: &mut [f32]) {
         let list = &list[..list.partition_point(|event| event.0 < self.n_before)];
         let (plain, windows) = columns.split_at_mut(N_PLAIN);
         let Some(newest) = list.last() else {
@@ -288,8 +305,8 @@ impl Moment {
             windows.fill(0.0);
             return;
         };
-        let age = self.n_before - past.moments()[newest.index()];
-        let elapsed = self.time - past.times()[newest.index()];
+        let age = self.n_before - past.moments[newest.index()];
+        let elapsed = self.time - past.times[newest.index()];
         plain.copy_from_slice(&[1.0, age as f32, elapsed as f32, list.len() as f32]);
         let mut start = list.len();
         for (count, first) in windows.iter_mut().zip(starts) {

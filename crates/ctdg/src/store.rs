@@ -13,6 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::{Problem, Result};
 use crate::event::{Column, Cut, EventId, EventStream, NodeId, NodeNames, strictly_before};
+use crate::growing::{GrowingList, NodeTable};
 use crate::pair_index::PairIndex;
 use crate::random::RandomStream;
 use crate::statistics::PairStatistics;
@@ -34,11 +35,11 @@ use crate::time::TimeFormat;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Store {
-    /// Start of each node's list, and the end of the last.
-    offsets: Vec<u32>,
-    neighbors: Vec<NodeId>,
-    events: Vec<EventId>,
-    times: Vec<f64>,
+    base: Arc<Adjacency>,
+    /// The whole lists of nodes with later events.
+    grown: Option<Arc<NodeTable<GrowingHistory>>>,
+    /// Nodes of a stream that has grown since `base` was built.
+    n_nodes: usize,
     pairs: PairIndex,
     /// Times of the whole stream, shared with it.
     stream_times: Column<f64>,
@@ -50,7 +51,7 @@ pub struct Store {
     statistics: OnceLock<PairStatistics>,
     time_format: TimeFormat,
     /// Made at the first random sample.
-    name_keys: OnceLock<Vec<u64>>,
+    name_keys: OnceLock<Column<u64>>,
 }
 
 /// Consecutive interactions of one node, oldest first: neighbor, event and time in parallel slices.
@@ -111,12 +112,10 @@ impl Store {
         let (src, dst) = (stream.src(), stream.dst());
         let events = ids.clone().map(|id| (src[id.index()], dst[id.index()], id));
         let (adjacency, pairs) = rayon::join(|| Adjacency::build(stream, ids), || PairIndex::build(events));
-        let Adjacency { offsets, neighbors, events, times } = adjacency;
         Ok(Self {
-            offsets,
-            neighbors,
-            events,
-            times,
+            base: Arc::new(adjacency),
+            grown: None,
+            n_nodes: stream.n_nodes(),
             pairs,
             stream_times: stream.time_column(),
             endpoints: stream.endpoint_columns(),
@@ -136,24 +135,22 @@ impl Store {
     /// Number of nodes; larger ids have an empty history.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
-        self.offsets.len() - 1
+        self.n_nodes
+    }
+
+    /// Number of events of the stream, all of which a store that grows has.
+    pub(crate) fn n_events(&self) -> usize {
+        self.stream_times.len()
     }
 
     /// All interactions of `node` before `cut`, oldest first. Logarithmic in the length of its list; copies nothing.
     #[must_use]
     #[inline]
     pub fn history(&self, node: NodeId, cut: Cut) -> History<'_> {
-        let (start, end) = match self.offsets.get(node.index()..=node.index() + 1) {
-            Some(&[start, end]) => (start as usize, end as usize),
-            _ => (0, 0),
-        };
-        let n = self.events[start..end].partition_point(|&event| cut.sees(event));
-        let part = start..start + n;
-        History {
-            neighbors: &self.neighbors[part.clone()],
-            events: &self.events[part.clone()],
-            times: &self.times[part],
-        }
+        let grown = self.grown.as_ref().and_then(|grown| grown.get(node.index()));
+        let History { neighbors, events, times } = grown.map_or_else(|| self.base.list(node), GrowingHistory::list);
+        let n = events.partition_point(|&event| cut.sees(event));
+        History { neighbors: &neighbors[..n], events: &events[..n], times: &times[..n] }
     }
 
     /// Statistics of pairs over the events of the store; made at the first call, in linear time.
@@ -191,10 +188,23 @@ impl Store {
         self.endpoints[0][event.index()] == node
     }
 
+    /// The destination of `event`.
+    ///
+    /// # Panics
+    /// When there is no such event.
+    #[must_use]
+    pub fn destination(&self, event: EventId) -> NodeId {
+        self.endpoints[1][event.index()]
+    }
+
     /// The events of the store, in order.
     pub(crate) fn event_ids(&self) -> Vec<EventId> {
         let mut is_in_store = vec![false; self.stream_times.len()];
-        for event in &self.events {
+        if self.grown.is_some() {
+            // A store that grows has all events of its stream.
+            is_in_store.fill(true);
+        }
+        for event in &self.base.events {
             is_in_store[event.index()] = true;
         }
         (0..).map(EventId).zip(is_in_store).filter(|(_, is_in)| *is_in).map(|(id, _)| id).collect()
@@ -220,25 +230,50 @@ impl Store {
     /// 64 bits for each node that depend on its name alone, and on its side in bipartite data. Numbers of nodes change when
     /// a stream gains others; names do not.
     pub(crate) fn name_keys(&self) -> &[u64] {
-        self.name_keys.get_or_init(|| {
-            let n_sources = self.names.n_sources().map_or(usize::MAX, |n| n as usize);
-            let mut keys = Vec::with_capacity(self.names.len());
-            self.names.each_written(|name| {
-                let side = u64::from(keys.len() >= n_sources);
-                keys.push(RandomStream::name_key(side, name));
-            });
-            keys
-        })
+        self.name_keys.get_or_init(|| name_keys(&self.names).into())
     }
 
-    /// Start of the list of `node` in the store's columns.
+    /// Start of the list of `node` in the columns of a store that does not grow.
     pub(crate) fn list_start(&self, node: NodeId) -> usize {
-        self.offsets.get(node.index()).map_or(0, |&start| start as usize)
+        self.base.offsets.get(node.index()).map_or(0, |&start| start as usize)
     }
 
-    /// Each node's list of times, in order of node.
-    pub(crate) fn lists_of_times(&self) -> impl Iterator<Item = &[f64]> {
-        self.offsets.windows(2).map(|list| &self.times[list[0] as usize..list[1] as usize])
+    /// Each node's list of times, in order of node. `None` of a store that grows.
+    pub(crate) fn lists_of_times(&self) -> Option<impl Iterator<Item = &[f64]>> {
+        let Adjacency { offsets, times, .. } = &*self.base;
+        let lists = offsets.windows(2).map(|list| &times[list[0] as usize..list[1] as usize]);
+        self.grown.is_none().then_some(lists)
+    }
+
+    /// The same store, ready for later events.
+    pub(crate) fn growing(&self) -> Self {
+        Self { grown: Some(Arc::default()), pairs: self.pairs.growing(), ..self.clone() }
+    }
+
+    /// Adds the next event to a store that is ready for it. It is seen from the next [`Store::at`] on.
+    pub(crate) fn push(&self, src: NodeId, dst: NodeId, event: EventId, time: f64) {
+        let grown = self.grown.as_ref().expect("a store that is ready for later events");
+        for (node, neighbor) in [(src, dst), (dst, src)] {
+            let lists = grown.get_or_init(node.index(), || GrowingHistory::new(self.base.list(node)));
+            lists.push(neighbor, event, time);
+        }
+        self.pairs.push(src, dst, event);
+    }
+
+    /// The same store with the events of `stream`, all of which have been pushed.
+    pub(crate) fn at(&self, stream: &EventStream, statistics: Option<PairStatistics>, name_keys: Column<u64>) -> Self {
+        Self {
+            base: Arc::clone(&self.base),
+            grown: self.grown.clone(),
+            n_nodes: stream.n_nodes(),
+            pairs: self.pairs.clone(),
+            stream_times: stream.time_column(),
+            endpoints: stream.endpoint_columns(),
+            names: stream.shared_names(),
+            statistics: statistics.map_or_else(OnceLock::new, OnceLock::from),
+            time_format: stream.time_format(),
+            name_keys: OnceLock::from(name_keys),
+        }
     }
 
     /// The events between `a` and `b`, in either direction, before `cut`, oldest first; as in the adjacency lists, a
@@ -266,7 +301,8 @@ impl Store {
         fn bytes<T>(values: &Vec<T>) -> usize {
             values.capacity() * size_of::<T>()
         }
-        bytes(&self.offsets) + bytes(&self.neighbors) + bytes(&self.events) + bytes(&self.times)
+        let Adjacency { offsets, neighbors, events, times } = &*self.base;
+        bytes(offsets) + bytes(neighbors) + bytes(events) + bytes(times)
     }
 
     /// Bytes of the pair index.
@@ -276,7 +312,56 @@ impl Store {
     }
 }
 
+/// For each node 64 bits that depend on its name, and on its side in bipartite data.
+pub(crate) fn name_keys(names: &NodeNames) -> Vec<u64> {
+    let mut keys = Vec::with_capacity(names.len());
+    names.each_written(|name| {
+        let node = NodeId::from_index(keys.len()).expect("nodes are numbered by u32");
+        keys.push(name_key(names.is_on_source_side(node), name));
+    });
+    keys
+}
+
+/// That of one name.
+pub(crate) fn name_key(is_on_source_side: bool, name: &[u8]) -> u64 {
+    RandomStream::name_key(u64::from(!is_on_source_side), name)
+}
+
+/// The list of a node that grows; all three in parallel.
+#[derive(Debug)]
+struct GrowingHistory {
+    neighbors: GrowingList<NodeId>,
+    times: GrowingList<f64>,
+    /// Written last: its length is that of the list.
+    events: GrowingList<EventId>,
+}
+
+impl GrowingHistory {
+    fn new(History { neighbors, events, times }: History<'_>) -> Self {
+        Self {
+            neighbors: GrowingList::new(neighbors),
+            times: GrowingList::new(times),
+            events: GrowingList::new(events),
+        }
+    }
+
+    fn push(&self, neighbor: NodeId, event: EventId, time: f64) {
+        self.neighbors.push(neighbor);
+        self.times.push(time);
+        self.events.push(event);
+    }
+
+    #[inline]
+    fn list(&self) -> History<'_> {
+        // First, since the others are at least as long.
+        let events = self.events.as_slice();
+        History { events, neighbors: self.neighbors.as_slice(), times: self.times.as_slice() }
+    }
+}
+
+#[derive(Debug)]
 struct Adjacency {
+    /// Start of each node's list, and the end of the last.
     offsets: Vec<u32>,
     neighbors: Vec<NodeId>,
     events: Vec<EventId>,
@@ -284,6 +369,20 @@ struct Adjacency {
 }
 
 impl Adjacency {
+    /// The list of a node.
+    #[inline]
+    fn list(&self, node: NodeId) -> History<'_> {
+        let list = match self.offsets.get(node.index()..=node.index() + 1) {
+            Some(&[start, end]) => start as usize..end as usize,
+            _ => 0..0,
+        };
+        History {
+            neighbors: &self.neighbors[list.clone()],
+            events: &self.events[list.clone()],
+            times: &self.times[list],
+        }
+    }
+
     /// Counting sort: events come in order, so the lists are sorted.
     fn build(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone) -> Self {
         let (src, dst, stream_times) = (stream.src(), stream.dst(), stream.times());

@@ -56,6 +56,13 @@ impl WalkCounts {
         self.layers[0].len()
     }
 
+    /// Adds nodes, up to `n_nodes` of them.
+    pub fn grow(&mut self, n_nodes: usize) {
+        for layer in &mut self.layers {
+            layer.resize(n_nodes.max(layer.len()), Column::default());
+        }
+    }
+
     /// Updates the counts with the next event.
     ///
     /// # Panics

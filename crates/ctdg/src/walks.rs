@@ -79,8 +79,8 @@ impl WalkConfig {
 
 /// The projected rows of all nodes over the events of a store, up to the latest query; see the [module](self).
 #[derive(Debug, Clone)]
-pub struct TemporalWalks<'s> {
-    store: &'s Store,
+pub struct TemporalWalks {
+    store: Store,
     config: WalkConfig,
     /// Events of the store, in order.
     events: Vec<EventId>,
@@ -92,17 +92,68 @@ pub struct TemporalWalks<'s> {
     rows: Vec<f32>,
     /// For each slot the time of that event.
     times: Vec<f64>,
+    /// How to take back the newest moment of the store, once it has been taken in.
+    newest: Option<Before>,
+    /// Whether the rows stay with the newest events.
+    is_resident: bool,
+}
+
+/// Rows as they were before a moment.
+#[derive(Debug, Clone)]
+struct Before {
+    n_seen: usize,
+    n_slots: usize,
+    /// Nodes that had no slot.
+    new: Vec<NodeId>,
+    /// Slots that had one, with their times and rows.
+    changed: Vec<(usize, f64, Vec<f32>)>,
 }
 
 /// No slot.
 const NONE: u32 = u32::MAX;
 
-impl<'s> TemporalWalks<'s> {
+impl TemporalWalks {
     /// Before the first event of `store`.
     #[must_use]
-    pub fn new(store: &'s Store, config: WalkConfig) -> Self {
+    pub fn new(store: &Store, config: WalkConfig) -> Self {
         let (events, slots) = (store.event_ids(), vec![NONE; store.n_nodes()]);
-        Self { store, config, events, n_seen: 0, slots, rows: Vec::new(), times: Vec::new() }
+        let (store, rows, times) = (store.clone(), Vec::new(), Vec::new());
+        Self { store, config, events, n_seen: 0, slots, rows, times, newest: None, is_resident: false }
+    }
+
+    /// Continues with `store`, a later [snapshot](crate::live::Snapshot) of the same stream. From now on an earlier query is answered apart,
+    /// so that the rows stay with the newest events.
+    ///
+    /// ```
+    /// use ctdg::event::{EventStream, NodeId, PairQuery};
+    /// use ctdg::{live::{LiveStore, NewEvent}, walks::{TemporalWalks, WalkConfig}};
+    ///
+    /// let mut live = LiveStore::new(&EventStream::from_events([(0, 1, 1.0)])?, false)?;
+    /// let config = WalkConfig { layers: 1, width: 64, decay: 0.0 };
+    /// let mut walks = TemporalWalks::new(live.snapshot().store(), config);
+    /// let query = [PairQuery { src: NodeId(0), dst: NodeId(1), time: 9.0 }];
+    /// walks.rows(&query);
+    /// live.append(&[NewEvent::new("0", "1", 2.0)])?;
+    /// let now = live.snapshot();
+    /// walks.follow(now.store());
+    /// assert_eq!(walks.rows(&query), TemporalWalks::new(now.store(), config).rows(&query));
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    pub fn follow(&mut self, store: &Store) {
+        self.is_resident = true;
+        let n_before = self.events.len();
+        self.store = store.clone();
+        self.slots.resize(store.n_nodes(), NONE);
+        let later = (n_before..store.n_events()).filter_map(EventId::from_index);
+        self.events.extend(later);
+        // Events at one time do not see each other, so the newest moment is taken back if it goes on.
+        let next = self.events.get(n_before).map(|&event| store.time(event));
+        if self.n_seen == n_before
+            && next.is_some()
+            && next == n_before.checked_sub(1).map(|last| store.time(self.events[last]))
+        {
+            self.take_back_newest();
+        }
     }
 
     /// The features of each of `queries`, [`WalkConfig::n_features`] columns each.
@@ -115,7 +166,16 @@ impl<'s> TemporalWalks<'s> {
         let mut by_time: Vec<usize> = (0..queries.len()).collect();
         by_time.sort_by(|&a, &b| queries[a].time.total_cmp(&queries[b].time));
         for same_time in by_time.chunk_by(|&a, &b| queries[a].time == queries[b].time) {
-            self.advance_to(self.store.cut(queries[same_time[0]].time));
+            let cut = self.store.cut(queries[same_time[0]].time);
+            if self.is_resident && self.is_later_than(cut) {
+                let mut apart = Self::new(&self.store, self.config);
+                let earlier: Vec<PairQuery> = same_time.iter().map(|&at| queries[at]).collect();
+                for (&at, values) in same_time.iter().zip(apart.rows(&earlier).chunks_exact(width)) {
+                    rows[at * width..][..width].copy_from_slice(values);
+                }
+                continue;
+            }
+            self.advance_to(cut);
             let mut put = |of: &[usize], values: &[f32]| {
                 for (&at, values) in of.iter().zip(values.chunks_exact(width)) {
                     rows[at * width..][..width].copy_from_slice(values);
@@ -152,8 +212,7 @@ impl<'s> TemporalWalks<'s> {
 
     /// Takes in all events before `cut`, from the beginning if later ones are in already.
     fn advance_to(&mut self, cut: Cut) {
-        let is_later = self.n_seen.checked_sub(1).is_some_and(|last| !cut.sees(self.events[last]));
-        if is_later {
+        if self.is_later_than(cut) {
             self.n_seen = 0;
             self.slots.fill(NONE);
             self.rows.clear();
@@ -164,8 +223,45 @@ impl<'s> TemporalWalks<'s> {
             let time = self.store.time(self.events[self.n_seen]);
             let rest = &self.events[self.n_seen..];
             let end = self.n_seen + rest.iter().take_while(|&&event| self.store.time(event) == time).count();
+            self.newest = (end == self.events.len()).then(|| self.before(self.n_seen..end));
             self.take_in(self.n_seen..end, time);
             self.n_seen = end;
+        }
+    }
+
+    /// Whether an event is in that `cut` does not see.
+    fn is_later_than(&self, cut: Cut) -> bool {
+        self.n_seen.checked_sub(1).is_some_and(|last| !cut.sees(self.events[last]))
+    }
+
+    /// What the moment of `events` will change.
+    fn before(&self, events: Range<usize>) -> Before {
+        let mut nodes: Vec<NodeId> = events.clone().flat_map(|at| self.store.endpoints(self.events[at])).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        let (known, new): (Vec<NodeId>, Vec<NodeId>) =
+            nodes.into_iter().partition(|node| self.slots[node.index()] != NONE);
+        let size = (self.config.layers + 1) * self.config.width;
+        let changed = known.into_iter().map(|node| {
+            let slot = self.slots[node.index()] as usize;
+            (slot, self.times[slot], self.rows[slot * size..][..size].to_vec())
+        });
+        Before { n_seen: events.start, n_slots: self.times.len(), new, changed: changed.collect() }
+    }
+
+    /// Takes the newest moment back.
+    fn take_back_newest(&mut self) {
+        let Some(Before { n_seen, n_slots, new, changed }) = self.newest.take() else { return };
+        let size = (self.config.layers + 1) * self.config.width;
+        self.n_seen = n_seen;
+        for node in new {
+            self.slots[node.index()] = NONE;
+        }
+        self.times.truncate(n_slots);
+        self.rows.truncate(n_slots * size);
+        for (slot, time, rows) in changed {
+            self.times[slot] = time;
+            self.rows[slot * size..][..size].copy_from_slice(&rows);
         }
     }
 

@@ -50,6 +50,7 @@ impl Counts {
             Names::Consecutive { first, .. } => (0, *first, 0),
             Names::Integers(_) => (1, 0, 0),
             Names::Text(table) => (2, 0, table.bytes.len() as u64),
+            Names::Growing(_) => unreachable!("`write` settles a stream that grows"),
         };
         let width = |features: Option<&Features>| features.map_or(0, |features| features.width() as u64);
         Self {
@@ -123,6 +124,7 @@ pub(crate) fn write(out: &mut dyn Write, stream: &EventStream) -> std::io::Resul
         Names::Consecutive { .. } => (&[], &[]),
         Names::Integers(names) => (names, &[]),
         Names::Text(table) => (&table.ends, &table.bytes),
+        Names::Growing(_) => unreachable!("`write` settles a stream that grows"),
     };
     let columns: [&[u8]; 8] = [
         bytemuck::cast_slice(stream.times()),

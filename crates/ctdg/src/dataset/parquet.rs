@@ -9,7 +9,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use cells::{Cells, Id, holds_dates};
-use guard::{Bounded, catch_quietly};
+use guard::Bounded;
+pub use guard::catch_quietly;
 use parquet::basic::Type as Physical;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};

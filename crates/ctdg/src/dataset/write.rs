@@ -58,6 +58,7 @@ pub fn write(stream: &EventStream, path: &Path, format: WriteFormat) -> Result<(
 /// [`write()`] together with small text files: all files are written completely before the first one appears.
 pub fn write_with(stream: &EventStream, path: &Path, format: WriteFormat, texts: &[(PathBuf, String)]) -> Result<()> {
     refuse_stray_sidecars(stream, path, format)?;
+    let stream = &*stream.settled()?;
     let names = match format {
         WriteFormat::Text(_) => TextNames::of(stream).map_err(|error| error.in_file(path))?,
         WriteFormat::Parquet | WriteFormat::Binary => TextNames { shift: 0 },

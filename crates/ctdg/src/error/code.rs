@@ -25,6 +25,8 @@ impl Problem {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Io { .. } => "io",
+            Self::LogInUse => "log-in-use",
+            Self::DamagedLog { .. } => "damaged-log",
             Self::Empty => "no-events",
             Self::MissingColumn { .. } => "missing-column",
             Self::DuplicateColumn { .. } => "duplicate-column",

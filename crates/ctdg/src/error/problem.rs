@@ -97,6 +97,21 @@ pub enum Problem {
         /// `seconds`, `milliseconds`, …
         unit: &'static str,
     },
+    /// A log that another process appends to.
+    #[error("found a log that another process has open for writing, expected it to be free")]
+    LogInUse,
+    /// Bytes of a log that are no records.
+    #[error("found damage in bytes {from} to {to}, expected the record of {events} from number {first} on")]
+    DamagedLog {
+        /// The first of them.
+        from: u64,
+        /// Behind the last of them.
+        to: u64,
+        /// How many events were there.
+        events: String,
+        /// The sequence number of the first one.
+        first: u64,
+    },
     /// A NaN or infinite feature or label.
     #[error("found {found}, expected a finite number")]
     NonFiniteValue {
@@ -432,6 +447,8 @@ impl Problem {
             | Self::WrongType { .. } => Remedy::CorrectValue,
             Self::Truncated { .. } => Remedy::CopyTruncated,
             Self::Corrupt { .. } => Remedy::CopyDamaged,
+            Self::DamagedLog { .. } => Remedy::RepairLog,
+            Self::LogInUse => Remedy::FreeLog,
             Self::NotUtf8 => Remedy::SaveAsUtf8,
             Self::StraySidecar => Remedy::WriteElsewhere,
             Self::SharedNames => Remedy::WriteTypedFormat,

@@ -42,6 +42,10 @@ pub enum Remedy {
     CopyTruncated,
     /// Get a sound copy of a damaged file.
     CopyDamaged,
+    /// Repair the log, which keeps every whole event.
+    RepairLog,
+    /// Stop the process that has the log, or use another folder.
+    FreeLog,
     /// Save the text as UTF-8.
     SaveAsUtf8,
     /// Write under another name, because a feature file of that name is in the way.
@@ -114,6 +118,8 @@ impl fmt::Display for Remedy {
             Self::CorrectValue => "correct the value, or choose other columns",
             Self::CopyTruncated => "the file was cut off; fetch or copy it again",
             Self::CopyDamaged => "fetch or copy the file again",
+            Self::RepairLog => "restore a backup, or repair the log, which keeps every whole event",
+            Self::FreeLog => "stop that process, or use another folder",
             Self::SaveAsUtf8 => "save the file as UTF-8",
             Self::WriteElsewhere => "write under another name, or remove this file first",
             Self::WriteTypedFormat => "write .parquet or .ctdg, which keep them apart",

@@ -1,4 +1,4 @@
-//! A column of plain values that lives in memory or in a memory-mapped file.
+//! A column of plain values that lives in memory, perhaps growing, or in a memory-mapped file.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use bytemuck::Pod;
 use memmap2::Mmap;
+
+use crate::growing::{Block, GrowingColumn};
 
 /// A read-only slice of `T` in memory or in a mapped file. Clones share the storage.
 #[derive(Clone)]
@@ -16,6 +18,8 @@ enum Storage<T> {
     Owned(Arc<Vec<T>>),
     /// Byte range of a mapped file; size and alignment are checked on construction.
     Mapped(Arc<Mmap>, Range<usize>),
+    /// So many first values of a column that may have grown since.
+    Growing(Arc<Block<T>>, usize),
 }
 
 impl<T: Pod> Column<T> {
@@ -23,8 +27,13 @@ impl<T: Pod> Column<T> {
     pub(crate) fn into_vec(self) -> Vec<T> {
         match self.0 {
             Storage::Owned(values) => Arc::unwrap_or_clone(values),
-            Storage::Mapped(..) => self.to_vec(),
+            Storage::Mapped(..) | Storage::Growing(..) => self.to_vec(),
         }
+    }
+
+    /// What `column` holds now; values that are appended later are not in it.
+    pub(crate) fn of_growing(column: &GrowingColumn<T>) -> Self {
+        Self(Storage::Growing(Arc::clone(column.block()), column.values().len()))
     }
 
     /// The values in `bytes` of `file`, or `None` when the range or its alignment does not fit `T`.
@@ -41,6 +50,7 @@ impl<T: Pod> Deref for Column<T> {
         match &self.0 {
             Storage::Owned(values) => values,
             Storage::Mapped(file, bytes) => bytemuck::cast_slice(&file[bytes.clone()]),
+            Storage::Growing(block, len) => &block.as_slice()[..*len],
         }
     }
 }
@@ -62,6 +72,8 @@ impl<T: Pod + fmt::Debug> fmt::Debug for Column<T> {
         (**self).fmt(f)
     }
 }
+
+impl<T: Pod + Eq> Eq for Column<T> {}
 
 impl<T: Pod + PartialEq> PartialEq for Column<T> {
     fn eq(&self, other: &Self) -> bool {

@@ -1,14 +1,17 @@
 //! Node names of the input and their mapping to dense ids.
 
+use std::cmp::Ordering;
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::error::{Problem, Result};
-use crate::event::NodeId;
+use crate::event::{GrowingNames, NameTable, NodeId};
 
 /// Names of all nodes in the input. Dense ids follow the sorted order of the names: numeric for integers, bytewise
-/// for text; in a bipartite stream all sources come before all destinations.
+/// for text; in a bipartite stream all sources come before all destinations. In a stream that grows they follow the order in which
+/// nodes appeared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeNames {
     pub(crate) kind: Names,
@@ -25,6 +28,7 @@ pub(crate) enum Names {
     },
     Integers(Vec<u64>),
     Text(TextTable),
+    Growing(GrowingNames),
 }
 
 /// Strings in one buffer: `ends[i]` is where string `i` ends.
@@ -82,6 +86,7 @@ impl NodeNames {
             Names::Consecutive { len, .. } => *len as usize,
             Names::Integers(names) => names.len(),
             Names::Text(names) => names.ends.len(),
+            Names::Growing(names) => names.len(),
         }
     }
 
@@ -91,16 +96,55 @@ impl NodeNames {
         self.len() == 0
     }
 
-    /// Number of source nodes of a bipartite stream: nodes `0..n_sources` are sources, the rest destinations.
+    /// Number of source nodes of a bipartite stream: nodes `0..n_sources` are sources, the rest destinations. None of a stream that
+    /// grows, where they are mixed.
     #[must_use]
     pub fn n_sources(&self) -> Option<u32> {
         self.n_sources
     }
 
+    /// Whether they are those of a stream that grows.
+    pub(crate) fn is_growing(&self) -> bool {
+        matches!(self.kind, Names::Growing(_))
+    }
+
+    /// Whether sources and destinations have namespaces of their own.
+    ///
+    /// ```
+    /// use ctdg::event::NodeNames;
+    ///
+    /// assert!(NodeNames::bipartite(2, 3).is_bipartite() && !NodeNames::counted(0, 5).is_bipartite());
+    /// ```
+    #[must_use]
+    pub fn is_bipartite(&self) -> bool {
+        self.n_sources.is_some() || matches!(&self.kind, Names::Growing(names) if names.is_bipartite())
+    }
+
+    /// Whether `node` is on the side of the sources: any node is, unless the stream is bipartite.
+    pub(crate) fn is_on_source_side(&self, node: NodeId) -> bool {
+        match &self.kind {
+            Names::Growing(names) => names.is_on_source_side(node),
+            _ => self.n_sources.is_none_or(|n| node.0 < n),
+        }
+    }
+
     /// Whether names are text rather than integers.
     #[must_use]
     pub fn is_text(&self) -> bool {
-        matches!(self.kind, Names::Text(_))
+        matches!(self.kind, Names::Text(_) | Names::Growing(_))
+    }
+
+    /// Whether all names are integers, written as such in a stream that grows.
+    ///
+    /// ```
+    /// assert!(ctdg::event::NodeNames::counted(0, 5).are_integers());
+    /// ```
+    #[must_use]
+    pub fn are_integers(&self) -> bool {
+        match &self.kind {
+            Names::Growing(names) => names.are_integers(),
+            kind => !matches!(kind, Names::Text(_)),
+        }
     }
 
     /// The input's name of `node`.
@@ -112,6 +156,7 @@ impl NodeNames {
         match (&self.kind, self.integer(node)) {
             (_, Some(name)) => name.to_string(),
             (Names::Text(names), _) => String::from_utf8_lossy(names.get(node.index())).into_owned(),
+            (Names::Growing(names), _) => String::from_utf8_lossy(names.get(node.index())).into_owned(),
             _ => unreachable!("names that are not text are integers"),
         }
     }
@@ -128,7 +173,7 @@ impl NodeNames {
                 Some(first + u64::from(node.0))
             }
             Names::Integers(names) => Some(names[node.index()]),
-            Names::Text(_) => None,
+            Names::Text(_) | Names::Growing(_) => None,
         }
     }
 
@@ -156,7 +201,7 @@ impl NodeNames {
         let index = match &self.kind {
             Names::Consecutive { first, .. } => usize::try_from(name.checked_sub(*first)?).ok()?,
             Names::Integers(names) => nodes.start + names[nodes.clone()].binary_search(&name).ok()?,
-            Names::Text(_) => return None,
+            Names::Text(_) | Names::Growing(_) => return None,
         };
         NodeId::from_index(index).filter(|_| nodes.contains(&index))
     }
@@ -167,9 +212,35 @@ impl NodeNames {
             Names::Consecutive { .. } => true,
             Names::Integers(names) => names[from..to].is_sorted_by(|a, b| a < b),
             Names::Text(names) => (from + 1..to).all(|at| names.get(at - 1) < names.get(at)),
+            Names::Growing(_) => to <= from + 1,
         };
         let n_sources = self.n_sources.map_or(self.len(), |n| n as usize);
         ascending(0, n_sources) && ascending(n_sources, self.len())
+    }
+
+    /// The order of two nodes in a file of the same events: numeric if all names are integers, bytewise otherwise, sources before
+    /// destinations.
+    ///
+    /// ```
+    /// use ctdg::event::{EventStream, NodeId};
+    /// use ctdg::live::{LiveStore, NewEvent};
+    ///
+    /// let mut live = LiveStore::new(&EventStream::from_events([(0, 10, 1.0)])?, false)?;
+    /// live.append(&[NewEvent::new("0", "11", 2.0), NewEvent::new("0", "9", 2.0)])?;
+    /// let now = live.snapshot();
+    /// let [nine, ten] = ["9", "10"].map(|name| now.lookup().source(name).expect("known"));
+    /// assert!(now.stream().names().compare(nine, ten).is_lt());
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When there is no such node.
+    #[must_use]
+    pub fn compare(&self, a: NodeId, b: NodeId) -> Ordering {
+        match &self.kind {
+            Names::Growing(names) => names.compare(a, b),
+            _ => a.cmp(&b),
+        }
     }
 
     /// Calls `visit` with the written name of each node, in order.
@@ -181,19 +252,19 @@ impl NodeNames {
             }
             Names::Integers(names) => names.iter().for_each(|&name| visit(decimal(name, &mut digits))),
             Names::Text(names) => (0..names.ends.len()).for_each(|index| visit(names.get(index))),
+            Names::Growing(names) => (0..names.len()).for_each(|index| visit(names.get(index))),
         }
     }
 
     /// A table for looking up nodes by name.
     pub fn lookup(&self) -> Result<NameLookup> {
-        let n_sources = self.n_sources.map_or(self.len(), |n| n as usize);
         let (mut sources, mut destinations) = (FxHashMap::default(), FxHashMap::default());
         for index in 0..self.len() {
             let node = NodeId::from_index(index).ok_or(Problem::TooMany { what: "nodes", max: u64::from(u32::MAX) })?;
-            let side = if index < n_sources { &mut sources } else { &mut destinations };
+            let side = if self.is_on_source_side(node) { &mut sources } else { &mut destinations };
             side.insert(self.name(node), node);
         }
-        Ok(NameLookup { sources, destinations: self.n_sources.map(|_| destinations) })
+        Ok(NameLookup(Lookup::Tables { sources, destinations: self.is_bipartite().then_some(destinations) }))
     }
 }
 
@@ -211,23 +282,41 @@ fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
 }
 
 /// Finds nodes by the input's names; made by [`NodeNames::lookup`].
-#[derive(Debug)]
-pub struct NameLookup {
-    sources: FxHashMap<String, NodeId>,
-    /// Only for a bipartite stream.
-    destinations: Option<FxHashMap<String, NodeId>>,
+#[derive(Debug, Clone)]
+pub struct NameLookup(Lookup);
+
+#[derive(Debug, Clone)]
+enum Lookup {
+    Tables {
+        sources: FxHashMap<String, NodeId>,
+        /// Only for a bipartite stream.
+        destinations: Option<FxHashMap<String, NodeId>>,
+    },
+    /// The first `n_nodes` of a stream that grows.
+    Growing { table: Arc<NameTable>, n_nodes: usize },
 }
 
 impl NameLookup {
+    /// Of the first `n_nodes` nodes of a stream that grows.
+    pub(crate) fn of_growing(table: &Arc<NameTable>, n_nodes: usize) -> Self {
+        Self(Lookup::Growing { table: Arc::clone(table), n_nodes })
+    }
+
     /// The node called `name` on the source side.
     #[must_use]
     pub fn source(&self, name: &str) -> Option<NodeId> {
-        self.sources.get(name).copied()
+        match &self.0 {
+            Lookup::Tables { sources, .. } => sources.get(name).copied(),
+            Lookup::Growing { table, n_nodes } => table.source(name).filter(|node| node.index() < *n_nodes),
+        }
     }
 
     /// The node called `name` on the destination side; the same as [`NameLookup::source`] unless bipartite.
     #[must_use]
     pub fn destination(&self, name: &str) -> Option<NodeId> {
-        self.destinations.as_ref().unwrap_or(&self.sources).get(name).copied()
+        match &self.0 {
+            Lookup::Tables { sources, destinations } => destinations.as_ref().unwrap_or(sources).get(name).copied(),
+            Lookup::Growing { table, n_nodes } => table.destination(name).filter(|node| node.index() < *n_nodes),
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The known name that a misspelt one resembles.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 
 use rayon::prelude::*;
 use strsim::osa_distance;
@@ -28,21 +27,21 @@ impl NodeNames {
     /// ```
     #[must_use]
     pub fn nearest_source(&self, name: &str) -> Option<NodeId> {
-        self.nearest(name, 0..self.n_sources().map_or(self.len(), |n| n as usize))
+        self.nearest(name, |node| self.is_on_source_side(node))
     }
 
     /// The same on the destination side; the same as [`NodeNames::nearest_source`] unless bipartite.
     #[must_use]
     pub fn nearest_destination(&self, name: &str) -> Option<NodeId> {
-        self.nearest(name, self.n_sources().map_or(0, |n| n as usize)..self.len())
+        self.nearest(name, |node| !self.is_bipartite() || !self.is_on_source_side(node))
     }
 
-    fn nearest(&self, name: &str, nodes: Range<usize>) -> Option<NodeId> {
+    fn nearest(&self, name: &str, is_meant: impl Fn(NodeId) -> bool + Sync) -> Option<NodeId> {
         let name = name.trim().to_lowercase();
         let length = name.chars().count();
         let most = (length / 3).max(1).min(length.saturating_sub(1));
         let distance = |index: usize| {
-            let node = NodeId::from_index(index)?;
+            let node = NodeId::from_index(index).filter(|&node| is_meant(node))?;
             let known = self.name(node).to_lowercase();
             if known.chars().count().abs_diff(length) > most {
                 return None;
@@ -51,7 +50,7 @@ impl NodeNames {
             let beginning = name.chars().zip(known.chars()).take_while(|(a, b)| a == b).count();
             (distance <= most).then_some((distance, Reverse(beginning), node))
         };
-        nodes.into_par_iter().filter_map(distance).min().map(|(_, _, node)| node)
+        (0..self.len()).into_par_iter().filter_map(distance).min().map(|(_, _, node)| node)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The first events of a stream, as a stream of their own.
 
 use crate::error::Result;
-use crate::event::{Columns, EventId, EventStream, Features, Names, NodeId, NodeNames, TextTable};
+use crate::event::{Columns, EventId, EventStream, Features, NodeId, NodeNames, TextTable};
 
 /// The first events of a stream; made by [`EventStream::prefix`].
 #[derive(Debug, Clone, PartialEq)]
@@ -39,12 +39,11 @@ impl EventStream {
     /// names. `None` if a name of the first `n` events is no integer.
     pub fn prefix_of_integers(&self, n: usize) -> Result<Option<Prefix>> {
         let mut nodes = self.nodes_of_first(n);
-        let n_sources = self.names().n_sources().map_or(u32::MAX, |n| n);
         let written = |node: &NodeId| {
             let name = self.names().name(*node);
             let number: u64 = name.parse().ok()?;
             // As integers are written, so that "007" stays text.
-            (number.to_string() == name).then_some((node.0 >= n_sources, number))
+            (number.to_string() == name).then_some((!self.names().is_on_source_side(*node), number))
         };
         if !nodes.iter().all(|node| written(node).is_some()) {
             return Ok(None);
@@ -133,10 +132,10 @@ impl NodeNames {
     /// The names of `nodes`, which become nodes 0, 1, … .
     fn select(&self, nodes: &[NodeId]) -> Self {
         let n_sources = self.sources_among(nodes);
-        if let Names::Text(names) = &self.kind {
+        if self.is_text() {
             let mut table = TextTable::default();
             for node in nodes {
-                table.push(names.get(node.index()));
+                table.push(self.name(*node).as_bytes());
             }
             return Self::text(table, n_sources);
         }
@@ -145,8 +144,8 @@ impl NodeNames {
 
     /// How many of `nodes` are sources of a bipartite stream.
     fn sources_among(&self, nodes: &[NodeId]) -> Option<u32> {
-        let n_sources = self.n_sources?;
-        u32::try_from(nodes.iter().filter(|node| node.0 < n_sources).count()).ok()
+        let is_source = |node: &&NodeId| self.is_on_source_side(**node);
+        self.is_bipartite().then(|| u32::try_from(nodes.iter().filter(is_source).count()).ok())?
     }
 }
 

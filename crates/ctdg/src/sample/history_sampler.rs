@@ -10,8 +10,8 @@ use crate::store::{History, Store};
 pub(crate) struct HistorySampler<'s> {
     store: &'s Store,
     sampling: Sampling,
-    /// For [`Sampling::TimeIntervalAware`]: cumulative weights along each adjacency list.
-    cumulative: Vec<f64>,
+    /// For [`Sampling::TimeIntervalAware`]: cumulative weights along each adjacency list. A store that grows has none in advance.
+    cumulative: Option<Vec<f64>>,
     /// For random sampling: what draws from a node's history are keyed on.
     name_keys: &'s [u64],
 }
@@ -55,7 +55,7 @@ impl<'s> HistorySampler<'s> {
     pub(crate) fn new(store: &'s Store, sampling: Sampling) -> Self {
         let cumulative = match sampling {
             Sampling::TimeIntervalAware { a } => cumulative_weights(store, a),
-            Sampling::Recent | Sampling::Uniform => Vec::new(),
+            Sampling::Recent | Sampling::Uniform => None,
         };
         let name_keys = if sampling == Sampling::Recent { &[] } else { store.name_keys() };
         Self { store, sampling, cumulative, name_keys }
@@ -94,22 +94,33 @@ impl<'s> HistorySampler<'s> {
         if self.sampling == Sampling::Recent || history.is_empty() || k == 0 {
             return history.last(k);
         }
-        self.sample_indices(node, history.len(), k, &mut random(), &mut buffers.indices);
+        self.sample_indices(node, history.times, k, &mut random(), &mut buffers.indices);
         buffers.gather(history)
     }
 
-    /// Writes `k` sampled indices below `n` to `indices`, in ascending order.
-    fn sample_indices(&self, node: NodeId, n: usize, k: usize, random: &mut RandomStream, indices: &mut Vec<u32>) {
-        let start = self.store.list_start(node);
+    /// Writes `k` sampled indices of the events at `times` to `indices`, in ascending order.
+    fn sample_indices(&self, node: NodeId, times: &[f64], k: usize, random: &mut RandomStream, indices: &mut Vec<u32>) {
+        let n = times.len();
+        let mut here = Vec::new();
+        let sums = match (self.sampling, &self.cumulative) {
+            (Sampling::TimeIntervalAware { .. }, Some(all)) => {
+                let start = self.store.list_start(node);
+                &all[start..start + n]
+            }
+            (Sampling::TimeIntervalAware { a }, None) => {
+                push_cumulative_weights(times, a, &mut here);
+                &here
+            }
+            _ => &[][..],
+        };
         indices.clear();
         indices.extend((0..k).map(|_| {
-            let at = match self.sampling {
-                Sampling::TimeIntervalAware { .. } => {
-                    let sums = &self.cumulative[start..start + n];
-                    let target = random.unit() * sums[n - 1];
+            let at = match sums {
+                [] => random.index(n),
+                [.., total] => {
+                    let target = random.unit() * total;
                     sums.partition_point(|&sum| sum <= target).min(n - 1)
                 }
-                _ => random.index(n),
             };
             index_u32(at)
         }));
@@ -117,18 +128,22 @@ impl<'s> HistorySampler<'s> {
     }
 }
 
-/// Cumulative sums of `exp(1 / S_i)` along each list; `S_i = 1 + S_{i−1} exp(−a (t_i − t_{i−1}))`.
-fn cumulative_weights(store: &Store, a: f64) -> Vec<f64> {
+fn cumulative_weights(store: &Store, a: f64) -> Option<Vec<f64>> {
     let mut cumulative = Vec::new();
-    for times in store.lists_of_times() {
-        let (mut crowding, mut sum) = (0.0, 0.0);
-        let mut previous = times.first().copied().unwrap_or(0.0);
-        for &time in times {
-            crowding = 1.0 + crowding * f64::exp(-a * (time - previous));
-            sum += f64::exp(1.0 / crowding);
-            previous = time;
-            cumulative.push(sum);
-        }
+    for times in store.lists_of_times()? {
+        push_cumulative_weights(times, a, &mut cumulative);
     }
-    cumulative
+    Some(cumulative)
+}
+
+/// Appends the cumulative sums of `exp(1 / S_i)` along a list; `S_i = 1 + S_{i−1} exp(−a (t_i − t_{i−1}))`.
+fn push_cumulative_weights(times: &[f64], a: f64, cumulative: &mut Vec<f64>) {
+    let (mut crowding, mut sum) = (0.0, 0.0);
+    let mut previous = times.first().copied().unwrap_or(0.0);
+    for &time in times {
+        crowding = 1.0 + crowding * f64::exp(-a * (time - previous));
+        sum += f64::exp(1.0 / crowding);
+        previous = time;
+        cumulative.push(sum);
+    }
 }

@@ -9,6 +9,8 @@ mod generate;
 mod heuristic;
 mod leak;
 mod lines;
+mod live;
+mod log;
 mod malformed;
 mod metric;
 mod mite;

@@ -2,7 +2,7 @@
 
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
-use ctdg::statistics::{GrowingStatistics, N_STATISTICS, NODE_WINDOWS, PAIR_WINDOWS, PairStatistics};
+use ctdg::statistics::{N_STATISTICS, NODE_WINDOWS, PAIR_WINDOWS, PairStatistics};
 use ctdg::store::Store;
 use proptest::prelude::*;
 use rayon::prelude::*;
@@ -57,27 +57,6 @@ proptest! {
         for (query, row) in queries.iter().zip(rows.chunks_exact(N_STATISTICS)) {
             prop_assert_eq!(row, brute_force(&stream, query, |event| event % every == 0), "{:?}", query);
         }
-    }
-
-    #[test]
-    fn a_growing_stream_has_the_statistics_of_its_prefix(rows in edge_cases::rows(60), time in edge_cases::time()) {
-        let mut growing = GrowingStatistics::default();
-        for n in 0..rows.len() {
-            let (src, dst, at) = rows[n];
-            growing.push(NodeId(src), NodeId(dst), at).unwrap();
-            if n % 7 != 0 {
-                continue;
-            }
-            let prefix = EventStream::from_events(rows[..=n].iter().copied()).unwrap();
-            let statistics = PairStatistics::build(&prefix).unwrap();
-            for query in queries(time) {
-                let (mut found, mut expected) = ([0.0; N_STATISTICS], [0.0; N_STATISTICS]);
-                growing.write(&query, &mut found);
-                statistics.write(&query, &mut expected);
-                prop_assert_eq!(found, expected, "{:?} after {} events", query, n + 1);
-            }
-        }
-        prop_assert_eq!(growing.n_events(), rows.len());
     }
 
     #[test]

@@ -52,8 +52,16 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The result of `decode`, or `None` if it panicked; the panic is neither printed nor propagated.
-pub(crate) fn catch_quietly<T>(decode: impl FnOnce() -> T) -> Option<T> {
+/// The result of `decode`, or `None` if it panicked; the panic is neither printed nor propagated. For decoders of other projects, which
+/// panic on damaged input.
+///
+/// ```
+/// use ctdg::dataset::catch_quietly;
+///
+/// assert_eq!(catch_quietly(|| 1), Some(1));
+/// assert_eq!(catch_quietly(|| -> u8 { panic!("damaged") }), None);
+/// ```
+pub fn catch_quietly<T>(decode: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let previous = take_hook();
