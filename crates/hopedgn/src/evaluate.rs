@@ -133,19 +133,19 @@ pub trait Scorer {
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct ModelScorer<'a, 'm> {
+pub struct ModelScorer<'a> {
     scorer: PairScorer<'a>,
     weights: &'a Weights,
-    memory: Option<Memory<'m>>,
+    memory: Option<Memory>,
     output: Output,
     /// The current batch, which the memory is not updated with yet.
     current: Vec<EventId>,
 }
 
-impl<'a, 'm> ModelScorer<'a, 'm> {
+impl<'a> ModelScorer<'a> {
     /// Scores with `weights`, and with `memory` as it is before the first batch.
     #[must_use]
-    pub fn new(scorer: PairScorer<'a>, weights: &'a Weights, memory: Option<Memory<'m>>) -> Self {
+    pub fn new(scorer: PairScorer<'a>, weights: &'a Weights, memory: Option<Memory>) -> Self {
         Self { scorer, weights, memory, output: Output::Partner, current: Vec::new() }
     }
 
@@ -170,12 +170,12 @@ impl<'a, 'm> ModelScorer<'a, 'm> {
     }
 
     /// The memory, updated with all batches; after [`Scorer::score`] with all but the last.
-    pub(crate) fn into_memory(self) -> Option<Memory<'m>> {
+    pub(crate) fn into_memory(self) -> Option<Memory> {
         self.memory
     }
 }
 
-impl Scorer for ModelScorer<'_, '_> {
+impl Scorer for ModelScorer<'_> {
     fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>> {
         let Some(memory) = &mut self.memory else { return self.scorer.scores(self.weights, pairs, self.output) };
         if !batch.is_empty() {

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use ctdg::dataset::{self, ReadOptions};
 use ctdg::error::Place;
 use ctdg::event::{EventId, EventStream, IdKind, NameLookup, Prefix, StreamBuilder};
+use ctdg::live::Snapshot;
 
 use crate::Result;
 
@@ -125,6 +126,12 @@ impl Events {
             options: Arc::default(),
             lookup: Arc::default(),
         }
+    }
+
+    /// The events of a live stream at one time.
+    pub(crate) fn of_snapshot(name: &str, snapshot: &Snapshot) -> Self {
+        let lookup = OnceLock::from(snapshot.lookup().clone());
+        Self { lookup: Arc::new(lookup), ..Self::from_stream(name, snapshot.stream().clone()) }
     }
 
     /// The first `n` events alone, as if nothing had been appended: their nodes are numbered as in a file that ends there.

@@ -68,8 +68,10 @@ pub use events::Events;
 pub use explain::Explanation;
 pub use hopedgn_tensor::{CudaOptions, Device, Precision};
 pub use model::Model;
+pub use predict::Candidates;
 pub use predictor::{
-    EvaluateOptions, LinkPredictor, LinkPredictorBuilder, LinkPredictorLoader, RecommendOptions, Recommendation,
+    EvaluateOptions, LinkPredictor, LinkPredictorBuilder, LinkPredictorLoader, LivePredictor, RecommendOptions,
+    Recommendation, ResidentMemory,
 };
 
 /// The programs of README and book, compiled with the doc tests.

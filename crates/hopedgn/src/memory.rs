@@ -109,9 +109,9 @@ impl MemoryForm {
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Memory<'t> {
+pub struct Memory {
     form: MemoryForm,
-    stream: &'t EventStream,
+    stream: EventStream,
     /// States, `[N + 1, width]`; the last row is for unknown nodes.
     values: Arc<StateTable>,
     /// Messages, `[N + 1, message]`.
@@ -127,13 +127,13 @@ pub struct Memory<'t> {
     batch: u64,
 }
 
-impl<'t> Memory<'t> {
+impl Memory {
     /// The zero memory of the nodes of `stream`; gaps are standardised by those of the `train` events.
-    pub fn new(device: &Device, form: MemoryForm, stream: &'t EventStream, train: &[EventId]) -> Result<Self> {
+    pub fn new(device: &Device, form: MemoryForm, stream: &EventStream, train: &[EventId]) -> Result<Self> {
         let n_nodes = stream.n_nodes();
         Ok(Self {
             form,
-            stream,
+            stream: stream.clone(),
             values: Arc::new(StateTable::zeros(device, n_nodes + 1, form.width)?),
             messages: Arc::new(StateTable::zeros(device, n_nodes + 1, form.message)?),
             pending: vec![None; n_nodes + 1],
@@ -157,15 +157,40 @@ impl<'t> Memory<'t> {
         Ok(())
     }
 
+    /// Continues with `stream`, which begins with the same events and nodes: later ones have no state yet.
+    pub(crate) fn follow(&mut self, stream: &EventStream) -> Result<()> {
+        self.stream = stream.clone();
+        if stream.n_nodes() < self.pending.len() {
+            return Ok(());
+        }
+        // Room for more nodes, so that not every new one moves all others. The last row is for unknown nodes and zero.
+        let n_rows = stream.n_nodes() + stream.n_nodes() / 2 + 1;
+        for table in [&mut self.values, &mut self.messages] {
+            *table = Arc::new(table.grown(n_rows)?);
+        }
+        self.pending.resize(n_rows, None);
+        self.applied.resize(n_rows, None);
+        self.marks.resize(n_rows, (0, 0));
+        if let Some(positions) = &mut self.positions {
+            positions.grow(n_rows);
+        }
+        Ok(())
+    }
+
+    /// The stream whose nodes it remembers.
+    pub(crate) fn stream(&self) -> &EventStream {
+        &self.stream
+    }
+
     /// The pairs of `events`, at their own times.
     pub(crate) fn queries(&self, events: &[EventId]) -> Vec<PairQuery> {
-        PairQuery::of(self.stream, events)
+        PairQuery::of(&self.stream, events)
     }
 
     /// The time of a node's last update, its pending message included; the start of the stream where there is none.
     fn last_change(&self, node: usize) -> f64 {
         let last = self.pending[node].or(self.applied[node]);
-        last.map_or_else(|| start_time(self.stream), |event| self.stream.event(event).time)
+        last.map_or_else(|| start_time(&self.stream), |event| self.stream.event(event).time)
     }
 }
 

@@ -5,11 +5,13 @@ mod classify;
 mod evaluate;
 mod folder;
 mod grown;
+mod live;
 mod recommend;
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use ctdg::live::Snapshot;
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
 use hopedgn_tensor::{Device, Weights};
@@ -20,13 +22,14 @@ use crate::explain::{self, Explanation};
 use crate::memory::MemoryState;
 use crate::metrics::{EpochRecord, Summary};
 use crate::model::Model;
-use crate::predict::{NamedPairs, logits};
+use crate::predict::{NamedPairs, Resident, resident_logits};
 use crate::run::Manifest;
 use crate::{Error, Events, Result};
 
 pub use builder::LinkPredictorBuilder;
 pub use evaluate::EvaluateOptions;
 pub use folder::LinkPredictorLoader;
+pub use live::{LivePredictor, ResidentMemory};
 pub use recommend::{RecommendOptions, Recommendation};
 
 /// A trained model together with the events it looks back on.
@@ -53,7 +56,19 @@ pub use recommend::{RecommendOptions, Recommendation};
 /// ```
 #[derive(Debug)]
 pub struct LinkPredictor {
+    trained: Arc<Trained>,
     events: Events,
+    tables: FeatureTables,
+    store: OnceLock<Store>,
+    /// Where the events come from, if they are those of a live stream.
+    snapshot: Option<Arc<Snapshot>>,
+    /// What the model keeps of them.
+    resident: Option<Arc<Resident>>,
+}
+
+/// What training made.
+#[derive(Debug)]
+struct Trained {
     config: Config,
     manifest: Manifest,
     model: Box<dyn Model>,
@@ -61,8 +76,6 @@ pub struct LinkPredictor {
     memory: Option<MemoryState>,
     epochs: Vec<EpochRecord>,
     summary: Option<Summary>,
-    tables: FeatureTables,
-    store: OnceLock<Store>,
     folder: Option<PathBuf>,
     /// The last checkpoint, where no folder holds it.
     state: Option<Vec<u8>>,
@@ -160,7 +173,8 @@ impl LinkPredictor {
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn logits_with_progress(&self, queries: &[PairQuery], on_progress: &mut dyn FnMut(usize)) -> Result<Vec<f32>> {
-        let logits = logits(&self.past()?, &*self.model, &self.weights, queries, on_progress)?;
+        let (model, weights) = (&*self.trained.model, &self.trained.weights);
+        let logits = resident_logits(&self.past()?, self.resident.as_deref(), model, weights, queries, on_progress)?;
         match logits.iter().position(|logit| !logit.is_finite()) {
             Some(pair) => Err(Error::NonFiniteScore { score: logits[pair], pair }),
             None => Ok(logits),
@@ -200,7 +214,7 @@ impl LinkPredictor {
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn explain_query(&self, query: PairQuery) -> Result<Explanation> {
-        explain::explain(&*self.model, &self.weights, &self.tables, self.store()?, query)
+        explain::explain(&*self.trained.model, &self.trained.weights, &self.tables, self.store()?, query)
     }
 
     /// Whether [`LinkPredictor::explain`] works for this model.
@@ -216,7 +230,7 @@ impl LinkPredictor {
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn check_explains(&self) -> Result<()> {
-        explain::check(&*self.model)
+        explain::check(&*self.trained.model)
     }
 
     /// Whether `src` is the id of a node that may be a source: of any node, or in bipartite data of a source.
@@ -248,37 +262,43 @@ impl LinkPredictor {
     /// All settings.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.trained.config
     }
 
     /// The model without its weights.
     #[must_use]
     pub fn model(&self) -> &dyn Model {
-        &*self.model
+        &*self.trained.model
     }
 
     /// Loss and validation metrics of every epoch.
     #[must_use]
     pub fn history(&self) -> &[EpochRecord] {
-        &self.epochs
+        &self.trained.epochs
     }
 
     /// Test metrics against random negatives, if training is complete.
     #[must_use]
     pub fn summary(&self) -> Option<&Summary> {
-        self.summary.as_ref()
+        self.trained.summary.as_ref()
     }
 
     /// The run folder, if there is one.
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref()
+        self.trained.folder.as_deref()
     }
 
     /// Where the model computes.
     #[must_use]
     pub fn device(&self) -> &Device {
-        self.weights.device()
+        self.trained.weights.device()
+    }
+
+    /// A trained model that looks back on `events`.
+    fn new(trained: Trained, events: &Events, tables: FeatureTables) -> Self {
+        let trained = Arc::new(trained);
+        Self { trained, events: events.clone(), tables, store: OnceLock::new(), snapshot: None, resident: None }
     }
 
     fn store(&self) -> Result<&Store> {

@@ -43,7 +43,7 @@ pub struct PairScorer<'a> {
     encoder: PairEncoder<'a>,
     tokens: PairTokens,
     /// Of a model that reads walks.
-    walks: Option<TemporalWalks<'a>>,
+    walks: Option<TemporalWalks>,
 }
 
 /// A training batch.
@@ -111,13 +111,24 @@ impl<'a> PairScorer<'a> {
     /// Scores with `model` over the events of `store`.
     #[must_use]
     pub fn new(model: &'a dyn Model, tables: &FeatureTables, store: &'a Store) -> Self {
+        Self::with_walks(model, tables, store, model.walks().map(|config| TemporalWalks::new(store, config)))
+    }
+
+    /// The same with walks that are known up to some event of `store`.
+    pub(crate) fn with_walks(
+        model: &'a dyn Model,
+        tables: &FeatureTables,
+        store: &'a Store,
+        walks: Option<TemporalWalks>,
+    ) -> Self {
         let encoder = PairEncoder::new(store, model.encoding());
-        Self {
-            collator: Collator { model, tables: tables.clone(), store, left_out: &[], walks: None },
-            encoder,
-            tokens: PairTokens::default(),
-            walks: model.walks().map(|config| TemporalWalks::new(store, config)),
-        }
+        let collator = Collator { model, tables: tables.clone(), store, left_out: &[], walks: None };
+        Self { collator, encoder, tokens: PairTokens::default(), walks }
+    }
+
+    /// The walks, advanced to the latest query.
+    pub(crate) fn into_walks(self) -> Option<TemporalWalks> {
+        self.walks
     }
 
     /// The logit of each of `pairs`.
@@ -136,7 +147,7 @@ impl<'a> PairScorer<'a> {
         &mut self,
         weights: &Weights,
         queries: &[PairQuery],
-        memory: &mut Memory<'_>,
+        memory: &mut Memory,
         events: &[EventId],
     ) -> Result<Vec<f32>> {
         self.scores_with(weights, queries, memory, events, Output::Partner)
@@ -147,7 +158,7 @@ impl<'a> PairScorer<'a> {
         &mut self,
         weights: &Weights,
         queries: &[PairQuery],
-        memory: &mut Memory<'_>,
+        memory: &mut Memory,
         events: &[EventId],
         output: Output,
     ) -> Result<Vec<f32>> {
@@ -166,7 +177,7 @@ impl<'a> PairScorer<'a> {
         &mut self,
         weights: &Weights,
         queries: &[PairQuery],
-        memory: &mut Memory<'_>,
+        memory: &mut Memory,
     ) -> Result<Vec<[f32; 2]>> {
         let scores = self.forward_with_memory(weights, queries, memory, &[], Target::BothScores)?;
         Ok(scores.as_chunks().0.to_vec())
@@ -204,7 +215,7 @@ impl<'a> PairScorer<'a> {
         &mut self,
         weights: &Weights,
         queries: &[PairQuery],
-        memory: &mut Memory<'_>,
+        memory: &mut Memory,
         events: &[EventId],
     ) -> Result<Vec<f32>> {
         self.forward_with_memory(weights, queries, memory, events, Target::Sources)
@@ -214,7 +225,7 @@ impl<'a> PairScorer<'a> {
         &mut self,
         weights: &Weights,
         queries: &[PairQuery],
-        memory: &mut Memory<'_>,
+        memory: &mut Memory,
         events: &[EventId],
         target: Target,
     ) -> Result<Vec<f32>> {
@@ -237,7 +248,7 @@ impl<'a> PairScorer<'a> {
         &mut self,
         state: &mut TrainState,
         batch: &TrainBatch<'_>,
-        memory: Option<&mut Memory<'_>>,
+        memory: Option<&mut Memory>,
     ) -> Result<()> {
         if let Some(memory) = memory {
             let micro_batch = self.micro_batch_with_memory(batch, memory)?;
@@ -255,7 +266,7 @@ impl<'a> PairScorer<'a> {
         &mut self,
         state: &mut TrainState,
         batch: &TrainBatch<'_>,
-        memory: Option<&mut Memory<'_>>,
+        memory: Option<&mut Memory>,
     ) -> Result<(f64, Gradients)> {
         let n_pairs = batch.pairs.queries.len();
         if let Some(memory) = memory {
@@ -308,7 +319,7 @@ impl<'a> PairScorer<'a> {
     }
 
     /// With a memory the batch is one micro-batch, since its pairs read the memory of the same nodes.
-    fn micro_batch_with_memory(&mut self, batch: &TrainBatch<'_>, memory: &mut Memory<'_>) -> Result<MicroBatch> {
+    fn micro_batch_with_memory(&mut self, batch: &TrainBatch<'_>, memory: &mut Memory) -> Result<MicroBatch> {
         self.sample(batch.pairs.queries, batch.sampling_seed());
         let input = self.collator.input_with_memory(&self.tokens, batch.pairs.queries, memory, batch.events)?;
         let seed = batch.dropout.fork(0).next_u64();

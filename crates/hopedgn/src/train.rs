@@ -118,7 +118,7 @@ pub struct Trainer<'a> {
     model: &'a dyn Model,
     state: TrainState,
     /// The node memory after the last batch, if the model has one.
-    memory: Option<Memory<'a>>,
+    memory: Option<Memory>,
     /// The node memory after the last validation.
     validated_memory: Option<MemoryState>,
     negatives: RandomNegatives,
@@ -414,7 +414,7 @@ impl<'a> Trainer<'a> {
         &mut self,
         output: Output,
         trained: Option<&MemoryState>,
-        measure: impl FnOnce(&mut ModelScorer<'_, 'a>) -> Result<T>,
+        measure: impl FnOnce(&mut ModelScorer<'_>) -> Result<T>,
     ) -> Result<T> {
         if let (Some(memory), Some(trained)) = (&mut self.memory, trained) {
             memory.restore(trained, &self.task.split.train)?;

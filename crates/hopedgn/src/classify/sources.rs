@@ -97,11 +97,7 @@ impl Sources {
 
 /// The next batches to embed in one call. Only the last batch may be smaller, and is embedded alone: with DyGLib's padding
 /// all pairs of a call are padded to the same length.
-fn next<'b, 'e>(
-    batches: &'b [&'e [EventId]],
-    size: usize,
-    scorer: &ModelScorer<'_, '_>,
-) -> Option<&'b [&'e [EventId]]> {
+fn next<'b, 'e>(batches: &'b [&'e [EventId]], size: usize, scorer: &ModelScorer<'_>) -> Option<&'b [&'e [EventId]]> {
     let whole = batches.iter().take_while(|batch| batch.len() == size).count();
     let window = &batches[..batches.len().min(whole.clamp(1, scorer.batches_per_call(size)))];
     (!window.is_empty()).then_some(window)

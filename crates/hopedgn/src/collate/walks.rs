@@ -77,7 +77,7 @@ pub(crate) struct WalkRows {
 
 impl WalkRows {
     /// Of `queries`, and of the nodes among their `tokens`. All are asked for at once, since walks go forward in time only.
-    pub(crate) fn of(walks: &mut TemporalWalks<'_>, queries: &[PairQuery], tokens: Option<&PairTokens>) -> Self {
+    pub(crate) fn of(walks: &mut TemporalWalks, queries: &[PairQuery], tokens: Option<&PairTokens>) -> Self {
         let mut all = queries.to_vec();
         if let Some(tokens) = tokens {
             all.extend(node_queries(tokens, queries));

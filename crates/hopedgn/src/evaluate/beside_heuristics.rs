@@ -103,7 +103,7 @@ impl Evaluator<'_> {
     }
 
     /// The memory at the start of the test: both passes start after validation.
-    pub(super) fn memory(&self) -> Result<Option<Memory<'_>>> {
+    pub(super) fn memory(&self) -> Result<Option<Memory>> {
         let Some(form) = self.model.memory() else { return Ok(None) };
         let state = self.memory.ok_or(Error::NoMemory)?;
         let mut memory = Memory::new(self.weights.device(), form, self.task.stream, &self.task.split.train)?;
@@ -112,9 +112,9 @@ impl Evaluator<'_> {
     }
 
     /// The model with the memory it has before the first event.
-    pub(crate) fn scorer_from_start(&self) -> Result<ModelScorer<'_, '_>> {
+    pub(crate) fn scorer_from_start(&self) -> Result<ModelScorer<'_>> {
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
-        let memory = self.model.memory().map(|form| -> Result<Memory<'_>> {
+        let memory = self.model.memory().map(|form| -> Result<Memory> {
             let mut memory = Memory::new(self.weights.device(), form, self.task.stream, &[])?;
             memory.use_time_scale_of(self.memory.ok_or(Error::NoMemory)?);
             Ok(memory)

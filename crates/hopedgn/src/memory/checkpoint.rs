@@ -58,6 +58,29 @@ impl MemoryState {
         })
     }
 
+    /// Number of nodes.
+    pub(crate) fn n_nodes(&self) -> usize {
+        self.values.rows().saturating_sub(1)
+    }
+
+    /// The memories of `nodes` alone, in their order.
+    pub(crate) fn of_nodes(&self, nodes: &[NodeId]) -> Result<Self> {
+        let table = |from: &Tensor| {
+            let rows = from.values().chunks_exact(from.cols().max(1));
+            let rows: Vec<&[f32]> = rows.collect();
+            let mut values: Vec<f32> = nodes.iter().flat_map(|node| rows[node.index()]).copied().collect();
+            values.resize((nodes.len() + 1) * from.cols(), 0.0);
+            Tensor::matrix(nodes.len() + 1, from.cols(), values)
+        };
+        Ok(Self {
+            values: table(&self.values)?,
+            messages: table(&self.messages)?,
+            events: table(&self.events)?,
+            shifts: self.shifts.clone(),
+            positions: None,
+        })
+    }
+
     /// The same memories in a stream of `n_nodes` nodes that begins with the same events, where node `i` has the number `nodes[i]`.
     pub(crate) fn renumbered(&self, nodes: &[NodeId], n_nodes: usize) -> Result<Self> {
         let table = |from: &Tensor| {
@@ -91,7 +114,7 @@ fn event([high, low]: [f32; 2]) -> Option<EventId> {
     number.checked_sub(1).map(EventId)
 }
 
-impl Memory<'_> {
+impl Memory {
     /// A snapshot of the whole memory.
     pub fn snapshot(&self) -> Result<MemoryState> {
         let table = |table: &StateTable| Tensor::matrix(table.rows(), table.cols(), table.values()?);

@@ -61,7 +61,7 @@ pub struct MemoryUpdate {
     pub events: Indices,
 }
 
-impl Memory<'_> {
+impl Memory {
     /// The memory of all nodes of `tokens`, the tokens of `queries`.
     pub(crate) fn read(&mut self, tokens: &PairTokens, queries: &[PairQuery], has_second: bool) -> Result<MemoryRead> {
         let sides = || (0..tokens.n_pairs()).flat_map(|pair| [Side::Src, Side::Dst].map(|side| (pair, side)));

@@ -163,8 +163,8 @@ impl<'s> NamedPairs<'s> {
         let PairQuery { src, dst, .. } = self.queries[pair];
         let is_on = |node: NodeId| -> [bool; 2] {
             // A node that is known only on the other side is a new one on its own.
-            match self.stream.names().n_sources() {
-                Some(_) if node.index() >= self.stream.n_nodes() => {
+            match self.stream.names().is_bipartite() {
+                true if node.index() >= self.stream.n_nodes() => {
                     let name = &self.unknown[node.index() - self.stream.n_nodes()];
                     [Side::Src, Side::Dst].map(|side| self.knows_node(name, side))
                 }
@@ -220,7 +220,7 @@ impl<'s> NamedPairs<'s> {
     }
 
     fn new_node(&mut self, name: &str, side: usize) -> Result<NodeId> {
-        let side = if self.stream.names().n_sources().is_some() { side } else { 0 };
+        let side = if self.stream.names().is_bipartite() { side } else { 0 };
         if let Some(&node) = self.new[side].get(name) {
             return Ok(node);
         }

@@ -1,11 +1,10 @@
 //! Options for training a [`LinkPredictor`].
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use hopedgn_tensor::Device;
 
-use super::LinkPredictor;
+use super::{LinkPredictor, Trained};
 use crate::callbacks::{Callback, CallbackList, HtmlReport, TensorBoard};
 use crate::collate::FeatureTables;
 use crate::config::{CHANGEABLE, Config, ModelName, ModelRegistry, Preset};
@@ -413,9 +412,7 @@ impl<'c> LinkPredictorBuilder<'c> {
             Session { config: &config, task, model: &*model, initial, device: &self.device, folder, max_memory };
         let trained = session.train(&mut self.callbacks)?;
         let has_grown = events.len() > task.stream.len();
-        Ok(LinkPredictor {
-            tables: if has_grown { FeatureTables::of(events)? } else { task.tables.clone() },
-            events: events.clone(),
+        let trained = Trained {
             config,
             manifest,
             model,
@@ -423,10 +420,11 @@ impl<'c> LinkPredictorBuilder<'c> {
             memory: trained.memory,
             epochs: trained.history,
             summary: Some(trained.summary),
-            store: OnceLock::new(),
             folder: folder.map(|folder| folder.path().to_owned()),
             state: trained.state,
-        })
+        };
+        let tables = if has_grown { FeatureTables::of(events)? } else { task.tables.clone() };
+        Ok(LinkPredictor::new(trained, events, tables))
     }
 
     fn manifest(&self, events: &Events, task: &Task<'_>) -> Manifest {

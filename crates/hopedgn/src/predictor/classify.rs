@@ -29,15 +29,15 @@ impl LinkPredictor {
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn classify(&self, labels: &LabelConfig, callback: &mut dyn Callback) -> Result<Classification> {
-        let folder = self.folder.as_deref().map(RunFolder::open).transpose()?;
+        let folder = self.trained.folder.as_deref().map(RunFolder::open).transpose()?;
         let _lock = folder.as_ref().map(RunFolder::lock).transpose()?;
-        if let (Some(folder), None) = (&folder, &self.summary) {
+        if let (Some(folder), None) = (&folder, &self.trained.summary) {
             return Err(Error::TrainingNotComplete { folder: folder.path().to_owned() });
         }
         let known = self.known(&self.events)?;
         let task = self.known_task(&known)?;
         let classified = classify(&self.evaluator(&task, None), labels, callback)?;
-        let classification = Classification::new(&self.config, labels, self.device(), &classified);
+        let classification = Classification::new(&self.trained.config, labels, self.device(), &classified);
         if let Some(folder) = &folder {
             folder.write_classification(&classification)?;
         }

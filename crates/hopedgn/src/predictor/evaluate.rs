@@ -211,7 +211,7 @@ impl LinkPredictor {
         match self.measure(&self.events, options, &mut partial, keep, callback) {
             Err(Error::Interrupted) => {
                 let mut incomplete = options.missing(&partial.done);
-                if self.config.train.objective == Objective::Intensity {
+                if self.trained.config.train.objective == Objective::Intensity {
                     incomplete.push("calibration".to_owned());
                 }
                 return Ok(Evaluation { incomplete, ..partial.evaluation });
@@ -241,20 +241,24 @@ impl LinkPredictor {
     /// ```
     pub fn keep_evaluation(&self, evaluation: &Evaluation) -> Result<bool> {
         let is_of_test = evaluation.tested.as_ref().is_some_and(|tested| tested.range == TestRange::Split.as_str());
-        let Some(folder) = self.folder.as_deref().filter(|_| is_of_test && evaluation.is_complete()) else {
+        let Some(folder) = self.trained.folder.as_deref().filter(|_| is_of_test && evaluation.is_complete()) else {
             return Ok(false);
         };
         let folder = RunFolder::open(folder)?;
         let _lock = folder.lock()?;
-        if self.summary.is_none() || folder.summary()? != self.summary {
+        if self.trained.summary.is_none() || folder.summary()? != self.trained.summary {
             return Ok(false);
         }
         folder.keep_evaluation(evaluation)?;
         let known = self.known(&self.events)?;
         let task = self.known_task(&known)?;
         let mut report = HtmlReport::new(folder.path());
-        report.on_train_start(&TrainStart { config: &self.config, task: &task, history: &self.epochs })?;
-        report.on_train_end(&TrainEnd { history: &self.epochs, summary: self.summary.as_ref() })?;
+        report.on_train_start(&TrainStart {
+            config: &self.trained.config,
+            task: &task,
+            history: &self.trained.epochs,
+        })?;
+        report.on_train_end(&TrainEnd { history: &self.trained.epochs, summary: self.trained.summary.as_ref() })?;
         folder.record_views()?;
         Ok(true)
     }
@@ -312,9 +316,9 @@ impl LinkPredictor {
 
     fn nothing_measured(&self, key: String) -> PartialEvaluation {
         let evaluation = Evaluation {
-            run: self.folder.as_ref().map(|folder| folder.display().to_string()).unwrap_or_default(),
-            data: self.config.data.clone(),
-            model: self.config.model.name().as_str().to_owned(),
+            run: self.trained.folder.as_ref().map(|folder| folder.display().to_string()).unwrap_or_default(),
+            data: self.trained.config.data.clone(),
+            model: self.trained.config.model.name().as_str().to_owned(),
             device: self.device().name().to_owned(),
             negatives: BTreeMap::new(),
             ranking: None,
@@ -328,8 +332,8 @@ impl LinkPredictor {
 
     /// The folder that keeps such an evaluation.
     fn evaluated_folder(&self, options: &EvaluateOptions) -> Result<Option<RunFolder>> {
-        let is_kept = options.range == TestRange::Split && self.summary.is_some();
-        self.folder.as_deref().filter(|_| is_kept).map(RunFolder::open).transpose()
+        let is_kept = options.range == TestRange::Split && self.trained.summary.is_some();
+        self.trained.folder.as_deref().filter(|_| is_kept).map(RunFolder::open).transpose()
     }
 
     fn evaluation_key(&self, folder: &RunFolder, options: &EvaluateOptions) -> Result<String> {

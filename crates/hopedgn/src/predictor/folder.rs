@@ -1,11 +1,10 @@
 //! Saving a [`LinkPredictor`] as a run folder, and loading one.
 
 use std::path::Path;
-use std::sync::OnceLock;
 
 use hopedgn_tensor::{Device, Weights};
 
-use super::LinkPredictor;
+use super::{LinkPredictor, Trained};
 use crate::callbacks::{Callback, HtmlReport, TensorBoard, TrainEnd, TrainStart};
 use crate::collate::FeatureTables;
 use crate::config::ModelRegistry;
@@ -31,7 +30,7 @@ impl LinkPredictor {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
-        let target = RunFolder::create(folder.as_ref(), &self.config, &self.manifest)?;
+        let target = RunFolder::create(folder.as_ref(), &self.trained.config, &self.trained.manifest)?;
         let saved = self.write_to(&target);
         if saved.is_err() {
             // A half-written run must not look like a whole one; what cannot be removed is still named by the error.
@@ -41,20 +40,25 @@ impl LinkPredictor {
     }
 
     fn write_to(&self, target: &RunFolder) -> Result<()> {
-        let state = match (&self.state, &self.folder) {
+        let state = match (&self.trained.state, &self.trained.folder) {
             (Some(state), _) => Some(state.clone()),
             (None, Some(folder)) => RunFolder::open(folder)?.state()?,
             (None, None) => None,
         };
-        target.write_trained(&self.config, &self.weights, self.memory.as_ref(), state.as_deref())?;
-        target.write_metrics(&self.epochs)?;
-        if let Some(summary) = &self.summary {
+        target.write_trained(
+            &self.trained.config,
+            &self.trained.weights,
+            self.trained.memory.as_ref(),
+            state.as_deref(),
+        )?;
+        target.write_metrics(&self.trained.epochs)?;
+        if let Some(summary) = &self.trained.summary {
             target.write_summary(summary)?;
         }
         let known = self.known(&self.events)?;
         let task = self.known_task(&known)?;
-        let start = TrainStart { config: &self.config, task: &task, history: &self.epochs };
-        let end = TrainEnd { history: &self.epochs, summary: self.summary.as_ref() };
+        let start = TrainStart { config: &self.trained.config, task: &task, history: &self.trained.epochs };
+        let end = TrainEnd { history: &self.trained.epochs, summary: self.trained.summary.as_ref() };
         let (mut report, mut log) = (HtmlReport::new(target.path()), TensorBoard::new(target.path()));
         for callback in [&mut report as &mut dyn Callback, &mut log] {
             callback.on_train_start(&start)?;
@@ -102,7 +106,7 @@ impl LinkPredictor {
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn check_events(&self) -> Result<()> {
-        self.manifest.data.check_by_name(&self.events)
+        self.trained.manifest.data.check_by_name(&self.events)
     }
 }
 
@@ -183,19 +187,17 @@ impl LinkPredictorLoader {
             form.check_fits(events.n_nodes(), MEMORY_COPIES, self.max_memory)?;
         }
         let memory = folder.load_best(&config, &mut parameters)?;
-        Ok(LinkPredictor {
+        let trained = Trained {
             weights: Weights::new(&self.device, parameters)?,
             epochs: folder.metrics()?,
             summary: folder.summary()?,
-            events: events.clone(),
             config,
             manifest,
             model,
             memory,
-            tables,
-            store: OnceLock::new(),
             folder: Some(folder.path().to_owned()),
             state: None,
-        })
+        };
+        Ok(LinkPredictor::new(trained, events, tables))
     }
 }

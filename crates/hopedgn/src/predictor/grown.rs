@@ -70,23 +70,23 @@ impl LinkPredictor {
     /// ```
     #[must_use]
     pub fn n_newer_events(&self) -> usize {
-        self.events.len().saturating_sub(self.manifest.data.events)
+        self.events.len().saturating_sub(self.trained.manifest.data.events)
     }
 
     /// The run's own events at the beginning of `events`.
     pub(super) fn known(&self, events: &Events) -> Result<KnownPart> {
-        self.manifest.data.known_part(events)
+        self.trained.manifest.data.known_part(events)
     }
 
     /// The run's own events with its split.
     pub(super) fn known_task<'k>(&self, known: &'k KnownPart) -> Result<Task<'k>> {
-        Task::with_rule(&known.events, &self.manifest.split)
+        Task::with_rule(&known.events, &self.trained.manifest.split)
     }
 
     /// What to test for `range` of `events`, which begin with those of the run.
     pub(super) fn test(&self, events: &Events, range: TestRange) -> Result<Test> {
         let known = self.known(events)?;
-        let own = self.manifest.split.apply(&known.events)?;
+        let own = self.trained.manifest.split.apply(&known.events)?;
         if range == TestRange::Split {
             let tested = tested(&known.events, &own, &own, range, known.n_newer);
             return Ok(Test { events: known.events, split: own, replay: None, tested });
@@ -94,7 +94,8 @@ impl LinkPredictor {
         let indices = range.of(events, known.events.len())?;
         let split = own.tested_on(events, &known.nodes, indices.clone());
         let tested = tested(events, &own, &split, range, known.n_newer);
-        let replay = self.memory.as_ref().map(|memory| Replay::to(indices.start, memory, &own, &known.nodes, events));
+        let replay =
+            self.trained.memory.as_ref().map(|memory| Replay::to(indices.start, memory, &own, &known.nodes, events));
         Ok(Test { events: events.clone(), split, replay: replay.transpose()?, tested })
     }
 
@@ -105,29 +106,29 @@ impl LinkPredictor {
         task: &Task<'_>,
         callback: &mut dyn Callback,
     ) -> Result<Option<MemoryState>> {
-        let (Some(form), Some(replay)) = (self.model.memory(), &test.replay) else { return Ok(None) };
+        let (Some(form), Some(replay)) = (self.trained.model.memory(), &test.replay) else { return Ok(None) };
         let mut memory = Memory::new(self.device(), form, task.stream, &[])?;
         match &replay.after {
             Some(state) => memory.restore(state, &replay.consumed)?,
-            None => memory.use_time_scale_of(self.memory.as_ref().ok_or(Error::NoMemory)?),
+            None => memory.use_time_scale_of(self.trained.memory.as_ref().ok_or(Error::NoMemory)?),
         }
-        let mut scorer = PairScorer::new(&*self.model, &task.tables, &task.full_store);
-        let batch = self.config.train.batch.max(1);
+        let mut scorer = PairScorer::new(&*self.trained.model, &task.tables, &task.full_store);
+        let batch = self.trained.config.train.batch.max(1);
         let total = replay.between.len().div_ceil(batch);
         for (done, events) in replay.between.chunks(batch).enumerate() {
             callback.on_progress(Stage::Evaluate, done, total);
             if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
-            scorer.logits_with(&self.weights, &PairQuery::of(task.stream, events), &mut memory, events)?;
+            scorer.logits_with(&self.trained.weights, &PairQuery::of(task.stream, events), &mut memory, events)?;
         }
         memory.snapshot().map(Some)
     }
 
     /// Tests on `task`, with another node memory before it than that after validation if there is one.
     pub(super) fn evaluator<'a>(&'a self, task: &'a Task<'a>, memory: Option<&'a MemoryState>) -> Evaluator<'a> {
-        let (weights, batch) = (&self.weights, self.config.train.batch);
-        Evaluator { task, model: &*self.model, weights, memory: memory.or(self.memory.as_ref()), batch }
+        let (weights, batch) = (&self.trained.weights, self.trained.config.train.batch);
+        Evaluator { task, model: &*self.trained.model, weights, memory: memory.or(self.trained.memory.as_ref()), batch }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use ctdg::event::NodeId;
+use ctdg::event::{Cut, NodeId};
 use ctdg::mite::PairQuery;
 
 use super::LinkPredictor;
-use crate::predict::{Destinations, History, Prediction, Reason, ScoreMeaning, both_scores};
+use crate::predict::{Candidates, Destinations, History, Prediction, Reason, ScoreMeaning, both_scores, near};
 use crate::{Error, Result};
 
 /// A destination that [`LinkPredictor::recommend`] names.
@@ -62,13 +62,15 @@ pub struct RecommendOptions {
     pub exclude_seen: bool,
     /// Whether to say why.
     pub reasons: bool,
+    /// Which destinations are compared.
+    pub candidates: Candidates,
 }
 
 impl RecommendOptions {
     /// The ten likeliest destinations at `time`.
     #[must_use]
     pub fn at(time: f64) -> Self {
-        Self { time, top: 10, exclude_seen: false, reasons: false }
+        Self { time, top: 10, exclude_seen: false, reasons: false, candidates: Candidates::All }
     }
 }
 
@@ -89,7 +91,7 @@ impl LinkPredictor {
     /// # Ok::<(), hopedgn::Error>(())
     /// ```
     pub fn score_meaning(&self) -> Result<ScoreMeaning> {
-        ScoreMeaning::of(&self.weights)
+        ScoreMeaning::of(&self.trained.weights)
     }
 
     /// The score of each of `queries`, with probability, intensity and lift where the model was trained for them; `on_progress` is
@@ -114,7 +116,8 @@ impl LinkPredictor {
             let logits = self.logits_with_progress(queries, on_progress)?;
             return Ok(logits.into_iter().map(|logit| meaning.prediction([logit; 2])).collect());
         }
-        let scores = both_scores(&self.past()?, &*self.model, &self.weights, queries, on_progress)?;
+        let (model, weights) = (&*self.trained.model, &self.trained.weights);
+        let scores = both_scores(&self.past()?, self.resident.as_deref(), model, weights, queries, on_progress)?;
         if let Some((pair, &[partner, of_pair])) =
             scores.iter().enumerate().find(|(_, both)| !both.iter().all(|x| x.is_finite()))
         {
@@ -164,18 +167,21 @@ impl LinkPredictor {
         let (store, meaning) = (self.store()?, self.score_meaning()?);
         let cut = store.cut(options.time);
         let have_met = |dst: NodeId| !store.pair_events(src, dst, cut).is_empty();
-        let mut destinations = Destinations::new(&self.events);
-        destinations.advance(cut);
+        let destinations = match options.candidates {
+            Candidates::All => self.destinations(src, cut),
+            Candidates::Near => near(store, src, cut),
+        };
         let queries: Vec<PairQuery> = destinations
-            .of(src)
+            .into_iter()
             .filter(|&dst| !(options.exclude_seen && have_met(dst)))
             .map(|dst| PairQuery { src, dst, time: options.time })
             .collect();
         // All in one call: a model with a memory replays the events once.
         let logits = self.logits_with_progress(&queries, on_progress)?;
         let mut scored: Vec<(PairQuery, f32)> = queries.into_iter().zip(logits).collect();
+        let names = self.events.names();
         // By logits: scores near 1 are rounded.
-        keep_best(&mut scored, options.top, |(a, x), (b, y)| y.total_cmp(x).then(a.dst.cmp(&b.dst)));
+        keep_best(&mut scored, options.top, |(a, x), (b, y)| y.total_cmp(x).then_with(|| names.compare(a.dst, b.dst)));
         let recommendation = |(query, logit): (PairQuery, f32)| {
             let score = meaning.score(logit);
             Recommendation {
@@ -189,14 +195,25 @@ impl LinkPredictor {
         Ok(scored.into_iter().map(recommendation).collect())
     }
 
+    /// The destinations of events before `cut` that `src` may meet: not itself, unless nodes interact with themselves.
+    fn destinations(&self, src: NodeId, cut: Cut) -> Vec<NodeId> {
+        let Some(snapshot) = &self.snapshot else {
+            let mut destinations = Destinations::new(&self.events);
+            destinations.advance(cut);
+            return destinations.of(src).collect();
+        };
+        let has_loops = snapshot.has_loops(cut);
+        snapshot.destinations(cut).iter().copied().filter(|&dst| has_loops || dst != src).collect()
+    }
+
     /// The events that predictions look back on.
     pub(super) fn past(&self) -> Result<History<'_>> {
         Ok(History {
             stream: &self.events,
             store: self.store()?,
             tables: &self.tables,
-            memory: self.memory.as_ref(),
-            batch: self.config.train.batch,
+            memory: self.trained.memory.as_ref(),
+            batch: self.trained.config.train.batch,
         })
     }
 }

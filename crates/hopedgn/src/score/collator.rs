@@ -123,7 +123,7 @@ impl Collator<'_> {
         &self,
         tokens: &PairTokens,
         queries: &[PairQuery],
-        memory: &mut Memory<'_>,
+        memory: &mut Memory,
         events: &[EventId],
     ) -> Result<Input> {
         let whole = Chunk { index: 0, pairs: 0..tokens.n_pairs(), padded_to: None };

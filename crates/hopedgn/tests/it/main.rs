@@ -9,6 +9,7 @@ mod explain;
 mod grown;
 mod intensity;
 mod learn;
+mod live;
 mod models;
 mod numbering;
 mod parity;

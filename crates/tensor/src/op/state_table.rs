@@ -51,6 +51,31 @@ impl StateTable {
         Ok(Self { rows, cols, values })
     }
 
+    /// A copy with more rows, which are zero.
+    ///
+    /// ```
+    /// use hopedgn_tensor::{Device, StateTable};
+    ///
+    /// let memory = StateTable::zeros(&Device::cpu(), 1, 2)?;
+    /// memory.replace(&[0.5, 1.5])?;
+    /// assert_eq!(memory.grown(2)?.values()?, [0.5, 1.5, 0.0, 0.0]);
+    /// # Ok::<(), hopedgn_tensor::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If there are fewer rows than before.
+    pub fn grown(&self, rows: usize) -> Result<Self> {
+        let mut all = self.values()?;
+        all.resize(rows * self.cols, 0.0);
+        let values = match &self.values {
+            Values::Cpu(_) => Values::Cpu(RwLock::new(vec![0.0; rows * self.cols])),
+            Values::Cuda(cuda, _) => Values::Cuda(Arc::clone(cuda), cuda.alloc_zeros(rows * self.cols)?),
+        };
+        let grown = Self { rows, cols: self.cols, values };
+        grown.replace(&all)?;
+        Ok(grown)
+    }
+
     /// The number of rows.
     #[must_use]
     pub fn rows(&self) -> usize {
