@@ -28,6 +28,7 @@ class EventRow(TypedDict, total=False):
     time: float | str
     label: float
     features: Sequence[float]
+    id: str | int
 
 
 class PairRow(TypedDict, total=False):
@@ -39,23 +40,26 @@ class PairRow(TypedDict, total=False):
 
 
 class Ingested(TypedDict, total=False):
-    """What the server took."""
+    """How the server took events in: the smallest and largest of their sequence numbers. A repetition has the same."""
 
-    accepted: int
-    duplicates: int
     events: int
+    first: int
+    last: int
 
 
 class Score(TypedDict, total=False):
-    """The score of one pair."""
+    """The score of one pair. ``known`` says which of the two have events."""
 
     src: str | int
     dst: str | int
     time: float
+    date: str
     score: float
     probability: float
     intensity: float
     lift: float
+    known: dict[str, bool]
+    explanation: dict[str, Any]
 
 
 class RecommendedItem(TypedDict, total=False):
@@ -70,31 +74,42 @@ class RecommendedItem(TypedDict, total=False):
 
 
 class Recommended(TypedDict, total=False):
-    """The likely destinations of a source."""
+    """The likely destinations of a source, by the model and after so many events."""
 
+    model: str
+    sequence: int
     src: str | int
+    known: bool
     time: float
+    compared: int
     items: list[RecommendedItem]
 
 
 class NodeInfo(TypedDict, total=False):
-    """What the server knows about a node."""
+    """What happened to a node: its newest events first."""
 
     id: str | int
+    sequence: int
     events: int
     first_time: float
     last_time: float
-    neighbors: list[dict[str, Any]]
+    history: list[dict[str, Any]]
 
 
 class Status(TypedDict, total=False):
     """How the server is."""
 
     version: str
-    model: str
-    events: int
+    model: dict[str, Any]
+    sequence: int
     nodes: int
-    ready: bool
+    newest_time: float
+    held: int
+    read_only: bool
+    log_bytes: int
+    since_rebuild: int
+    waiting: dict[str, int]
+    uptime: float
 
 
 class ServerError(HopedgnError):
@@ -144,21 +159,34 @@ class Client:
         headers = {"Idempotency-Key": key or str(uuid.uuid4())}
         return cast("Ingested", self._request("POST", "/v1/events", {"events": rows}, headers))
 
-    def score(self, pairs: Iterable[PairRow | tuple[Any, ...]]) -> list[Score]:
-        """Scores of pairs, in order."""
-        answer = self._request("POST", "/v1/score", {"pairs": [_row(pair) for pair in pairs]})
-        return cast("list[Score]", answer["scores"] if isinstance(answer, Mapping) else answer)
+    def score(self, pairs: Iterable[PairRow | tuple[Any, ...]], *, explain: bool = False) -> list[Score]:
+        """Scores of pairs, in order; with ``explain`` each with the events that changed it most."""
+        answer = self._request("POST", "/v1/score", {"pairs": [_row(pair) for pair in pairs], "explain": explain})
+        return cast("list[Score]", answer["scores"])
 
     def recommend(
-        self, src: str | int, k: int = 10, *, at: float | str | None = None, exclude_seen: bool = False
+        self,
+        src: str | int,
+        k: int = 10,
+        *,
+        at: float | str | None = None,
+        mode: str = "exact",
+        exclude_seen: bool = False,
+        reasons: bool = False,
     ) -> Recommended:
-        """The ``k`` likeliest destinations of a source."""
-        query: dict[str, Any] = {"src": src, "k": k, "at": at, "exclude_seen": "true" if exclude_seen else None}
+        """The ``k`` likeliest destinations of a source: of all, or with ``mode="candidates"`` of recent partners, their partners and popular ones."""
+        flags = {name: "true" for name, given in (("exclude_seen", exclude_seen), ("reasons", reasons)) if given}
+        query: dict[str, Any] = {"src": src, "top": k, "at": at, "mode": mode if mode != "exact" else None, **flags}
         return cast("Recommended", self._request("GET", "/v1/recommend" + _query(query)))
 
-    def node(self, node: str | int) -> NodeInfo:
-        """What the server knows about a node."""
-        return cast("NodeInfo", self._request("GET", f"/v1/nodes/{urllib.parse.quote(str(node), safe='')}"))
+    def node(self, node: str | int, *, limit: int | None = None) -> NodeInfo:
+        """What happened to a node, its newest events first."""
+        path = f"/v1/nodes/{urllib.parse.quote(str(node), safe='')}"
+        return cast("NodeInfo", self._request("GET", path + (_query({"limit": limit}) if limit is not None else "")))
+
+    def load_model(self, run: str) -> dict[str, Any]:
+        """Answers with another run from now on; ``run`` is a folder on the machine of the server."""
+        return cast("dict[str, Any]", self._request("POST", "/v1/models", {"run": str(run)}))
 
     def status(self) -> Status:
         """How the server is."""

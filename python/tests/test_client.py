@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -57,22 +59,22 @@ def client(server):
 
 def test_every_method_asks_for_its_address(server, client):
     server.answers = [
-        (200, {}, {"accepted": 2}),
+        (200, {}, {"events": 2}),
         (200, {}, {"scores": [{"score": 0.5}]}),
         (200, {}, {"src": "ann", "items": [{"dst": "bob"}]}),
         (200, {}, {"id": "a/b"}),
-        (200, {}, {"ready": True}),
+        (200, {}, {"sequence": 7}),
     ]
-    assert client.ingest([("ann", "bob", 1.0), {"src": "bob", "dst": "cem", "time": 2.0}], key="monday")["accepted"] == 2
+    assert client.ingest([("ann", "bob", 1.0), {"src": "bob", "dst": "cem", "time": 2.0}], key="monday")["events"] == 2
     assert client.score([("ann", "bob")]) == [{"score": 0.5}]
     assert client.recommend("ann", 3, exclude_seen=True)["items"][0]["dst"] == "bob"
     assert client.node("a/b")["id"] == "a/b"
-    assert client.status()["ready"]
+    assert client.status()["sequence"] == 7
     asked = [(method, path) for method, path, _, _ in server.requests]
     assert asked == [
         ("POST", "/v1/events"),
         ("POST", "/v1/score"),
-        ("GET", "/v1/recommend?src=ann&k=3&exclude_seen=true"),
+        ("GET", "/v1/recommend?src=ann&top=3&exclude_seen=true"),
         ("GET", "/v1/nodes/a%2Fb"),
         ("GET", "/v1/status"),
     ]
@@ -86,9 +88,9 @@ def test_a_busy_or_broken_server_is_asked_again_with_the_same_key(server, client
         (429, {"Retry-After": "7"}, {}),
         (503, {}, b"busy"),
         (None, {}, None),
-        (200, {}, {"accepted": 1}),
+        (200, {}, {"events": 1}),
     ]
-    assert client.ingest([("ann", "bob", 1.0)])["accepted"] == 1
+    assert client.ingest([("ann", "bob", 1.0)])["events"] == 1
     keys = {headers["Idempotency-Key"] for _, _, headers, _ in server.requests}
     assert len(server.requests) == 4 and len(keys) == 1
     assert client.pauses[0] == 7.0 and 0.5 <= client.pauses[1] <= 1.0 and 1.0 <= client.pauses[2] <= 2.0
@@ -113,3 +115,30 @@ def test_a_server_that_stays_away_is_named(client, server):
     assert error.value.status == 0 and len(client.pauses) == client.retries
     with pytest.raises(HopedgnError, match="expected one that begins with http"):
         Client("localhost:8080")
+
+
+def test_the_real_server_takes_events_in_and_answers(csv, tmp_path):
+    command = [sys.executable, "-m", "hopedgn", "serve", "--data", str(csv), "--state", str(tmp_path / "live"), "--listen", "127.0.0.1:0"]
+    with subprocess.Popen([*command, "--json", "--quiet"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            document = ""
+            for line in process.stdout:
+                document += line
+                if line.rstrip() == "}":
+                    break
+            started = json.loads(document)
+            client = Client(started["address"])
+            before = client.status()["sequence"]
+            assert client.ingest([("zoe", "0", 1e9), ("zoe", "1", 1e9)]) == {"events": 2, "first": before + 1, "last": before + 2}
+            score = client.score([("zoe", "0"), ("unheard-of", "0")])
+            assert score[0]["known"] == {"src": True, "dst": True} and not score[1]["known"]["src"]
+            assert 0 <= score[0]["score"] <= 1
+            best = client.recommend("zoe", 3, mode="candidates", reasons=True)
+            assert len(best["items"]) == 3 and best["sequence"] == before + 2
+            assert client.node("zoe")["events"] == 2
+            with pytest.raises(ServerError, match="at least 1000000000") as error:
+                client.ingest([("zoe", "0", 5.0)])
+            assert (error.value.code, error.value.status) == ("late-event", 422)
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0

@@ -19,6 +19,7 @@ pub(crate) mod recommend;
 mod run_args;
 pub(crate) mod score;
 pub(crate) mod selftest;
+pub(crate) mod serve;
 mod table;
 mod time_arg;
 pub(crate) mod train;
@@ -60,6 +61,7 @@ pub(crate) enum Command {
     Evaluate(Box<evaluate::Evaluate>),
     Score(Box<score::Score>),
     Recommend(Box<recommend::Recommend>),
+    Serve(Box<serve::Serve>),
     Classify(Box<classify::Classify>),
     Wl(Box<wl::Wl>),
     Lab(lab::Lab),
@@ -100,6 +102,7 @@ pub(crate) fn run(command: Command, registry: &ModelRegistry, output: &Output) -
         Command::Evaluate(args) => evaluate::run(&args, registry, output),
         Command::Score(args) => score::run(&args, registry, output),
         Command::Recommend(args) => recommend::run(&args, registry, output),
+        Command::Serve(args) => serve::run(&args, registry, output),
         Command::Classify(args) => classify::run(&args, registry, output),
         Command::Selftest(args) => selftest::run(&args, output),
         Command::Lab(args) => lab::run(&args, output),

@@ -129,6 +129,16 @@ impl Output {
         self.command.iter().cloned()
     }
 
+    /// Whether results are JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether nothing but errors is printed to stderr.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Bytes of memory that work may take, if the user said so.
     pub(crate) fn max_memory(&self) -> Option<u64> {
         self.max_memory

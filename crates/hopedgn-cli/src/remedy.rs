@@ -59,6 +59,7 @@ fn data_advice(remedy: Remedy) -> Option<Cow<'static, str>> {
         Remedy::ChooseColumnsByPosition => {
             "rename one, or choose columns by position with --src, --dst and --time".into()
         }
+        Remedy::RepairLog => "restore a backup, or give --repair, which keeps every whole event".into(),
         Remedy::Sort => "sort the file, or let --sort do it".into(),
         Remedy::DeclareTimeUnit => {
             "if these are Unix times, state their unit with --time-unit s, ms, us or ns; otherwise subtract the first time, or divide"

@@ -110,7 +110,7 @@ impl Events {
     /// Whether no node is both source and destination.
     #[getter]
     fn are_sides_disjoint(&self) -> bool {
-        self.inner.names().n_sources().is_some() || Roles::of(&self.inner).are_disjoint()
+        self.inner.names().is_bipartite() || Roles::of(&self.inner).are_disjoint()
     }
 
     /// The time just after the last event.

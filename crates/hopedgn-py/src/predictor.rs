@@ -210,7 +210,7 @@ impl Predictor {
         top: usize,
         exclude_seen: bool,
     ) -> Result<String, Failure> {
-        let options = RecommendOptions { time, top, exclude_seen, reasons: true };
+        let options = RecommendOptions { time, top, exclude_seen, reasons: true, candidates: hopedgn::Candidates::All };
         let best = compute(py, || self.inner.recommend_with(src, &options, &mut |_| {}))??;
         let item = |one: hopedgn::Recommendation| Item {
             dst: names::json(self.inner.events(), one.dst),

@@ -4,6 +4,7 @@ mod encode;
 mod epoch;
 mod load;
 mod sample;
+mod serve;
 mod statistics;
 mod step;
 mod wl;
@@ -24,7 +25,8 @@ use hopedgn::fmt::grouped;
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   hopedgn bench step --device cpu --json
-  hopedgn bench sample --data wikipedia";
+  hopedgn bench sample --data wikipedia
+  hopedgn bench serve";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
@@ -35,6 +37,7 @@ pub(crate) enum Bench {
     Step(step::Step),
     Epoch(Box<epoch::Epoch>),
     Wl(wl::WlBench),
+    Serve(Box<serve::ServeBench>),
 }
 
 pub(crate) fn run(bench: Bench, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
@@ -46,6 +49,7 @@ pub(crate) fn run(bench: Bench, registry: &ModelRegistry, output: &Output) -> an
         Bench::Step(args) => step::run(&args, output),
         Bench::Epoch(args) => epoch::run(&args, registry, output),
         Bench::Wl(args) => wl::run(&args, output),
+        Bench::Serve(args) => serve::run(&args, registry, output),
     }
 }
 

@@ -130,6 +130,8 @@ enum FormatArg {
     Parquet,
     /// .ctdg, the memory-mapped form that `data convert` writes
     Binary,
+    /// The folder of a log, to which `serve` appends
+    Log,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -179,6 +181,7 @@ impl ReadArgs {
                 FormatArg::Dyglib => Format::DyGLib,
                 FormatArg::Parquet => Format::Parquet,
                 FormatArg::Binary => Format::Binary,
+                FormatArg::Log => Format::Log,
             },
             src: file.src,
             dst: file.dst,

@@ -19,6 +19,8 @@ use hopedgn::fmt::{duration, percent};
 pub(crate) struct ProgressCallback<'o> {
     output: &'o Output,
     stop: Arc<AtomicBool>,
+    /// Whether the work is over, so that Ctrl-C is none of its business.
+    is_over: Arc<AtomicBool>,
     bar: Option<(Stage, usize, Bar)>,
     /// Of the run, while it trains.
     run: Option<TrainRun>,
@@ -36,12 +38,22 @@ struct TrainRun {
     validates: bool,
 }
 
+impl Drop for ProgressCallback<'_> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+}
+
 impl<'o> ProgressCallback<'o> {
     /// Installs the handler of Ctrl-C: the first finishes the current step and saves, the second ends the program.
     pub(crate) fn new(output: &'o Output) -> anyhow::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let (flag, notes) = (Arc::clone(&stop), output.clone());
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (flag, over, notes) = (Arc::clone(&stop), Arc::clone(&is_over), output.clone());
         ctrlc::set_handler(move || {
+            if over.load(Ordering::SeqCst) {
+                return;
+            }
             if flag.swap(true, Ordering::SeqCst) {
                 notes.remark("stopped; the last checkpoint is intact");
                 // Files are written whole or not at all, so ending here damages none.
@@ -50,7 +62,7 @@ impl<'o> ProgressCallback<'o> {
             notes.remark("\nfinishing the current step; press Ctrl-C again to stop at once");
         })
         .context("could not listen for Ctrl-C")?;
-        Ok(Self { output, stop, bar: None, run: None, best_label: None })
+        Ok(Self { output, stop, is_over, bar: None, run: None, best_label: None })
     }
 
     fn clear(&mut self) {
@@ -198,7 +210,14 @@ mod tests {
         let output = Output::new(&Line::parse_from(["hopedgn", "--quiet"]).global, Vec::new());
         let estimate = TrainEstimate { n_epochs: 5, n_done: 2, n_done_before: 2, ..TrainEstimate::default() };
         let run = Some(TrainRun { estimate, start: 0.0, epoch_start: None, validates: false });
-        let mut callback = ProgressCallback { output: &output, stop: Arc::default(), bar: None, run, best_label: None };
+        let mut callback = ProgressCallback {
+            output: &output,
+            stop: Arc::default(),
+            is_over: Arc::default(),
+            bar: None,
+            run,
+            best_label: None,
+        };
         let counted = |callback: &ProgressCallback<'_>| callback.bar.as_ref().map(|(_, _, bar)| bar.n_counted());
         callback.on_progress(Stage::Train, 100, 172);
         assert_eq!(counted(&callback), Some(0), "the bar starts where the run was resumed");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hopedgn::predict::{Destinations, ScoreMeaning};
-use hopedgn::{ModelRegistry, RecommendOptions};
+use hopedgn::{Candidates, ModelRegistry, RecommendOptions};
 use serde_json::json;
 
 use crate::commands::new_file::{Force, refuse_input};
@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Recommend, registry: &ModelRegistry, output: &Output) -
     }
 
     let (top, exclude_seen) = (args.top, args.exclude_seen);
-    let options = RecommendOptions { time, top, exclude_seen, reasons: args.explain };
+    let options = RecommendOptions { time, top, exclude_seen, reasons: args.explain, candidates: Candidates::All };
     let bar = progress::steps(output, "scoring", (sources.len() * destinations.len()) as u64);
     let mut of_sources = Vec::with_capacity(sources.len());
     for src in sources {

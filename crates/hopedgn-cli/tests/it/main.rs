@@ -17,6 +17,12 @@ mod own_models;
 mod recommend;
 mod schemas;
 mod score;
+#[cfg(unix)]
+mod serve;
+#[cfg(unix)]
+mod serve_crash;
+#[cfg(unix)]
+mod serve_fuzz;
 mod shell;
 #[cfg(unix)]
 mod signals;

@@ -192,6 +192,7 @@ fn documents_of_tests_and_benchmarks_fit_their_schemas() {
     home.prints("bench-step", "bench step --device cpu --pairs 4 --tokens 4 --repeats 1");
     home.prints("bench-epoch", "bench epoch --data events.csv --device cpu --steps 1 --set model.d-channel=4");
     home.prints("bench-wl", "bench wl --k 3 --repeats 1");
+    home.prints("bench-serve", "bench serve --data events.csv --seconds 0.1 --restart-events 2000");
     home.prints("selftest", "selftest --device cpu");
     home.prints("completions", "completions powershell");
     home.prints("man", "man man1");
@@ -237,7 +238,7 @@ fn every_schema_is_listed_and_checked() {
         rows.filter_map(|row| row.trim_end_matches("` |").rsplit('`').next()).map(str::to_owned).collect();
     listed.sort();
     assert_eq!(listed, names());
-    let tests = ["schemas", "lab", "fetch", "classify", "recommend"]
+    let tests = ["schemas", "lab", "fetch", "classify", "recommend", "serve", "serve_crash"]
         .map(|name| root.join(format!("crates/hopedgn-cli/tests/it/{name}.rs")));
     let code: String = tests.iter().map(|file| fs::read_to_string(file).expect("a test")).collect();
     let unchecked: Vec<String> = names()

@@ -16,13 +16,14 @@ struct Uses {
 }
 
 /// The crates by package name and folder. `Cycles::Allowed`: the tensor crate's devices and its CUDA code know each other.
-const CRATES: [(&str, &str, Cycles); 7] = [
+const CRATES: [(&str, &str, Cycles); 8] = [
     ("ctdg", "ctdg", Cycles::Refused),
     ("hopedgn-tensor", "tensor", Cycles::Allowed),
     ("hopedgn", "hopedgn", Cycles::Refused),
     ("hopedgn-experiments", "hopedgn-experiments", Cycles::Refused),
     ("hopedgn-cli", "hopedgn-cli", Cycles::Refused),
     ("hopedgn-py", "hopedgn-py", Cycles::Refused),
+    ("hopedgn-serve", "hopedgn-serve", Cycles::Refused),
     ("hopedgn-release", "release", Cycles::Refused),
 ];
 
