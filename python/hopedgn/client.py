@@ -40,11 +40,13 @@ class PairRow(TypedDict, total=False):
 
 
 class Ingested(TypedDict, total=False):
-    """How the server took events in: the smallest and largest of their sequence numbers. A repetition has the same."""
+    """How the server took events in. A repetition of the same request has the same answer; earlier events than ``watermark`` are refused from then on."""
 
-    events: int
-    first: int
-    last: int
+    accepted: int
+    duplicates: int
+    first_seq: int
+    last_seq: int
+    watermark: float
 
 
 class Score(TypedDict, total=False):
@@ -77,7 +79,7 @@ class Recommended(TypedDict, total=False):
     """The likely destinations of a source, by the model and after so many events."""
 
     model: str
-    sequence: int
+    seq: int
     src: str | int
     known: bool
     time: float
@@ -89,7 +91,7 @@ class NodeInfo(TypedDict, total=False):
     """What happened to a node: its newest events first."""
 
     id: str | int
-    sequence: int
+    seq: int
     events: int
     first_time: float
     last_time: float
@@ -100,14 +102,18 @@ class Status(TypedDict, total=False):
     """How the server is."""
 
     version: str
-    model: dict[str, Any]
-    sequence: int
+    model: str
+    architecture: str
+    probabilities: bool
+    events: int
     nodes: int
-    newest_time: float
+    watermark: float
+    watermark_date: str
     held: int
-    read_only: bool
-    log_bytes: int
-    since_rebuild: int
+    has_dates: bool
+    bipartite: bool
+    may_write: bool
+    log: dict[str, Any]
     waiting: dict[str, int]
     uptime: float
 
@@ -169,14 +175,15 @@ class Client:
         src: str | int,
         k: int = 10,
         *,
-        at: float | str | None = None,
-        mode: str = "exact",
+        time: float | str | None = None,
+        exact: bool = False,
         exclude_seen: bool = False,
         reasons: bool = False,
     ) -> Recommended:
-        """The ``k`` likeliest destinations of a source: of all, or with ``mode="candidates"`` of recent partners, their partners and popular ones."""
-        flags = {name: "true" for name, given in (("exclude_seen", exclude_seen), ("reasons", reasons)) if given}
-        query: dict[str, Any] = {"src": src, "top": k, "at": at, "mode": mode if mode != "exact" else None, **flags}
+        """The ``k`` likeliest destinations of a source: of its recent partners, their partners and popular ones, or with ``exact`` of all."""
+        given = (("exact", exact), ("exclude_seen", exclude_seen), ("reasons", reasons))
+        flags = {name: "true" for name, is_given in given if is_given}
+        query: dict[str, Any] = {"src": src, "k": k, "time": time, **flags}
         return cast("Recommended", self._request("GET", "/v1/recommend" + _query(query)))
 
     def node(self, node: str | int, *, limit: int | None = None) -> NodeInfo:

@@ -63,18 +63,18 @@ def test_every_method_asks_for_its_address(server, client):
         (200, {}, {"scores": [{"score": 0.5}]}),
         (200, {}, {"src": "ann", "items": [{"dst": "bob"}]}),
         (200, {}, {"id": "a/b"}),
-        (200, {}, {"sequence": 7}),
+        (200, {}, {"events": 7}),
     ]
     assert client.ingest([("ann", "bob", 1.0), {"src": "bob", "dst": "cem", "time": 2.0}], key="monday")["events"] == 2
     assert client.score([("ann", "bob")]) == [{"score": 0.5}]
     assert client.recommend("ann", 3, exclude_seen=True)["items"][0]["dst"] == "bob"
     assert client.node("a/b")["id"] == "a/b"
-    assert client.status()["sequence"] == 7
+    assert client.status()["events"] == 7
     asked = [(method, path) for method, path, _, _ in server.requests]
     assert asked == [
         ("POST", "/v1/events"),
         ("POST", "/v1/score"),
-        ("GET", "/v1/recommend?src=ann&top=3&exclude_seen=true"),
+        ("GET", "/v1/recommend?src=ann&k=3&exclude_seen=true"),
         ("GET", "/v1/nodes/a%2Fb"),
         ("GET", "/v1/status"),
     ]
@@ -118,7 +118,7 @@ def test_a_server_that_stays_away_is_named(client, server):
 
 
 def test_the_real_server_takes_events_in_and_answers(csv, tmp_path):
-    command = [sys.executable, "-m", "hopedgn", "serve", "--data", str(csv), "--state", str(tmp_path / "live"), "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "hopedgn", "serve", "--data", str(csv), "--log", str(tmp_path / "live"), "--listen", "127.0.0.1:0"]
     with subprocess.Popen([*command, "--json", "--quiet"], stdout=subprocess.PIPE, text=True) as process:
         try:
             document = ""
@@ -128,13 +128,13 @@ def test_the_real_server_takes_events_in_and_answers(csv, tmp_path):
                     break
             started = json.loads(document)
             client = Client(started["address"])
-            before = client.status()["sequence"]
-            assert client.ingest([("zoe", "0", 1e9), ("zoe", "1", 1e9)]) == {"events": 2, "first": before + 1, "last": before + 2}
+            before = client.status()["events"]
+            assert client.ingest([("zoe", "0", 1e9), ("zoe", "1", 1e9)]) == {"accepted": 2, "duplicates": 0, "first_seq": before + 1, "last_seq": before + 2, "watermark": 1e9}
             score = client.score([("zoe", "0"), ("unheard-of", "0")])
             assert score[0]["known"] == {"src": True, "dst": True} and not score[1]["known"]["src"]
             assert 0 <= score[0]["score"] <= 1
-            best = client.recommend("zoe", 3, mode="candidates", reasons=True)
-            assert len(best["items"]) == 3 and best["sequence"] == before + 2
+            best = client.recommend("zoe", 3, reasons=True)
+            assert len(best["items"]) == 3 and best["seq"] == before + 2
             assert client.node("zoe")["events"] == 2
             with pytest.raises(ServerError, match="at least 1000000000") as error:
                 client.ingest([("zoe", "0", 5.0)])

@@ -7,7 +7,7 @@ mod seen;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ctdg::dataset::log::{EventLog, LogEvent, LogRequest, RequestKey, fingerprint};
+use ctdg::dataset::log::{EventLog, LogEvent, LogRequest, Receipt, RequestKey, fingerprint};
 use ctdg::live::{LiveStore, NewEvent, Rebuilt};
 use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, oneshot};
@@ -18,7 +18,6 @@ use crate::memory_file;
 use held::Held;
 pub(crate) use refused::Refused;
 pub(crate) use seen::Seen;
-use seen::SeenRequest;
 
 /// Requests that share one write at most.
 const GROUP: usize = 1024;
@@ -28,16 +27,8 @@ const GROUP_EVENTS: usize = 1 << 16;
 /// Events that the intake may add to a new index itself.
 const FEW_EVENTS: usize = 1024;
 
-/// How a request was taken in: the sequence numbers of its first and last event. A repetition gets the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Taken {
-    pub(crate) events: u64,
-    pub(crate) first: u64,
-    pub(crate) last: u64,
-}
-
 enum Message {
-    Take(LogRequest, oneshot::Sender<Result<Taken, Refused>>),
+    Take(LogRequest, oneshot::Sender<Result<Receipt, Refused>>),
     Adopt(Box<Rebuilt>),
     RebuildFailed,
 }
@@ -59,7 +50,7 @@ impl Intake {
     }
 
     /// Takes in a request; the answer comes when it is on disk.
-    pub(crate) async fn take(&self, request: LogRequest) -> Result<Taken, Refused> {
+    pub(crate) async fn take(&self, request: LogRequest) -> Result<Receipt, Refused> {
         let (reply, answer) = oneshot::channel();
         self.sender.try_send(Message::Take(request, reply)).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => Refused::Busy,
@@ -85,8 +76,7 @@ pub(crate) struct Writer {
     rebuild_after: usize,
     is_rebuilding: bool,
     waiting: usize,
-    /// The folder of the log.
-    state: PathBuf,
+    folder: PathBuf,
 }
 
 impl Writer {
@@ -103,7 +93,7 @@ impl Writer {
             rebuild_after: options.rebuild_after.max(1),
             waiting: options.limits.waiting_events,
             is_rebuilding: false,
-            state: options.state.clone(),
+            folder: options.log.clone(),
             log,
             store,
             engine,
@@ -147,11 +137,13 @@ impl Writer {
     }
 
     fn note(&self) {
-        self.engine.state().note(self.held.len(), self.log.n_bytes(), self.store.n_since_rebuild());
+        let in_store = self.store.newest_time().unwrap_or(f64::NEG_INFINITY);
+        let watermark = (self.held.newest() - self.held.lateness()).max(in_store);
+        self.engine.state().note(self.held.len(), watermark, self.log.n_bytes(), self.store.n_since_rebuild());
     }
 
     /// Writes a group of requests, and answers each.
-    fn take(&mut self, group: Vec<(LogRequest, oneshot::Sender<Result<Taken, Refused>>)>) {
+    fn take(&mut self, group: Vec<(LogRequest, oneshot::Sender<Result<Receipt, Refused>>)>) {
         // What the group itself adds, as if it were written.
         let mut newest = self.held.newest();
         let mut sequence = self.log.sequence();
@@ -190,6 +182,8 @@ impl Writer {
                 self.engine.state().set_read_only(true);
             }
         }
+        // Before the answers: who has one and asks for the status finds what it says.
+        self.note();
         for (answer, reply) in answers {
             let answer = match (&written, answer) {
                 // What was on disk before needs no write, unlike a repetition of what this group was to write.
@@ -227,16 +221,15 @@ impl Writer {
             if of_all != Some(seen.fingerprint) {
                 return Err(Refused::KeyReused);
             }
-            let SeenRequest { events, first, last, .. } = seen;
-            return Ok(Judged { taken: Taken { events, first, last }, new: None });
+            return Ok(Judged { taken: seen.receipt, new: None });
         }
-        let events = request.events.len() as u64;
+        let n_sent = request.events.len() as u64;
         let (mut first, mut last, mut next) = (u64::MAX, 0, sequence);
         let mut new = Vec::with_capacity(request.events.len());
         let mut own: FxHashMap<String, u64> = FxHashMap::default();
         // What is in the store has been seen.
         let in_store = self.store.newest_time().unwrap_or(f64::NEG_INFINITY);
-        let mut watermark = (newest - self.held.lateness()).max(in_store);
+        let (mut newest, mut watermark) = (newest, (newest - self.held.lateness()).max(in_store));
         for (row, event) in (0..).zip(request.events) {
             let known = event
                 .id
@@ -246,6 +239,8 @@ impl Writer {
                 number
             } else {
                 self.check(&event, watermark, row)?;
+                newest = newest.max(event.time);
+                // Events of one request may be late among themselves, but only where late events are put in order.
                 if self.held.lateness() == 0.0 {
                     watermark = event.time;
                 }
@@ -257,14 +252,10 @@ impl Writer {
             first = first.min(number);
             last = last.max(number);
         }
-        let taken = Taken { events, first, last };
-        let key = request.key.zip(of_all).map(|(key, fingerprint)| RequestKey {
-            fingerprint,
-            n_events: events,
-            first,
-            last,
-            ..key
-        });
+        let accepted = new.len() as u64;
+        let watermark = watermark.max(newest - self.held.lateness());
+        let taken = Receipt { accepted, duplicates: n_sent - accepted, first, last, watermark };
+        let key = request.key.zip(of_all).map(|(key, fingerprint)| RequestKey { fingerprint, receipt: taken, ..key });
         let new = (!new.is_empty()).then_some(LogRequest { key, events: new });
         Ok(Judged { taken, new })
     }
@@ -283,9 +274,9 @@ impl Writer {
             return;
         }
         let (snapshot, sender) = (self.engine.events(), sender.clone());
-        let (engine, state) = (Arc::clone(&self.engine), self.state.clone());
+        let (engine, folder) = (Arc::clone(&self.engine), self.folder.clone());
         let rebuild = move || {
-            if let Err(error) = memory_file::save(&engine, &state) {
+            if let Err(error) = memory_file::save(&engine, &folder) {
                 tracing::warn!(%error, "the node memory could not be written");
             }
             let message = match snapshot.rebuild() {
@@ -313,7 +304,7 @@ impl Writer {
 
 /// What becomes of a request.
 struct Judged {
-    taken: Taken,
+    taken: Receipt,
     /// Its events that have not been taken in before.
     new: Option<LogRequest>,
 }

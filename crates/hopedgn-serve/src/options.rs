@@ -19,7 +19,7 @@ pub struct ServeOptions {
     /// The run folder of the model.
     pub run: PathBuf,
     /// The folder of the log.
-    pub state: PathBuf,
+    pub log: PathBuf,
     /// Where to listen; loopback unless there are tokens.
     pub address: SocketAddr,
     /// How long, in units of time of the data, an event may be late: events are held back so long and put in order. 0 takes them in at
@@ -44,11 +44,11 @@ pub struct ServeOptions {
 }
 
 impl ServeOptions {
-    /// A server of `run` with the log in `state`, on the loopback address.
-    pub fn new(run: impl Into<PathBuf>, state: impl Into<PathBuf>) -> Self {
+    /// A server of `run` with its events in `log`, on the loopback address.
+    pub fn new(run: impl Into<PathBuf>, log: impl Into<PathBuf>) -> Self {
         Self {
             run: run.into(),
-            state: state.into(),
+            log: log.into(),
             address: SocketAddr::from(([127, 0, 0, 1], 8080)),
             lateness: 0.0,
             tokens: Tokens::default(),
@@ -101,12 +101,16 @@ pub struct Limits {
     pub top: usize,
     /// Connections at a time.
     pub connections: usize,
-    /// Requests with events that wait.
+    /// Requests with events that are under way.
     pub waiting_events: usize,
-    /// Requests for scores that wait.
+    /// Requests for scores that are under way.
     pub waiting_scores: usize,
-    /// Requests for recommendations and explanations that wait.
+    /// Requests for recommendations and explanations that are under way.
     pub waiting_answers: usize,
+    /// Bytes of events that are under way.
+    pub waiting_event_bytes: usize,
+    /// Bytes of pairs to score that are under way.
+    pub waiting_score_bytes: usize,
     /// Time for the head of a request, also on an idle connection.
     pub head: Duration,
     /// Time for a whole request.
@@ -123,7 +127,9 @@ impl Default for Limits {
             connections: 1024,
             waiting_events: 256,
             waiting_scores: 64,
-            waiting_answers: 16,
+            waiting_answers: 6,
+            waiting_event_bytes: 16 << 20,
+            waiting_score_bytes: 256 << 10,
             head: Duration::from_secs(10),
             request: Duration::from_secs(30),
         }

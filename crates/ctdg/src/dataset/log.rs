@@ -49,7 +49,7 @@ use crate::event::{EventStream, Features};
 use header::{BaseRecord, Header, Marker};
 pub use read::read;
 use record::encode;
-pub use record::{LogEvent, LogRequest, MAX_ID_BYTES, RequestKey, fingerprint};
+pub use record::{LogEvent, LogRequest, MAX_ID_BYTES, Receipt, RequestKey, fingerprint};
 pub use recover::{Damage, Repaired, repair};
 
 /// The events before the first appended one.

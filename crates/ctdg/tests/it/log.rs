@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use ctdg::dataset::log::{EventLog, LogEvent, LogRequest, Opened, RequestKey, is_log, repair};
+use ctdg::dataset::log::{EventLog, LogEvent, LogRequest, Opened, Receipt, RequestKey, is_log, repair};
 use ctdg::dataset::{ReadOptions, read};
 use ctdg::event::EventStream;
 
 fn requests() -> Vec<LogRequest> {
     let event = |src: &str, dst: &str, time: f64| LogEvent::new(src, dst, time);
-    let key = |name: &str| Some(RequestKey { name: name.into(), fingerprint: 5, n_events: 3, first: 1, last: 9 });
+    let receipt = Receipt { accepted: 2, duplicates: 1, first: 1, last: 9, watermark: 4.5 };
+    let key = |name: &str| Some(RequestKey { name: name.into(), fingerprint: 5, receipt });
     vec![
         LogRequest { key: key("first"), events: vec![event("1", "2", 11.0), event("3", "1", 11.0)] },
         LogRequest::new(vec![LogEvent { id: Some("e-7".into()), label: 1.0, ..event("2", "40", 12.5) }]),

@@ -33,11 +33,11 @@ use crate::plural::count;
 #[command(after_help = "Examples:
   hopedgn serve runs/mine
   hopedgn serve --data events.csv
-  hopedgn serve runs/mine --listen 0.0.0.0:8080 --write-tokens write.txt --read-tokens read.txt
+  hopedgn serve runs/mine --listen 0.0.0.0:8080 --write-token-file write.txt --read-token-file read.txt
   hopedgn serve runs/mine --tls-cert cert.pem --tls-key key.pem --lateness 60
   curl -X POST localhost:8080/v1/events -d '[{\"src\": 42, \"dst\": 77, \"time\": 1700000000}]'
   curl -X POST localhost:8080/v1/score -d '{\"pairs\": [{\"src\": 42, \"dst\": 77}]}'
-  curl 'localhost:8080/v1/recommend?src=42&top=3'")]
+  curl 'localhost:8080/v1/recommend?src=42&k=3'")]
 pub(crate) struct Serve {
     /// The run folder [default: the one in the folder of the log, trained first if there is none]
     #[arg(index = 1)]
@@ -47,7 +47,7 @@ pub(crate) struct Serve {
     data: Option<String>,
     /// The folder of the log [default: live in the run folder, or NAME-live]
     #[arg(long, value_name = "DIR")]
-    state: Option<PathBuf>,
+    log: Option<PathBuf>,
     /// Where to listen; another address than that of this machine needs tokens
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
@@ -73,10 +73,10 @@ pub(crate) struct Serve {
 struct Access {
     /// Bearer tokens that may ask, one a line
     #[arg(long, value_name = "FILE")]
-    read_tokens: Option<PathBuf>,
+    read_token_file: Option<PathBuf>,
     /// Bearer tokens that may also send events and load models, one a line
     #[arg(long, value_name = "FILE")]
-    write_tokens: Option<PathBuf>,
+    write_token_file: Option<PathBuf>,
     /// Encrypt connections with this certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -117,12 +117,12 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 impl Serve {
     /// The run folder and the folder of the log.
     fn folders(&self) -> anyhow::Result<(PathBuf, PathBuf)> {
-        match (&self.run, &self.state, &self.data) {
-            (Some(run), state, _) => Ok((run.clone(), state.clone().unwrap_or_else(|| run.join("live")))),
-            (None, Some(state), _) => Ok((state.join("run"), state.clone())),
+        match (&self.run, &self.log, &self.data) {
+            (Some(run), log, _) => Ok((run.clone(), log.clone().unwrap_or_else(|| run.join("live")))),
+            (None, Some(log), _) => Ok((log.join("run"), log.clone())),
             (None, None, Some(data)) => {
-                let state = PathBuf::from(format!("{}-live", hopedgn::config::folder_stem(data)));
-                Ok((state.join("run"), state))
+                let log = PathBuf::from(format!("{}-live", hopedgn::config::folder_stem(data)));
+                Ok((log.join("run"), log))
             }
             (None, None, None) => anyhow::bail!(
                 "found neither a run nor data, expected one of them; `hopedgn serve RUN`, or `hopedgn serve --data events.csv` to train one"
@@ -133,7 +133,7 @@ impl Serve {
     fn options(
         &self,
         run: &Path,
-        state: &Path,
+        folder: &Path,
         registry: &ModelRegistry,
         output: &Output,
     ) -> anyhow::Result<ServeOptions> {
@@ -151,15 +151,15 @@ impl Serve {
             address: self.listen,
             lateness: self.lateness,
             tokens: Tokens {
-                read: tokens(self.access.read_tokens.as_deref())?,
-                write: tokens(self.access.write_tokens.as_deref())?,
+                read: tokens(self.access.read_token_file.as_deref())?,
+                write: tokens(self.access.write_token_file.as_deref())?,
             },
             tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
             limits,
             registry: registry.clone(),
             device: self.device.open_for(&config.model, output)?,
             grace: Duration::from_secs_f64(self.bounds.grace),
-            ..ServeOptions::new(run, state)
+            ..ServeOptions::new(run, folder)
         })
     }
 }
@@ -182,16 +182,16 @@ fn tokens(file: Option<&Path>) -> anyhow::Result<Vec<String>> {
 }
 
 pub(crate) fn run(args: &Serve, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
-    let (run, state) = args.folders()?;
-    let base = args.base(&run, &state, registry, output)?;
-    if args.repair && log::is_log(&state) {
-        repair(&state, output)?;
+    let (run, folder) = args.folders()?;
+    let base = args.base(&run, &folder, registry, output)?;
+    if args.repair && log::is_log(&folder) {
+        repair(&folder, output)?;
     }
     logging::start(output);
-    let options = args.options(&run, &state, registry, output)?;
+    let options = args.options(&run, &folder, registry, output)?;
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let server = Server::start(options, base.as_deref()).map_err(plain)?;
-    announce(&server, scheme, &state, output)?;
+    announce(&server, scheme, &folder, output)?;
     server.run().map_err(plain)?;
     Ok(Outcome::Done)
 }
@@ -201,21 +201,21 @@ impl Serve {
     fn base(
         &self,
         run: &Path,
-        state: &Path,
+        folder: &Path,
         registry: &ModelRegistry,
         output: &Output,
     ) -> anyhow::Result<Option<Events>> {
-        let has_log = log::is_log(state);
+        let has_log = log::is_log(folder);
         if has_log && let Some(data) = &self.data {
-            output.remark(format_args!("{data} is not read: {} is a log already", state.display()));
+            output.remark(format_args!("{data} is not read: {} is a log already", folder.display()));
         }
         if self.run.is_none() && !run.join("config.toml").is_file() {
             let data = if has_log {
-                state.to_string_lossy().into_owned()
+                folder.to_string_lossy().into_owned()
             } else {
                 self.data
                     .clone()
-                    .with_context(|| format!("{}: found no log and no run, expected --data", state.display()))?
+                    .with_context(|| format!("{}: found no log and no run, expected --data", folder.display()))?
             };
             let events = self.from.load(&data, output)?;
             quick::train(&events, run, self.device, registry, output)?;
@@ -229,8 +229,8 @@ impl Serve {
     }
 }
 
-fn repair(state: &Path, output: &Output) -> anyhow::Result<()> {
-    let Some(repaired) = log::repair(state)? else {
+fn repair(folder: &Path, output: &Output) -> anyhow::Result<()> {
+    let Some(repaired) = log::repair(folder)? else {
         output.remark("the log has no damage: nothing to repair");
         return Ok(());
     };
@@ -250,7 +250,7 @@ fn repair(state: &Path, output: &Output) -> anyhow::Result<()> {
 }
 
 /// Says where the server listens, and what it found.
-fn announce(server: &Server, scheme: &str, state: &Path, output: &Output) -> anyhow::Result<()> {
+fn announce(server: &Server, scheme: &str, folder: &Path, output: &Output) -> anyhow::Result<()> {
     let StartReport { model, n_events, n_nodes, n_cut, mended, .. } = server.report();
     if *n_cut > 0 {
         output.remark(format_args!(
@@ -266,9 +266,9 @@ fn announce(server: &Server, scheme: &str, state: &Path, output: &Output) -> any
         "serving {model} on {address}: {} events of {} nodes, log in {}\n",
         grouped(*n_events),
         grouped(*n_nodes),
-        state.display()
+        folder.display()
     );
-    let json = json!({ "address": address, "model": model, "events": n_events, "nodes": n_nodes, "log": state.display().to_string() });
+    let json = json!({ "address": address, "model": model, "events": n_events, "nodes": n_nodes, "log": folder.display().to_string() });
     output.answer(text, &json)
 }
 
@@ -278,7 +278,7 @@ fn plain(error: hopedgn_serve::Error) -> anyhow::Error {
         hopedgn_serve::Error::Hopedgn(error) => error.into(),
         error @ hopedgn_serve::Error::OpenToAll { .. } => {
             anyhow::anyhow!(
-                "{error}; name files of tokens with --read-tokens and --write-tokens, or --listen on 127.0.0.1"
+                "{error}; name files of tokens with --read-token-file and --write-token-file, or --listen on 127.0.0.1"
             )
         }
         error => error.into(),

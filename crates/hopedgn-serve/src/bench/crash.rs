@@ -225,8 +225,8 @@ impl Attack<'_> {
 
     fn compare_sequence(&mut self, server: &ServerProcess, expected: u64) -> Result<()> {
         let status = server.document("/v1/status")?;
-        if status["sequence"].as_u64() != Some(expected) {
-            self.report.violated(format!("the server has {} events, the log {expected}", status["sequence"]));
+        if status["events"].as_u64() != Some(expected) {
+            self.report.violated(format!("the server has {} events, the log {expected}", status["events"]));
         }
         Ok(())
     }

@@ -28,7 +28,7 @@ const OVERLOAD_PAIRS: usize = 1_000;
 /// How many times the load that the server can hold.
 const OVERLOAD: f64 = 4.0;
 /// Connections that measure what the server can hold: no more than may wait for a recommendation.
-const CAPACITY_CONNECTIONS: usize = 16;
+const CAPACITY_CONNECTIONS: usize = 4;
 /// Connections of an overload.
 const OVERLOAD_CONNECTIONS: usize = 128;
 /// Different requests, sent in turn.
@@ -201,8 +201,8 @@ pub fn recommend(
 ) -> Result<RecommendFigures> {
     let server = ServerProcess::start(launch, state)?;
     let mut destinations = 0;
-    let mut asked = |mode: &str| -> Result<Measured> {
-        let requests = workload.many(POOL, |workload| workload.recommendation(mode));
+    let mut asked = |exact: bool| -> Result<Measured> {
+        let requests = workload.many(POOL, |workload| workload.recommendation(exact));
         let mut client = server.client()?;
         // Also the warm-up.
         let answer = client.ask(&requests[0]).map(|answer| answer.json());
@@ -210,7 +210,7 @@ pub fn recommend(
         let (address, pace) = (server.address(), Pace::Closed);
         Ok(Load { address, connections: 1, pace, duration, requests: &requests }.run())
     };
-    let (exact, candidates) = (asked("exact")?, asked("candidates")?);
+    let (exact, candidates) = (asked(true)?, asked(false)?);
     Ok(RecommendFigures { destinations, exact, candidates })
 }
 
@@ -227,12 +227,12 @@ pub fn overload(
             |connections, pace, duration| Load { address: server.address(), connections, pace, duration, requests };
         load(1, Pace::Closed, WARM_UP.min(duration)).run();
         let capacity = load(CAPACITY_CONNECTIONS, Pace::Closed, duration).run().per_second.max(1.0);
-        let normal = load(OVERLOAD_CONNECTIONS, Pace::Open(capacity / 2.0), duration).run();
+        let normal = load(OVERLOAD_CONNECTIONS, Pace::Flood(capacity / 2.0), duration).run();
         let resident_before = server.resident();
-        let over = load(OVERLOAD_CONNECTIONS, Pace::Open(OVERLOAD * capacity), duration).run();
+        let over = load(OVERLOAD_CONNECTIONS, Pace::Flood(OVERLOAD * capacity), duration).run();
         LaneOverload { capacity, normal, over, resident_before, resident_after: server.resident() }
     };
     let score = lane(&workload.many(POOL, |workload| workload.scores(OVERLOAD_PAIRS)));
-    let recommend = lane(&workload.many(POOL, |workload| workload.recommendation("exact")));
+    let recommend = lane(&workload.many(POOL, |workload| workload.recommendation(true)));
     Ok(OverloadFigures { score, recommend })
 }

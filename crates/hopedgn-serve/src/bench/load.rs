@@ -59,6 +59,9 @@ pub(super) enum Pace {
     /// So many a second over all connections, whether or not those before are answered. Answers are timed from when the request was due, so
     /// that a stall shows.
     Open(f64),
+    /// So many a second over all connections, more than can be answered. Answers are timed from when the request was sent: one that is sent
+    /// late has waited for the load itself, which has to read refusals too.
+    Flood(f64),
 }
 
 /// Load of several connections.
@@ -120,16 +123,17 @@ impl Load<'_> {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let due = match self.pace {
                 Pace::Closed => Instant::now(),
-                Pace::Open(rate) => start + Duration::from_secs_f64(number as f64 / rate),
+                Pace::Open(rate) | Pace::Flood(rate) => start + Duration::from_secs_f64(number as f64 / rate),
             };
             if due - start >= self.duration {
                 break;
             }
             std::thread::sleep(due.saturating_duration_since(Instant::now()));
+            let timed_from = if matches!(self.pace, Pace::Flood(_)) { Instant::now() } else { due };
             let which = usize::try_from(number).unwrap_or(0) % self.requests.len();
             let failure = match ask(&mut client, self.address, &self.requests[which]) {
                 Ok((200, _)) => {
-                    seen.seconds.push(due.elapsed().as_secs_f64());
+                    seen.seconds.push(timed_from.elapsed().as_secs_f64());
                     None
                 }
                 Ok((429, _)) => {

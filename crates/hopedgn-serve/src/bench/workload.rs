@@ -74,9 +74,9 @@ impl Workload {
     }
 
     /// A request for the ten likeliest destinations of a source.
-    pub fn recommendation(&mut self, mode: &str) -> Vec<u8> {
+    pub fn recommendation(&mut self, exact: bool) -> Vec<u8> {
         let (src, _) = self.pair();
-        get(&format!("/v1/recommend?src={}&top=10&mode={mode}", escaped(src)))
+        get(&format!("/v1/recommend?src={}&k=10&exact={exact}", escaped(src)))
     }
 
     /// `n` requests of a kind.

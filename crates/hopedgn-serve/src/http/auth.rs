@@ -19,6 +19,12 @@ pub(super) enum Right {
     Write,
 }
 
+/// What whoever sent a request may do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rights {
+    pub(super) may_write: bool,
+}
+
 /// Who may do what. Tokens are kept and compared as digests, all of them each time, so that the time it takes tells nothing about them.
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -32,10 +38,10 @@ impl Guard {
         Self { read: digests(&tokens.read), write: digests(&tokens.write) }
     }
 
-    /// Whether a request with these headers has a right; the status of the answer if not.
-    fn admit(&self, headers: &HeaderMap, right: Right) -> Result<(), StatusCode> {
+    /// The rights of a request with these headers if `right` is among them, otherwise the status of the answer.
+    fn admit(&self, headers: &HeaderMap, right: Right) -> Result<Rights, StatusCode> {
         if self.read.is_empty() && self.write.is_empty() {
-            return Ok(());
+            return Ok(Rights { may_write: true });
         }
         let value = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token =
@@ -44,8 +50,8 @@ impl Guard {
         let digest: [u8; 32] = Sha256::digest(token.trim()).into();
         let [may_read, may_write] = [&self.read, &self.write].map(|known| is_among(&digest, known));
         match right {
-            _ if may_write => Ok(()),
-            Right::Read if may_read => Ok(()),
+            _ if may_write => Ok(Rights { may_write }),
+            Right::Read if may_read => Ok(Rights { may_write }),
             Right::Write if may_read => Err(StatusCode::FORBIDDEN),
             _ => Err(StatusCode::UNAUTHORIZED),
         }
@@ -64,9 +70,16 @@ fn is_among(digest: &[u8; 32], known: &[[u8; 32]]) -> bool {
 }
 
 /// Answers requests without the right.
-pub(super) async fn check(State((guard, right)): State<(Arc<Guard>, Right)>, request: Request, next: Next) -> Response {
+pub(super) async fn check(
+    State((guard, right)): State<(Arc<Guard>, Right)>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     match guard.admit(request.headers(), right) {
-        Ok(()) => next.run(request).await,
+        Ok(rights) => {
+            request.extensions_mut().insert(rights);
+            next.run(request).await
+        }
         Err(StatusCode::FORBIDDEN) => Failure::forbidden().into_response(),
         Err(_) => Failure::unauthorized().into_response(),
     }
@@ -83,16 +96,16 @@ mod tests {
         let admit = |value: Option<&str>, right| {
             let mut headers = HeaderMap::new();
             value.map(|value| headers.insert(AUTHORIZATION, value.parse().unwrap()));
-            guard.admit(&headers, right)
+            guard.admit(&headers, right).map(|rights| rights.may_write)
         };
-        assert_eq!(admit(Some("Bearer look"), Right::Read), Ok(()));
+        assert_eq!(admit(Some("Bearer look"), Right::Read), Ok(false));
         assert_eq!(admit(Some("Bearer look"), Right::Write), Err(StatusCode::FORBIDDEN));
-        assert_eq!(admit(Some("bearer both"), Right::Write), Ok(()));
-        assert_eq!(admit(Some("Bearer change"), Right::Read), Ok(()));
+        assert_eq!(admit(Some("bearer both"), Right::Write), Ok(true));
+        assert_eq!(admit(Some("Bearer change"), Right::Read), Ok(true));
         for wrong in [None, Some("Bearer"), Some("Bearer loo"), Some("Basic look"), Some("look"), Some("Bearer ")] {
             assert_eq!(admit(wrong, Right::Read), Err(StatusCode::UNAUTHORIZED), "{wrong:?}");
         }
         let open = Guard::new(&Tokens::default());
-        assert_eq!(open.admit(&HeaderMap::new(), Right::Write), Ok(()));
+        assert!(open.admit(&HeaderMap::new(), Right::Write).is_ok_and(|rights| rights.may_write));
     }
 }

@@ -5,13 +5,12 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::HeaderMap;
-use ctdg::dataset::log::{LogEvent, LogRequest, MAX_ID_BYTES, RequestKey};
+use ctdg::dataset::log::{LogEvent, LogRequest, MAX_ID_BYTES, Receipt, RequestKey};
 use ctdg::time::TimeFormat;
 
 use super::body::{BodyKind, json_lines, json_rows};
 use super::failure::FailureAnswer;
 use super::{Failure, Shared};
-use crate::intake::Taken;
 use crate::wire::{EventRow, EventsAnswer};
 
 /// The header that tells a repeated request from a new one.
@@ -59,10 +58,12 @@ pub(super) async fn take(
     }
     let key = key(&headers)?;
     if events.is_empty() {
-        return Ok(Json(EventsAnswer { events: 0, first: None, last: None }));
+        let watermark = app.engine.state().watermark();
+        return Ok(Json(EventsAnswer { accepted: 0, duplicates: 0, first_seq: None, last_seq: None, watermark }));
     }
-    let Taken { events, first, last } = app.intake.take(LogRequest { key, events }).await?;
-    Ok(Json(EventsAnswer { events, first: Some(first), last: Some(last) }))
+    let Receipt { accepted, duplicates, first, last, watermark } = app.intake.take(LogRequest { key, events }).await?;
+    let (first_seq, last_seq, watermark) = (Some(first), Some(last), Some(watermark));
+    Ok(Json(EventsAnswer { accepted, duplicates, first_seq, last_seq, watermark }))
 }
 
 fn key(headers: &HeaderMap) -> Result<Option<RequestKey>, Failure> {

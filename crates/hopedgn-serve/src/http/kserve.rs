@@ -40,9 +40,14 @@ pub(super) fn read_routes() -> Router<Arc<App>> {
         .route("/v2/repository/index", post(metadata::index))
         .route("/v2/models/{model}", get(metadata::model))
         .route("/v2/models/{model}/ready", get(metadata::model_ready))
-        .route("/v2/models/{model}/infer", post(infer::infer))
         .route("/v2/models/{model}/versions/{version}", get(metadata::model_version))
         .route("/v2/models/{model}/versions/{version}/ready", get(metadata::model_version_ready))
+}
+
+/// The routes that score.
+pub(super) fn infer_routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/v2/models/{model}/infer", post(infer::infer))
         .route("/v2/models/{model}/versions/{version}/infer", post(infer::infer_version))
 }
 

@@ -21,13 +21,13 @@ pub(super) struct Asked {
     src: String,
     /// How many destinations; 10 by default.
     #[serde(default = "ten")]
-    top: usize,
+    k: usize,
     /// The time that is asked about, a number or a date; just after the newest event by default.
     #[serde(default)]
-    at: Option<String>,
-    /// `exact` compares all destinations, `candidates` recent partners, their partners, and popular destinations.
+    time: Option<String>,
+    /// Whether to compare all destinations, or candidates alone: recent partners, their partners, and popular destinations.
     #[serde(default)]
-    mode: Mode,
+    exact: bool,
     /// Whether to leave out destinations that the source has met.
     #[serde(default)]
     exclude_seen: bool,
@@ -38,14 +38,6 @@ pub(super) struct Asked {
 
 fn ten() -> usize {
     10
-}
-
-#[derive(Debug, Clone, Copy, Default, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum Mode {
-    #[default]
-    Exact,
-    Candidates,
 }
 
 /// The likeliest destinations of a source.
@@ -64,11 +56,11 @@ pub(super) async fn recommend(
 ) -> Result<Json<RecommendAnswer>, Failure> {
     let Query(asked) = asked?;
     let most = app.options.limits.top;
-    if asked.top == 0 || asked.top > most {
-        return Err(Failure::invalid(format!("found top={}, expected 1 to {most}", asked.top)));
+    if asked.k == 0 || asked.k > most {
+        return Err(Failure::invalid(format!("found k={}, expected 1 to {most}", asked.k)));
     }
     let format = app.engine.events().stream().time_format();
-    let time = asked.at.clone().map(|at| Time::Date(at).value(format)).transpose().map_err(Failure::invalid)?;
+    let time = asked.time.clone().map(|time| Time::Date(time).value(format)).transpose().map_err(Failure::invalid)?;
     let answer = app.answers.ask(move |view| answer(view, &asked, time)).await?;
     Ok(Json(answer))
 }
@@ -76,12 +68,9 @@ pub(super) async fn recommend(
 fn answer(view: &View, asked: &Asked, time: Option<f64>) -> hopedgn::Result<RecommendAnswer> {
     let (stream, predictor) = (view.snapshot.stream(), &view.predictor);
     let time = time.unwrap_or_else(|| predictor.events().end());
-    let candidates = match asked.mode {
-        Mode::Exact => Candidates::All,
-        Mode::Candidates => Candidates::Near,
-    };
+    let candidates = if asked.exact { Candidates::All } else { Candidates::Near };
     let options =
-        RecommendOptions { time, top: asked.top, exclude_seen: asked.exclude_seen, reasons: asked.reasons, candidates };
+        RecommendOptions { time, top: asked.k, exclude_seen: asked.exclude_seen, reasons: asked.reasons, candidates };
     let mut compared = 0;
     let best = predictor.recommend_with(&asked.src, &options, &mut |n| compared += n)?;
     let items = (1..).zip(best).map(|(rank, best)| RecommendRow {
@@ -94,7 +83,7 @@ fn answer(view: &View, asked: &Asked, time: Option<f64>) -> hopedgn::Result<Reco
     });
     Ok(RecommendAnswer {
         model: view.model.name.clone(),
-        sequence: view.sequence(),
+        seq: view.seq(),
         src: Id::named(stream, asked.src.clone()),
         known: predictor.knows_source(&asked.src)?,
         time,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ctdg::dataset::log::{LogRequest, RequestKey};
+use ctdg::dataset::log::{LogRequest, Receipt, RequestKey};
 use rustc_hash::FxHashMap;
 use sha2::{Digest, Sha256};
 
@@ -15,13 +15,11 @@ pub(crate) struct Seen {
 }
 
 /// How a request was answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct SeenRequest {
     /// Tells its events from others.
     pub(super) fingerprint: u64,
-    pub(super) events: u64,
-    pub(super) first: u64,
-    pub(super) last: u64,
+    pub(super) receipt: Receipt,
 }
 
 impl Seen {
@@ -40,9 +38,8 @@ impl Seen {
 
     /// Remembers a request whose first event has the number `sequence`.
     pub(crate) fn remember(&mut self, sequence: u64, request: &LogRequest) {
-        if let Some(RequestKey { name, fingerprint, n_events, first, last }) = &request.key {
-            let (fingerprint, events, first, last) = (*fingerprint, *n_events, *first, *last);
-            self.keys.insert(name, SeenRequest { fingerprint, events, first, last });
+        if let Some(RequestKey { name, fingerprint, receipt }) = &request.key {
+            self.keys.insert(name, SeenRequest { fingerprint: *fingerprint, receipt: *receipt });
         }
         for (number, event) in (sequence..).zip(&request.events) {
             if let Some(id) = &event.id {

@@ -50,18 +50,29 @@ pub struct LogRequest {
 }
 
 /// The key of a request, and how it was answered.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct RequestKey {
     /// The key.
     pub name: String,
     /// The [fingerprint] of all of its events, to notice a key that is used twice.
     pub fingerprint: u64,
-    /// How many events it had.
-    pub n_events: u64,
-    /// The smallest of their sequence numbers.
+    /// How it was answered.
+    pub receipt: Receipt,
+}
+
+/// How a request was answered. A repetition gets the same answer.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Receipt {
+    /// Events that were appended.
+    pub accepted: u64,
+    /// Events with an id that came before, which were not.
+    pub duplicates: u64,
+    /// The smallest sequence number of its events, those that came before included.
     pub first: u64,
     /// The largest.
     pub last: u64,
+    /// From then on, earlier events are refused.
+    pub watermark: f64,
 }
 
 impl LogRequest {
@@ -104,8 +115,9 @@ pub(super) fn encode(requests: &[LogRequest], sequence: u64, edge_width: usize, 
     for request in requests {
         check_lengths(request)?;
         put_text(request.key.as_ref().map(|key| &*key.name), out);
-        if let Some(RequestKey { fingerprint, n_events, first, last, .. }) = request.key {
-            for word in [fingerprint, n_events, first, last] {
+        if let Some(RequestKey { fingerprint, receipt, .. }) = request.key {
+            let Receipt { accepted, duplicates, first, last, watermark } = receipt;
+            for word in [fingerprint, accepted, duplicates, first, last, watermark.to_bits()] {
                 out.extend(word.to_le_bytes());
             }
         }
@@ -267,8 +279,10 @@ impl<'a> Fields<'a> {
     fn key(&mut self) -> Option<Option<RequestKey>> {
         let Some(name) = self.text()? else { return Some(None) };
         let mut word = || self.bytes(8)?.try_into().ok().map(u64::from_le_bytes);
-        let (fingerprint, n_events, first, last) = (word()?, word()?, word()?, word()?);
-        Some(Some(RequestKey { name: name.to_owned(), fingerprint, n_events, first, last }))
+        let fingerprint = word()?;
+        let (accepted, duplicates, first, last) = (word()?, word()?, word()?, word()?);
+        let receipt = Receipt { accepted, duplicates, first, last, watermark: f64::from_bits(word()?) };
+        Some(Some(RequestKey { name: name.to_owned(), fingerprint, receipt }))
     }
 
     #[expect(clippy::option_option, reason = "there may be no text, and there may be no field")]

@@ -244,7 +244,7 @@ impl Subject {
 
 fn server(program: &Path, state: &Path, flags: &[String]) -> Command {
     let mut command = Command::new(program);
-    command.arg("serve").arg("--state").arg(state).args(["--listen", "127.0.0.1:0", "--json", "--quiet"]).args(flags);
+    command.arg("serve").arg("--log").arg(state).args(["--listen", "127.0.0.1:0", "--json", "--quiet"]).args(flags);
     command
 }
 

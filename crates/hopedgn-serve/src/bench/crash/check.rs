@@ -82,7 +82,7 @@ impl Scan<'_> {
             self.violations.push(format!("request {} was never sent", key.name));
             return;
         };
-        let place = (key.first, key.last);
+        let place = (key.receipt.first, key.receipt.last);
         if self.places.insert(key.name.clone(), place).is_some() {
             self.violations.push(format!("request {} is in the log twice", key.name));
         }

@@ -42,7 +42,7 @@ fn row(event: &LogEvent) -> Value {
 /// What an answer acknowledges; `None` if it does not.
 pub(super) fn place(answer: &Answer<'_>) -> Option<Span> {
     let document = answer.json();
-    (answer.status == 200).then_some((document["first"].as_u64()?, document["last"].as_u64()?))
+    (answer.status == 200).then_some((document["first_seq"].as_u64()?, document["last_seq"].as_u64()?))
 }
 
 /// All requests, by the connection that sent them.

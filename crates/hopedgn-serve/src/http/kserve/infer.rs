@@ -47,7 +47,7 @@ pub(super) async fn infer(
         let values = values.filter(|_| answer.model == named.name()).ok_or_else(replaced)?;
         tensors.push(OutputTensor::new(output, values, encoding, &mut binary));
     }
-    let parameters = AnswerParameters { sequence: answer.sequence };
+    let parameters = AnswerParameters { seq: answer.seq };
     let answer = InferAnswer { id, model_name: answer.model, model_version: VERSION, parameters, outputs: tensors };
     Ok(answer.with_binary(&binary))
 }

@@ -68,7 +68,7 @@ pub(super) struct InferAnswer {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AnswerParameters {
     /// The number of events the model looked back on.
-    pub(super) sequence: u64,
+    pub(super) seq: u64,
 }
 
 /// A tensor with an element for each pair.
