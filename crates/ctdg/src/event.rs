@@ -341,6 +341,20 @@ impl EventStream {
         &self.time
     }
 
+    /// The time just after the last event: every event lies strictly before it. Of dates it is the next whole microsecond, so that
+    /// it can be written as one.
+    ///
+    /// ```
+    /// let events = ctdg::event::EventStream::from_events([(0, 1, 1.0), (1, 0, 7.0)])?;
+    /// assert!(events.end() > 7.0);
+    /// assert_eq!(events.cut(events.end()).n_events(), 2);
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    #[must_use]
+    pub fn end(&self) -> f64 {
+        self.times().last().map_or(0.0, |&last| self.time_format().just_after(last))
+    }
+
     /// How the input wrote its times, and how they are shown.
     #[must_use]
     pub fn time_format(&self) -> TimeFormat {

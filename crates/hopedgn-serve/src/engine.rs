@@ -7,7 +7,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use ctdg::live::Snapshot;
 use hopedgn::config::folder_stem;
 use hopedgn::{Events, LinkPredictor, LivePredictor};
+use tokio::sync::watch;
 
+use crate::monitor::Monitor;
 use crate::{Result, ServeOptions};
 
 /// What answers are made from. Readers take what is there and keep it while they need it.
@@ -16,16 +18,21 @@ pub(crate) struct Engine {
     events: RwLock<Arc<Snapshot>>,
     model: RwLock<Arc<LoadedModel>>,
     state: State,
+    monitor: Monitor,
+    /// The number of events, for those who wait for more.
+    changes: watch::Sender<u64>,
 }
 
 /// What a status says beside events and model.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct State {
     /// Whether the log could be written the last time.
     read_only: AtomicBool,
     /// Whether the server is about to end.
     stopping: AtomicBool,
     held: AtomicU64,
+    /// The bits of a time: earlier events are refused.
+    watermark: AtomicU64,
     log_bytes: AtomicU64,
     since_rebuild: AtomicU64,
 }
@@ -62,14 +69,20 @@ pub(crate) struct View {
 
 impl View {
     /// The number of events that the answers look back on.
-    pub(crate) fn sequence(&self) -> u64 {
+    pub(crate) fn seq(&self) -> u64 {
         self.snapshot.stream().len() as u64
     }
 }
 
 impl Engine {
     pub(crate) fn new(model: LoadedModel, events: Snapshot) -> Self {
-        Self { events: RwLock::new(Arc::new(events)), model: RwLock::new(Arc::new(model)), state: State::default() }
+        Self {
+            changes: watch::Sender::new(events.stream().len() as u64),
+            events: RwLock::new(Arc::new(events)),
+            model: RwLock::new(Arc::new(model)),
+            state: State::default(),
+            monitor: Monitor::default(),
+        }
     }
 
     pub(crate) fn events(&self) -> Arc<Snapshot> {
@@ -87,7 +100,9 @@ impl Engine {
 
     /// Shows new events to everyone who asks from now on.
     pub(crate) fn publish(&self, events: Snapshot) {
+        let n_events = events.stream().len() as u64;
         *self.events.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(events);
+        self.changes.send_replace(n_events);
     }
 
     /// Answers with another model from now on; returns the one before.
@@ -95,8 +110,31 @@ impl Engine {
         std::mem::replace(&mut *self.model.write().unwrap_or_else(PoisonError::into_inner), Arc::new(model))
     }
 
+    /// Tells when there are more events.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    pub(crate) fn monitor(&self) -> &Monitor {
+        &self.monitor
+    }
+
     pub(crate) fn state(&self) -> &State {
         &self.state
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        let number = || AtomicU64::new(0);
+        Self {
+            read_only: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            held: number(),
+            watermark: AtomicU64::new(f64::NEG_INFINITY.to_bits()),
+            log_bytes: number(),
+            since_rebuild: number(),
+        }
     }
 }
 
@@ -123,6 +161,11 @@ impl State {
         self.held.load(Ordering::Relaxed)
     }
 
+    /// Earlier events are refused; none before the first event.
+    pub(crate) fn watermark(&self) -> Option<f64> {
+        Some(f64::from_bits(self.watermark.load(Ordering::Relaxed))).filter(|time| time.is_finite())
+    }
+
     pub(crate) fn log_bytes(&self) -> u64 {
         self.log_bytes.load(Ordering::Relaxed)
     }
@@ -132,7 +175,8 @@ impl State {
     }
 
     /// Notes what the intake has done.
-    pub(crate) fn note(&self, held: usize, log_bytes: u64, since_rebuild: usize) {
+    pub(crate) fn note(&self, held: usize, watermark: f64, log_bytes: u64, since_rebuild: usize) {
+        self.watermark.store(watermark.to_bits(), Ordering::Relaxed);
         self.held.store(held as u64, Ordering::Relaxed);
         self.log_bytes.store(log_bytes, Ordering::Relaxed);
         self.since_rebuild.store(since_rebuild as u64, Ordering::Relaxed);

@@ -30,7 +30,7 @@ pub(crate) struct Scored {
 #[derive(Debug)]
 pub(crate) struct Scores {
     pub(crate) model: String,
-    pub(crate) sequence: u64,
+    pub(crate) seq: u64,
     pub(crate) pairs: Vec<Scored>,
 }
 
@@ -114,10 +114,11 @@ fn score_group(engine: &Engine, group: Vec<(Vec<Pair>, Reply<Scores>)>) {
     });
     match all {
         Ok((scored, view)) => {
+            engine.monitor().scored(scored.iter().map(|scored| scored.prediction.score));
             let mut scored = scored.into_iter();
             for (pairs, reply) in group {
                 let pairs = scored.by_ref().take(pairs.len()).collect();
-                let answer = Scores { model: view.model.name.clone(), sequence: view.sequence(), pairs };
+                let answer = Scores { model: view.model.name.clone(), seq: view.seq(), pairs };
                 // A client that has gone does not wait for it.
                 let _ = reply.send(Ok(answer));
             }

@@ -56,8 +56,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let Self { stream, patience, writing, .. } = &mut *self;
+        let Self { stream, patience, reading, writing } = &mut *self;
         let done = Pin::new(stream).poll_write(context, bytes);
+        // Whoever takes an answer that goes on and on need not send anything.
+        if done.is_ready() {
+            reading.as_mut().reset(Instant::now() + *patience);
+        }
         waited(done, writing, *patience, context)
     }
 
@@ -66,8 +70,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         context: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let Self { stream, patience, writing, .. } = &mut *self;
+        let Self { stream, patience, reading, writing } = &mut *self;
         let done = Pin::new(stream).poll_write_vectored(context, bytes);
+        if done.is_ready() {
+            reading.as_mut().reset(Instant::now() + *patience);
+        }
         waited(done, writing, *patience, context)
     }
 

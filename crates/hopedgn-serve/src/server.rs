@@ -130,7 +130,7 @@ impl Server {
         if let Some(serving) = self.serving.take() {
             let _ = runtime.block_on(serving);
         }
-        let (engine, state) = (Arc::clone(&app.engine), app.options.state.clone());
+        let (engine, state) = (Arc::clone(&app.engine), app.options.log.clone());
         drop(app);
         // Drops requests that were cut off, and with them the last handles of the threads.
         runtime.shutdown_timeout(std::time::Duration::from_secs(1));
@@ -187,17 +187,17 @@ fn recorder() -> PrometheusHandle {
 
 /// Opens the log and loads the model over its events.
 fn open(options: &ServeOptions, base: Option<&EventStream>) -> Result<(Arc<Engine>, Writer, StartReport)> {
-    if !log::is_log(&options.state) {
+    if !log::is_log(&options.log) {
         let empty = EventStream::from_events([])?;
-        drop(EventLog::create(&options.state, base.unwrap_or(&empty))?);
+        drop(EventLog::create(&options.log, base.unwrap_or(&empty))?);
     }
     let mut seen = Seen::new(options.remembered_keys);
     let mut keep = |sequence: u64, request: LogRequest| {
         seen.remember(sequence, &request);
         Ok(())
     };
-    let (log, opened) = EventLog::open(&options.state, &mut keep)?;
-    let stream = log::read(&options.state).or_else(|error| match error.problem() {
+    let (log, opened) = EventLog::open(&options.log, &mut keep)?;
+    let stream = log::read(&options.log).or_else(|error| match error.problem() {
         ctdg::Problem::Empty => EventStream::from_events([]),
         _ => Err(error),
     })?;
@@ -221,7 +221,7 @@ fn open(options: &ServeOptions, base: Option<&EventStream>) -> Result<(Arc<Engin
         n_remembered: None,
     };
     let snapshot = store.snapshot();
-    report.n_remembered = memory_file::load(&model, &Arc::new(store.snapshot()), &options.state);
+    report.n_remembered = memory_file::load(&model, &Arc::new(store.snapshot()), &options.log);
     let engine = Arc::new(Engine::new(model, snapshot));
     let mut writer = Writer::new(log, store, Arc::clone(&engine), seen, options);
     for event in waiting {

@@ -18,6 +18,9 @@ pub(crate) enum Id {
     Text(String),
 }
 
+/// The largest integer up to which JavaScript, and with it many readers of JSON, have all integers.
+const MOST_EXACT: u64 = (1 << 53) - 1;
+
 impl Id {
     /// The name of a node, as a number if those of all nodes are.
     pub(crate) fn of(stream: &EventStream, node: NodeId) -> Self {
@@ -26,7 +29,7 @@ impl Id {
 
     /// A name, as a number if those of all nodes are.
     pub(crate) fn named(stream: &EventStream, name: String) -> Self {
-        let number = name.parse().ok().filter(|_| stream.names().are_integers());
+        let number = name.parse().ok().filter(|&number| stream.names().are_integers() && number <= MOST_EXACT);
         number.map_or(Self::Text(name), Self::Number)
     }
 
@@ -157,17 +160,19 @@ pub(crate) struct EventRow {
     pub(crate) id: Option<Id>,
 }
 
-/// How events were taken in. A repetition is answered in the same way.
+/// How events were taken in. A repetition by `Idempotency-Key` gets the same answer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EventsAnswer {
-    /// Events of the request.
-    pub(crate) events: u64,
-    /// The smallest of their sequence numbers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) first: Option<u64>,
+    /// Events that were taken in.
+    pub(crate) accepted: u64,
+    /// Events with an id that was taken in before.
+    pub(crate) duplicates: u64,
+    /// The smallest sequence number of both.
+    pub(crate) first_seq: Option<u64>,
     /// The largest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) last: Option<u64>,
+    pub(crate) last_seq: Option<u64>,
+    /// Earlier events are refused from now on.
+    pub(crate) watermark: Option<f64>,
 }
 
 /// A pair to score.
@@ -192,6 +197,9 @@ pub(crate) struct ScoreRequest {
     /// Whether to say why.
     #[serde(default)]
     pub(crate) explain: bool,
+    /// Numbers of events, from 0, that are taken not to have happened.
+    #[serde(default)]
+    pub(crate) without: Vec<u32>,
 }
 
 /// Scores of pairs.
@@ -200,7 +208,7 @@ pub(crate) struct ScoreAnswer {
     /// The model that computed them.
     pub(crate) model: String,
     /// The number of events it looked back on.
-    pub(crate) sequence: u64,
+    pub(crate) seq: u64,
     /// One for each pair, in order.
     pub(crate) scores: Vec<ScoreRow>,
 }
@@ -251,7 +259,7 @@ pub(crate) struct RecommendAnswer {
     /// The model that computed them.
     pub(crate) model: String,
     /// The number of events it looked back on.
-    pub(crate) sequence: u64,
+    pub(crate) seq: u64,
     /// The source.
     pub(crate) src: Id,
     /// Whether it has events.
@@ -292,7 +300,7 @@ pub(crate) struct NodeAnswer {
     /// The node.
     pub(crate) id: Id,
     /// The number of events that the answer looks back on.
-    pub(crate) sequence: u64,
+    pub(crate) seq: u64,
     /// Its events; one with itself counts once.
     pub(crate) events: usize,
     /// The time of its first event.
@@ -305,9 +313,37 @@ pub(crate) struct NodeAnswer {
     pub(crate) history: Vec<HistoryRow>,
 }
 
+/// Nodes that were found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NodesAnswer {
+    /// The number of events that the answer looks back on.
+    pub(crate) seq: u64,
+    /// The best first.
+    pub(crate) nodes: Vec<FoundNode>,
+}
+
+/// A node that was found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FoundNode {
+    /// The node.
+    pub(crate) id: Id,
+    /// Its events; one with itself counts once.
+    pub(crate) events: usize,
+    /// The time of its newest event.
+    pub(crate) last_time: Option<f64>,
+    /// The same as a date, where the data has dates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) date: Option<String>,
+    /// `src` or `dst`, in bipartite data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) side: Option<&'static str>,
+}
+
 /// An event of a node.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HistoryRow {
+    /// The number of the event in the order of time, from 0.
+    pub(crate) event: u32,
     /// The other node.
     pub(crate) node: Id,
     /// Whether the node itself is the source.
@@ -326,27 +362,46 @@ pub(crate) struct HistoryRow {
 pub(crate) struct StatusAnswer {
     /// The version of the program.
     pub(crate) version: String,
-    /// The model that answers.
-    pub(crate) model: ModelStatus,
+    /// The name of the model that answers, that of its run folder.
+    pub(crate) model: String,
+    /// What it is.
+    pub(crate) architecture: String,
+    /// Whether scores are probabilities.
+    pub(crate) probabilities: bool,
     /// The number of events that answers look back on.
-    pub(crate) sequence: u64,
+    pub(crate) events: u64,
     /// Nodes with events.
     pub(crate) nodes: usize,
-    /// The time of the newest event that answers look back on.
+    /// Earlier events are refused. Without `--lateness`, the time of the newest event.
+    pub(crate) watermark: Option<f64>,
+    /// The same as a date, where the data has dates.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) newest_time: Option<f64>,
+    pub(crate) watermark_date: Option<String>,
     /// Events that wait until none can come before them.
     pub(crate) held: u64,
-    /// Whether events are refused because the log cannot be written.
-    pub(crate) read_only: bool,
-    /// Bytes of the log.
-    pub(crate) log_bytes: u64,
-    /// Events since the index was built.
-    pub(crate) since_rebuild: u64,
+    /// Whether times are dates.
+    pub(crate) has_dates: bool,
+    /// Whether sources and destinations are named apart.
+    pub(crate) bipartite: bool,
+    /// Whether whoever asks may send events.
+    pub(crate) may_write: bool,
+    /// The log.
+    pub(crate) log: LogStatus,
     /// Requests that wait.
     pub(crate) waiting: Waiting,
     /// Seconds since the start.
     pub(crate) uptime: f64,
+}
+
+/// The log.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LogStatus {
+    /// Its size.
+    pub(crate) bytes: u64,
+    /// Whether events are refused because it cannot be written.
+    pub(crate) read_only: bool,
+    /// Events since the index was built.
+    pub(crate) since_rebuild: u64,
 }
 
 /// The model that answers.
@@ -387,7 +442,7 @@ pub(crate) struct ModelAnswer {
     /// The one before.
     pub(crate) previous: String,
     /// The number of events when it began to answer.
-    pub(crate) sequence: u64,
+    pub(crate) seq: u64,
 }
 
 /// The time as a date, where the data has dates.

@@ -226,20 +226,6 @@ impl Events {
         let lookup = self.names().lookup()?;
         Ok(self.lookup.get_or_init(|| lookup))
     }
-
-    /// The time just after the last event: every event lies strictly before it. Of dates it is the next whole microsecond, so that
-    /// it can be written as one.
-    ///
-    /// ```
-    /// let events = hopedgn::Events::from_tuples([("a", "b", 1.0), ("b", "a", 7.0)])?;
-    /// assert!(events.end() > 7.0);
-    /// assert_eq!(events.cut(events.end()).n_events(), 2);
-    /// # Ok::<(), hopedgn::Error>(())
-    /// ```
-    #[must_use]
-    pub fn end(&self) -> f64 {
-        self.times().last().map_or(0.0, |&last| self.time_format().just_after(last))
-    }
 }
 
 impl Deref for Events {

@@ -236,15 +236,7 @@ pub fn explain(
     encoder.encode(&[query], &mut tokens);
     let seen = SeenEvents::of(&tokens, store, query, model.reads_statistics());
 
-    let left_out = seen.left_out();
-    let mut variants = PairTokens::default();
-    encoder.encode_without(query, &left_out, &mut variants)?;
-    let logits = score_tokens(model, (tables, store), weights, &variants, query, &left_out)?;
-    if let Some(pair) = logits.iter().position(|logit| !logit.is_finite()) {
-        return Err(Error::NonFiniteScore { score: logits[pair], pair: 0 });
-    }
-    let meaning = ScoreMeaning::of(weights)?;
-    let probabilities: Vec<f32> = logits.into_iter().map(|logit| meaning.score(logit)).collect();
+    let probabilities = scores_without(model, weights, tables, store, query, &seen.left_out())?;
     let (groups, effects) = seen.effects(&probabilities);
 
     let neighbors = Neighbors::of(&tokens, store);
@@ -263,6 +255,26 @@ pub fn explain(
         groups,
         effects,
     })
+}
+
+/// The score of `query` on streams without some events, one for each element of `left_out`, which holds events in ascending order.
+pub(crate) fn scores_without(
+    model: &dyn Model,
+    weights: &Weights,
+    tables: &FeatureTables,
+    store: &Store,
+    query: PairQuery,
+    left_out: &[&[EventId]],
+) -> Result<Vec<f32>> {
+    check(model)?;
+    let mut variants = PairTokens::default();
+    PairEncoder::new(store, model.encoding()).encode_without(query, left_out, &mut variants)?;
+    let logits = score_tokens(model, (tables, store), weights, &variants, query, left_out)?;
+    if let Some(pair) = logits.iter().position(|logit| !logit.is_finite()) {
+        return Err(Error::NonFiniteScore { score: logits[pair], pair: 0 });
+    }
+    let meaning = ScoreMeaning::of(weights)?;
+    Ok(logits.into_iter().map(|logit| meaning.score(logit)).collect())
 }
 
 /// Refuses models whose score is not a function of the recent events of both nodes.

@@ -11,6 +11,7 @@ mod recommend;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use ctdg::event::EventId;
 use ctdg::live::Snapshot;
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
@@ -215,6 +216,27 @@ impl LinkPredictor {
     /// ```
     pub fn explain_query(&self, query: PairQuery) -> Result<Explanation> {
         explain::explain(&*self.trained.model, &self.trained.weights, &self.tables, self.store()?, query)
+    }
+
+    /// The score of `src` and `dst` at time `t` if the events `left_out` had not happened. Refused where [`LinkPredictor::explain`] is.
+    ///
+    /// ```
+    /// # use hopedgn::{Events, LinkPredictor};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let predictor = LinkPredictor::builder().set("model.d-channel=4").set("model.length=4").epochs(1).fit(&events)?;
+    /// let effect = predictor.explain("3", "5", 200.0)?.effects[0].clone();
+    /// let without = predictor.predict_without("3", "5", 200.0, &[effect.event])?;
+    /// assert_eq!(predictor.predict("3", "5", 200.0)? - without, effect.change);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    pub fn predict_without(&self, src: &str, dst: &str, t: f64, left_out: &[EventId]) -> Result<f32> {
+        let query = self.named_pairs(&[(src, dst, t)])?.queries()[0];
+        let mut left_out = left_out.to_vec();
+        left_out.sort_unstable();
+        left_out.dedup();
+        let (model, weights) = (&*self.trained.model, &self.trained.weights);
+        Ok(explain::scores_without(model, weights, &self.tables, self.store()?, query, &[&left_out])?[0])
     }
 
     /// Whether [`LinkPredictor::explain`] works for this model.

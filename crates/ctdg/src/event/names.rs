@@ -121,7 +121,8 @@ impl NodeNames {
     }
 
     /// Whether `node` is on the side of the sources: any node is, unless the stream is bipartite.
-    pub(crate) fn is_on_source_side(&self, node: NodeId) -> bool {
+    #[must_use]
+    pub fn is_on_source_side(&self, node: NodeId) -> bool {
         match &self.kind {
             Names::Growing(names) => names.is_on_source_side(node),
             _ => self.n_sources.is_none_or(|n| node.0 < n),

@@ -63,5 +63,5 @@ pub(crate) fn swap(app: &Arc<App>, folder: &Path) -> Result<ModelAnswer, Failure
     let previous = app.engine.swap(model);
     folder.clone_into(&mut app.run.lock().unwrap_or_else(PoisonError::into_inner));
     tracing::info!(model = name, previous = previous.name, "another model answers");
-    Ok(ModelAnswer { model: name, previous: previous.name.clone(), sequence: snapshot.stream().len() as u64 })
+    Ok(ModelAnswer { model: name, previous: previous.name.clone(), seq: snapshot.stream().len() as u64 })
 }

@@ -3,7 +3,7 @@
 use axum::Json;
 use utoipa::OpenApi;
 
-use super::{events, kserve, models, nodes, recommend, score, status};
+use super::{events, graph, kserve, live, models, nodes, pair, recommend, runs, score, status};
 
 /// The description of the interface.
 #[derive(OpenApi)]
@@ -16,7 +16,14 @@ use super::{events, kserve, models, nodes, recommend, score, status};
         events::take,
         score::score,
         recommend::recommend,
+        nodes::search,
         nodes::node,
+        nodes::node_by_id,
+        pair::pair,
+        graph::graph,
+        live::live,
+        runs::runs,
+        runs::report,
         models::current,
         models::load,
         status::status,

@@ -5,7 +5,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
 use axum::http::HeaderMap;
-use ctdg::event::EventStream;
+use ctdg::event::{EventId, EventStream};
 use ctdg::time::TimeFormat;
 use hopedgn::predict::KnownNodes;
 
@@ -36,7 +36,7 @@ pub(super) async fn score(
     if BodyKind::of(&headers)? != BodyKind::Json {
         return Err(Failure::invalid("found another body than application/json, expected `{\"pairs\": [...]}`"));
     }
-    let ScoreRequest { pairs, explain } = json(&body)?;
+    let ScoreRequest { pairs, explain, without } = json(&body)?;
     let most = app.options.limits.pairs;
     if pairs.len() > most {
         return Err(Failure::too_many("pairs", pairs.len(), most));
@@ -44,13 +44,21 @@ pub(super) async fn score(
     let snapshot = app.engine.events();
     let ids: Vec<(Id, Id)> = pairs.iter().map(|pair| (pair.src.clone(), pair.dst.clone())).collect();
     let pairs = asked(pairs, snapshot.stream().time_format())?;
+    if explain && !without.is_empty() {
+        return Err(Failure::invalid("found both explain and without, expected one of them"));
+    }
+    if !without.is_empty() {
+        let without: Vec<EventId> = without.into_iter().map(EventId).collect();
+        let answer = app.answers.ask(move |view| what_if(view, &pairs, ids, &without)).await?;
+        return Ok(Json(answer));
+    }
     if explain {
         let answer = app.answers.ask(move |view| explained(view, &pairs, ids)).await?;
         return Ok(Json(answer));
     }
     let answer = app.scores.score(pairs).await?;
     let rows = answer.pairs.iter().zip(ids).map(|(scored, ids)| row(snapshot.stream(), scored, ids));
-    Ok(Json(ScoreAnswer { scores: rows.collect(), model: answer.model, sequence: answer.sequence }))
+    Ok(Json(ScoreAnswer { scores: rows.collect(), model: answer.model, seq: answer.seq }))
 }
 
 fn asked(pairs: Vec<PairRow>, format: TimeFormat) -> Result<Vec<Pair>, Failure> {
@@ -88,5 +96,18 @@ fn explained(view: &View, pairs: &[Pair], ids: Vec<(Id, Id)>) -> hopedgn::Result
         let why = why.map_nodes(|name| Id::named(stream, name));
         rows.push(ScoreRow { explanation: serde_json::to_value(why).ok(), ..row(stream, scored, ids) });
     }
-    Ok(ScoreAnswer { model: view.model.name.clone(), sequence: view.sequence(), scores: rows })
+    Ok(ScoreAnswer { model: view.model.name.clone(), seq: view.seq(), scores: rows })
+}
+
+/// The scores on a stream without some events. Intensity and lift also depend on how busy the source is, and are left out.
+fn what_if(view: &View, pairs: &[Pair], ids: Vec<(Id, Id)>, without: &[EventId]) -> hopedgn::Result<ScoreAnswer> {
+    view.predictor.check_explains()?;
+    let all: Vec<&Pair> = pairs.iter().collect();
+    let mut rows = Vec::with_capacity(pairs.len());
+    for ((scored, pair), ids) in score_pairs(view, &all)?.iter().zip(pairs).zip(ids) {
+        let score = view.predictor.predict_without(&pair.src, &pair.dst, scored.time, without)?;
+        let row = row(view.snapshot.stream(), scored, ids);
+        rows.push(ScoreRow { score, probability: row.probability.map(|_| score), intensity: None, lift: None, ..row });
+    }
+    Ok(ScoreAnswer { model: view.model.name.clone(), seq: view.seq(), scores: rows })
 }
