@@ -14,6 +14,8 @@ mod json_errors;
 mod lab;
 mod memory;
 mod own_models;
+#[cfg(unix)]
+mod page;
 mod recommend;
 mod schemas;
 mod score;

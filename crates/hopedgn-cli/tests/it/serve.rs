@@ -1,6 +1,6 @@
 //! `hopedgn serve` as its users meet it: events in, answers out, restarts in between.
 
-mod client;
+pub(crate) mod client;
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::schemas::check;
 use crate::{json as answer_of, run};
-use client::{Served, signal};
+pub(crate) use client::{Served, signal};
 
 /// A line of the file of events.
-type Row = (u32, u32, u32);
+pub(crate) type Row = (u32, u32, u32);
 
 /// Forty people who write to a few others again and again, some at equal times.
-fn rows(range: std::ops::Range<u32>) -> Vec<Row> {
+pub(crate) fn rows(range: std::ops::Range<u32>) -> Vec<Row> {
     range.map(|i| (i * 7 % 40, (i * 7 + 1 + i % 3) % 40, 1000 + i / 2)).collect()
 }
 
@@ -25,14 +25,14 @@ fn csv(rows: &[Row]) -> String {
     std::iter::once("src,dst,time\n".to_owned()).chain(lines).collect()
 }
 
-fn events(rows: &[Row]) -> Value {
+pub(crate) fn events(rows: &[Row]) -> Value {
     rows.iter().map(|(src, dst, time)| json!({"src": src, "dst": dst, "time": time})).collect()
 }
 
 const N_TRAINED: u32 = 600;
 
 /// A folder with `events.csv` and a run `mine` of `model` on it.
-fn home(model: &[&str]) -> tempfile::TempDir {
+pub(crate) fn home(model: &[&str]) -> tempfile::TempDir {
     let home = tempfile::tempdir().expect("a folder");
     fs::write(home.path().join("events.csv"), csv(&rows(0..N_TRAINED))).expect("a file");
     let arguments = ["train", "--data", "events.csv", "--epochs", "1", "--out", "mine", "--quiet"];
@@ -41,7 +41,7 @@ fn home(model: &[&str]) -> tempfile::TempDir {
     home
 }
 
-const STATS: [&str; 2] = ["--model", "stats"];
+pub(crate) const STATS: [&str; 2] = ["--model", "stats"];
 const JODIE: [&str; 6] = ["--model", "jodie", "--set", "model.d-out=6", "--set", "train.batch=20"];
 
 /// Scores of a few pairs, of known and new nodes, by the server.
@@ -70,10 +70,10 @@ fn answers_equal_those_of_the_command_line_on_a_file_of_the_events() {
         let mut server = Served::start(home.path(), &["mine"]);
         for n in [600, 607, 650, 651, 700] {
             if n > N_TRAINED {
-                let sequence = server.get("/v1/status")["sequence"].as_u64().expect("a number");
+                let sequence = server.get("/v1/status")["events"].as_u64().expect("a number");
                 let new = rows(u32::try_from(sequence).expect("small")..n);
                 let answer = server.post("/v1/events", &events(&new));
-                assert_eq!(answer["last"], n, "{answer}");
+                assert_eq!(answer["last_seq"], n, "{answer}");
             }
             if n == 651 {
                 // A restart goes on with the same events, and with the memory of the model.
@@ -86,14 +86,14 @@ fn answers_equal_those_of_the_command_line_on_a_file_of_the_events() {
             assert_eq!(found, scores_of_file(home.path(), "grown.csv", 5000), "{model:?} {n}");
             // The log is a dataset, also while the server runs.
             assert_eq!(found, scores_of_file(home.path(), "mine/live", 5000), "{model:?} {n}");
-            let best = server.get("/v1/recommend?src=7&top=5&at=5000");
+            let best = server.get("/v1/recommend?src=7&k=5&time=5000&exact=true");
             let arguments =
                 ["recommend", "mine", "7", "--data", "grown.csv", "--top", "5", "--at", "5000", "--json", "--quiet"];
             let expected = answer_of(home.path(), &arguments);
             let item = |item: &Value| (item["dst"].clone(), item["probability"].clone(), item["known"].clone());
             let items = |of: &Value| of["items"].as_array().expect("items").iter().map(item).collect::<Vec<_>>();
             assert_eq!(items(&best), items(&expected), "{model:?} {n}");
-            assert_eq!((best["sequence"].as_u64(), &best["model"]), (Some(n.into()), &json!("mine")));
+            assert_eq!((best["seq"].as_u64(), &best["model"]), (Some(n.into()), &json!("mine")));
         }
     }
 }
@@ -112,23 +112,27 @@ fn a_repetition_is_answered_as_the_first_time_and_taken_in_once() {
         {"src": "ann", "dst": 1, "time": 2000, "id": "e1"}
     ]);
     let of_ids = server.post("/v1/events", &with_ids);
-    assert_eq!(of_ids, json!({"events": 3, "first": 606, "last": 607}));
+    assert_eq!(of_ids, json!({"accepted": 2, "duplicates": 1, "first_seq": 606, "last_seq": 607, "watermark": 2000.0}));
     for restart in [false, true] {
         if restart {
             server.kill();
             server = Served::start(home.path(), &["mine"]);
         }
         assert_eq!(server.request("POST", "/v1/events", &key, &batch.to_string()), first, "{restart}");
-        assert_eq!(server.post("/v1/events", &with_ids), of_ids, "{restart}");
-        assert_eq!(server.get("/v1/status")["sequence"], 607);
+        let again = json!({"accepted": 0, "duplicates": 3, "first_seq": 606, "last_seq": 607, "watermark": 2000.0});
+        assert_eq!(server.post("/v1/events", &with_ids), again, "{restart}");
+        assert_eq!(server.get("/v1/status")["events"], 607);
     }
     // One new event among known ones.
     let more =
         json!([{"src": "ann", "dst": 2, "time": 2000, "id": "e2"}, {"src": 3, "dst": 4, "time": 2001, "id": "e3"}]);
-    assert_eq!(server.post("/v1/events", &more), json!({"events": 2, "first": 607, "last": 608}));
+    assert_eq!(
+        server.post("/v1/events", &more),
+        json!({"accepted": 1, "duplicates": 1, "first_seq": 607, "last_seq": 608, "watermark": 2001.0})
+    );
     let other = server.request("POST", "/v1/events", &key, &events(&rows(606..607)).to_string());
     assert_eq!((other.0, &other.1["error"]["code"]), (422, &json!("key-reused")));
-    assert_eq!(server.get("/v1/status")["sequence"], 608);
+    assert_eq!(server.get("/v1/status")["events"], 608);
 }
 
 #[test]
@@ -150,14 +154,17 @@ fn a_bad_event_is_named_and_nothing_of_its_request_is_taken_in() {
         let error = &answer["error"];
         assert_eq!((found, &error["code"], &error["row"]), (status, &json!(code), &json!(1)), "{answer}");
         assert!(error["message"].as_str().expect("text").contains(text), "{answer}");
-        assert_eq!(server.get("/v1/status")["sequence"], 600);
+        assert_eq!(server.get("/v1/status")["events"], 600);
     }
     // As lines, as one event, and wrapped.
     let lines = format!("{good}\n\n{good}\n");
     let lines = server.request("POST", "/v1/events", &[("Content-Type", "application/x-ndjson")], &lines);
-    assert_eq!(lines, (200, json!({"events": 2, "first": 601, "last": 602})));
-    assert_eq!(server.post("/v1/events", &good)["last"], 603);
-    assert_eq!(server.post("/v1/events", &json!({"events": [good]}))["last"], 604);
+    assert_eq!(
+        lines,
+        (200, json!({"accepted": 2, "duplicates": 0, "first_seq": 601, "last_seq": 602, "watermark": 2000.0}))
+    );
+    assert_eq!(server.post("/v1/events", &good)["last_seq"], 603);
+    assert_eq!(server.post("/v1/events", &json!({"events": [good]}))["last_seq"], 604);
     assert_eq!(server.request("POST", "/v1/events", &[], "{\"events\": 7}").0, 400);
     assert_eq!(server.request("POST", "/v1/events", &[("Content-Type", "text/csv")], "1,2,3").0, 415);
     assert_eq!(server.request("GET", "/v1/events", &[], "").0, 405);
@@ -174,7 +181,7 @@ fn late_events_are_held_and_put_in_order_if_asked_for() {
     }
     // 2014 − 10: three events are not after that.
     let status = server.get("/v1/status");
-    assert_eq!((&status["sequence"], &status["held"]), (&json!(603), &json!(3)), "{status}");
+    assert_eq!((&status["events"], &status["held"]), (&json!(603), &json!(3)), "{status}");
     let refused = server.request("POST", "/v1/events", &[], &events(&[(1, 2, 2003)]).to_string());
     assert_eq!((refused.0, &refused.1["error"]["code"]), (422, &json!("late-event")));
     let mut known: Vec<Row> = [rows(0..N_TRAINED), late.to_vec()].concat();
@@ -199,7 +206,7 @@ fn tokens_decide_who_may_do_what() {
     {
         fs::write(home.path().join(name), token).expect("a file");
     }
-    let arguments = ["mine", "--read-tokens", "read", "--write-tokens", "write"];
+    let arguments = ["mine", "--read-token-file", "read", "--write-token-file", "write"];
     let server = Served::start(home.path(), &arguments);
     let status = |method: &str, path: &str, token: Option<&str>| {
         let header = token.map(|token| ("Authorization", format!("Bearer {token}")));
@@ -217,9 +224,9 @@ fn tokens_decide_who_may_do_what() {
     assert_eq!(taken, [403, 200]);
     let (code, _, stderr) = run(home.path(), &["serve", "mine", "--listen", "0.0.0.0:0"]);
     assert_eq!(code, Some(2));
-    assert!(stderr.contains("without tokens") && stderr.contains("--write-tokens"), "{stderr}");
+    assert!(stderr.contains("without tokens") && stderr.contains("--write-token-file"), "{stderr}");
     fs::write(home.path().join("short"), "1234\n").expect("a file");
-    let (code, _, stderr) = run(home.path(), &["serve", "mine", "--read-tokens", "short"]);
+    let (code, _, stderr) = run(home.path(), &["serve", "mine", "--read-token-file", "short"]);
     assert!(code == Some(2) && stderr.contains("at least") || stderr.contains("less than 16"), "{stderr}");
 }
 
@@ -231,13 +238,13 @@ fn a_user_with_events_alone_gets_a_model_first() {
     check("serve", server.started());
     assert!(server.stderr().contains("no run yet: training"), "{}", server.stderr());
     let status = server.get("/v1/status");
-    assert_eq!((&status["sequence"], &status["model"]["name"]), (&json!(300), &json!("mail-stats")));
+    assert_eq!((&status["events"], &status["model"]), (&json!(300), &json!("mail-stats")));
     drop(server);
     // Without the file: the log has the events, and the run is there.
     fs::remove_file(home.path().join("mail.csv")).expect("our own file");
     let server = Served::start(home.path(), &["--data", "mail.csv"]);
     assert!(!server.stderr().contains("training"), "{}", server.stderr());
-    assert_eq!(server.get("/v1/status")["sequence"], 300);
+    assert_eq!(server.get("/v1/status")["events"], 300);
     let (code, _, stderr) = run(home.path(), &["serve"]);
     assert!(code == Some(2) && stderr.contains("expected one of them"), "{stderr}");
 }
@@ -266,7 +273,7 @@ fn another_model_is_swapped_in_while_the_server_runs() {
     let before = scores(&server, 5000);
     let run_of = home.path().join("next").to_string_lossy().into_owned();
     let swapped = server.post("/v1/models", &json!({ "run": run_of }));
-    assert_eq!(swapped, json!({"model": "next", "previous": "mine", "sequence": 640}));
+    assert_eq!(swapped, json!({"model": "next", "previous": "mine", "seq": 640}));
     let after = scores(&server, 5000);
     assert_ne!(after, before);
     let (code, answer) = server.request("POST", "/v1/models", &[], "{\"run\": \"nowhere\"}");
@@ -299,15 +306,15 @@ fn a_full_disk_makes_the_server_read_only_and_back() {
     };
     assert_eq!((refused.0, &refused.1["error"]["code"]), (507, &json!("read-only")), "{}", refused.1);
     let status = server.get("/v1/status");
-    assert_eq!((&status["read_only"], &status["sequence"]), (&json!(true), &json!(last)));
+    assert_eq!((&status["log"]["read_only"], &status["events"]), (&json!(true), &json!(last)));
     assert_eq!(scores(&server, 5000).len(), PAIRS.len(), "answers go on");
     let raised = Command::new("prlimit").args(["--fsize=unlimited", "--pid", &server.id().to_string()]).status();
     assert!(raised.expect("prlimit is there").success());
-    assert_eq!(server.post("/v1/events", &events(&rows(last..last + 20)))["last"], last + 20);
+    assert_eq!(server.post("/v1/events", &events(&rows(last..last + 20)))["last_seq"], last + 20);
     assert_eq!(server.get("/v1/status")["read_only"], false);
     drop(server);
     let server = Served::start(home.path(), &["mine"]);
-    assert_eq!(server.get("/v1/status")["sequence"], last + 20);
+    assert_eq!(server.get("/v1/status")["events"], last + 20);
 }
 
 #[test]

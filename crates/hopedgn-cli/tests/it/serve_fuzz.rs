@@ -30,7 +30,7 @@ fn command(home: &Path, state: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hopedgn"));
     command.env("CUDA_VISIBLE_DEVICES", "-1").current_dir(home);
     command.args(["serve", "--data", "events.csv", "--listen", "127.0.0.1:0", "--json", "--quiet", "--timeout", "3"]);
-    command.arg("--state").arg(state);
+    command.arg("--log").arg(state);
     command
 }
 
@@ -110,7 +110,7 @@ fn status(server: &ServerProcess, path: &str) -> (u16, Vec<u8>) {
 fn sequence(server: &ServerProcess) -> Value {
     let (code, body) = status(server, "/v1/status");
     assert_eq!(code, 200);
-    serde_json::from_slice::<Value>(&body).expect("JSON")["sequence"].clone()
+    serde_json::from_slice::<Value>(&body).expect("JSON")["events"].clone()
 }
 
 /// `HOPEDGN_TRIES` and `HOPEDGN_SEED` in the environment say how many requests, and which.

@@ -103,21 +103,14 @@ impl Served {
         self.child.wait().expect("it ends");
     }
 
+    /// Host and port.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// Status and body of an answer; a body that is no JSON is text.
     pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
-        let mut stream = TcpStream::connect(&self.address).expect("a connection");
-        let lines: String = headers.iter().map(|(name, value)| [name, ": ", value, "\r\n"].concat()).collect();
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: {}\r\n{lines}",
-            body.len()
-        );
-        stream.write_all(format!("{head}\r\n{body}").as_bytes()).expect("it is sent");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("an answer");
-        let answer = String::from_utf8(answer).expect("text");
-        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
-        (status, serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned())))
+        request(&self.address, method, path, headers, body)
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {
@@ -131,6 +124,23 @@ impl Served {
         assert_eq!(status, 200, "{path}: {answer}");
         answer
     }
+}
+
+/// Sends a request over a connection of its own. Status and body of the answer; a body that is no JSON is text.
+pub(crate) fn request(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address).expect("a connection");
+    let lines: String = headers.iter().map(|(name, value)| [name, ": ", value, "\r\n"].concat()).collect();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n{lines}",
+        body.len()
+    );
+    stream.write_all(format!("{head}\r\n{body}").as_bytes()).expect("it is sent");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("an answer");
+    let answer = String::from_utf8(answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    (status, serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned())))
 }
 
 impl Drop for Served {

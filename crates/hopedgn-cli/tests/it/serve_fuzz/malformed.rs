@@ -66,7 +66,7 @@ impl Malformed {
             post("/v1/score", JSON, br#"{"pairs": [{"src": 100, "dst": 101}, {"src": 7, "dst": "x", "time": 99.5}]}"#),
             post("/v1/score", JSON, br#"{"pairs": [{"src": 100, "dst": 101}], "explain": true}"#),
             post("/v1/models", JSON, br#"{"run": "nowhere"}"#),
-            get("/v1/recommend?src=100&top=3&mode=candidates&exclude_seen=true&reasons=true&at=150"),
+            get("/v1/recommend?src=100&k=3&exact=false&exclude_seen=true&reasons=true&time=150"),
             get("/v1/recommend?src=100"),
             get("/v1/nodes/100?limit=3"),
             get("/v1/status"),
@@ -194,7 +194,7 @@ fn large_head(random: &mut RandomStream) -> Vec<u8> {
             "POST /v1/events HTTP/1.1\r\nidempotency-key: {long}\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n[]"
         )
         .into_bytes(),
-        _ => get(&format!("/v1/recommend?src={long}&top=%00&top=-1&{}", "%ff%".repeat(random.index(2000)))),
+        _ => get(&format!("/v1/recommend?src={long}&k=%00&k=-1&{}", "%ff%".repeat(random.index(2000)))),
     }
 }
 
