@@ -311,7 +311,7 @@ fn a_full_disk_makes_the_server_read_only_and_back() {
     let raised = Command::new("prlimit").args(["--fsize=unlimited", "--pid", &server.id().to_string()]).status();
     assert!(raised.expect("prlimit is there").success());
     assert_eq!(server.post("/v1/events", &events(&rows(last..last + 20)))["last_seq"], last + 20);
-    assert_eq!(server.get("/v1/status")["read_only"], false);
+    assert_eq!(server.get("/v1/status")["log"]["read_only"], false);
     drop(server);
     let server = Served::start(home.path(), &["mine"]);
     assert_eq!(server.get("/v1/status")["events"], last + 20);

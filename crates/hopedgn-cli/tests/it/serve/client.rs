@@ -135,10 +135,17 @@ pub(crate) fn request(address: &str, method: &str, path: &str, headers: &[(&str,
         body.len()
     );
     stream.write_all(format!("{head}\r\n{body}").as_bytes()).expect("it is sent");
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).expect("an answer");
-    let answer = String::from_utf8(answer).expect("text");
-    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let mut answer = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") && answer.read_line(&mut head).expect("an answer") > 0 {}
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<u64>().ok())?
+    });
+    // A driver of a browser keeps the connection, whatever it is asked.
+    let mut body = Vec::new();
+    answer.take(length.unwrap_or(u64::MAX)).read_to_end(&mut body).expect("a body");
+    let body = &*String::from_utf8(body).expect("text");
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
     (status, serde_json::from_str(body).unwrap_or_else(|_| Value::String(body.to_owned())))
 }
