@@ -32,16 +32,17 @@
 //! 24 bytes per event for columns, 28 with statistics. The lists of an event that came after the last rebuild take about 100 bytes, 150 with
 //! statistics, and those of a node or pair are copied with its first such event; a rebuild frees all of that.
 
+mod stream;
+
 use std::ops::Range;
 
 use crate::error::{Place, Problem, Result};
-use crate::event::{
-    Column, Columns, Cut, EventId, EventStream, Features, NameLookup, NameWriter, NodeId, time_backwards,
-};
+use crate::event::{Column, Cut, EventId, EventStream, NameLookup, NodeId, time_backwards};
 use crate::growing::GrowingColumn;
-use crate::statistics::{PairStatistics, moments, push_moment};
+use crate::pair_index::check_number;
+use crate::statistics::{PairStatistics, push_moment};
 use crate::store::{Store, name_key, name_keys};
-use crate::time::TimeFormat;
+use stream::GrowingStream;
 
 /// An event to append.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,16 +70,9 @@ impl<'a> NewEvent<'a> {
 /// A stream and its store, which grow. See the [module](self).
 #[derive(Debug)]
 pub struct LiveStore {
-    src: GrowingColumn<NodeId>,
-    dst: GrowingColumn<NodeId>,
-    time: GrowingColumn<f64>,
-    label: GrowingColumn<f32>,
-    edge_features: Option<GrowingFeatures>,
-    node_features: Option<GrowingFeatures>,
-    names: NameWriter,
+    stream: GrowingStream,
     name_keys: GrowingColumn<u64>,
     destinations: DestinationWriter,
-    time_format: TimeFormat,
     index: Index,
 }
 
@@ -92,31 +86,6 @@ struct Index {
     n_built: usize,
     /// Events that it has.
     n_events: usize,
-}
-
-#[derive(Debug)]
-struct GrowingFeatures {
-    width: usize,
-    values: GrowingColumn<f32>,
-}
-
-impl GrowingFeatures {
-    fn new(features: &Features) -> Self {
-        Self { width: features.width(), values: GrowingColumn::new(features.values()) }
-    }
-
-    /// Appends a row; zeros if it is empty.
-    fn push(&mut self, row: &[f32]) {
-        if row.is_empty() {
-            self.values.extend(&vec![0.0; self.width]);
-        } else {
-            self.values.extend(row);
-        }
-    }
-
-    fn now(&self) -> Features {
-        Features::new(self.width, Column::of_growing(&self.values)).expect("whole rows")
-    }
 }
 
 /// Distinct destinations, in the order of their first event.
@@ -157,25 +126,17 @@ impl LiveStore {
         for (id, (&src, &dst)) in stream.ids().zip(stream.src().iter().zip(stream.dst())) {
             destinations.push(src, dst, id);
         }
-        Ok(Self {
-            src: GrowingColumn::new(stream.src()),
-            dst: GrowingColumn::new(stream.dst()),
-            time: GrowingColumn::new(stream.times()),
-            label: GrowingColumn::new(stream.labels()),
-            edge_features: stream.edge_features().map(GrowingFeatures::new),
-            node_features: stream.node_features().map(GrowingFeatures::new),
-            names: NameWriter::new(stream.names()),
-            name_keys: GrowingColumn::new(&name_keys(stream.names())),
-            destinations,
-            time_format: stream.time_format(),
-            index: Index::build(stream, statistics)?,
-        })
+        let name_keys = GrowingColumn::new(&name_keys(stream.names()));
+        let stream = GrowingStream::new(stream);
+        // Over the columns that grow: it shares them, and would keep those of the stream.
+        let index = Index::build(&stream.now(), statistics)?;
+        Ok(Self { stream, name_keys, destinations, index })
     }
 
     /// Number of events.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.time.values().len()
+        self.stream.time.values().len()
     }
 
     /// Whether there is no event yet.
@@ -187,19 +148,19 @@ impl LiveStore {
     /// Number of nodes.
     #[must_use]
     pub fn n_nodes(&self) -> usize {
-        self.names.len()
+        self.stream.names.len()
     }
 
     /// The time of the newest event.
     #[must_use]
     pub fn newest_time(&self) -> Option<f64> {
-        self.time.values().last().copied()
+        self.stream.time.values().last().copied()
     }
 
     /// Features of an event, if events have any.
     #[must_use]
     pub fn edge_width(&self) -> Option<usize> {
-        self.edge_features.as_ref().map(|features| features.width)
+        self.stream.edge_features.as_ref().map(|features| features.width)
     }
 
     /// Events that came after the last rebuild: [`Snapshot::rebuild`] when there are many.
@@ -220,9 +181,7 @@ impl LiveStore {
 
     /// Refuses what [`LiveStore::append`] would refuse.
     pub fn check(&self, events: &[NewEvent<'_>]) -> Result<()> {
-        if self.len().saturating_add(events.len()) > u32::MAX as usize / 2 {
-            return Err(Problem::TooMany { what: "events in a store", max: u64::from(u32::MAX / 2) }.into());
-        }
+        check_number(self.len().saturating_add(events.len()))?;
         let mut previous = self.newest_time().unwrap_or(f64::NEG_INFINITY);
         for (row, event) in (0..).zip(events) {
             self.check_event(event, previous)
@@ -246,7 +205,7 @@ impl LiveStore {
             return Err(Problem::NonFiniteTime { found: time.to_string() });
         }
         if time < previous {
-            return Err(time_backwards(time, previous, self.time_format));
+            return Err(time_backwards(time, previous, self.stream.time_format));
         }
         if let Some(&value) = features.iter().chain([&label]).find(|value| !value.is_finite()) {
             return Err(Problem::NonFiniteValue { found: value.to_string() });
@@ -261,51 +220,32 @@ impl LiveStore {
     fn push(&mut self, event: &NewEvent<'_>) -> Result<()> {
         let id =
             EventId::from_index(self.len()).ok_or(Problem::TooMany { what: "events", max: u64::from(u32::MAX) })?;
-        let n_known = self.names.len();
-        let [src, dst] = self.names.ends(event.src, event.dst)?;
+        let n_known = self.stream.names.len();
+        let [src, dst] = self.stream.names.ends(event.src, event.dst)?;
         // At most one new node on each side, in this order.
-        let new = [(src, event.src, true), (dst, event.dst, !self.names.is_bipartite())];
+        let new = [(src, event.src, true), (dst, event.dst, !self.stream.names.is_bipartite())];
         for (node, name, is_on_source_side) in new {
             if node.index() >= n_known && node.index() == self.name_keys.values().len() {
                 self.name_keys.push(name_key(is_on_source_side, name.as_bytes()));
-                if let Some(features) = &mut self.node_features {
-                    features.push(&[]);
-                }
+                self.stream.push_node();
             }
         }
-        let time = event.time + 0.0; // -0.0 becomes 0.0, so that equal times are equal bits
-        self.src.push(src);
-        self.dst.push(dst);
-        self.label.push(event.label);
-        if let Some(features) = &mut self.edge_features {
-            features.push(event.features);
-        }
-        self.time.push(time);
+        self.stream.push([src, dst], event);
         self.destinations.push(src, dst, id);
-        self.index.push(src, dst, id, self.time.values());
+        self.index.push(src, dst, id, self.stream.time.values());
         Ok(())
     }
 
     /// The events so far, with their store.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let stream = EventStream::of_checked(Columns {
-            src: Column::of_growing(&self.src),
-            dst: Column::of_growing(&self.dst),
-            time: Column::of_growing(&self.time),
-            label: Column::of_growing(&self.label),
-            edge_features: self.edge_features.as_ref().map(GrowingFeatures::now),
-            node_features: self.node_features.as_ref().map(GrowingFeatures::now),
-            names: self.names.names(),
-            time_format: self.time_format,
-        });
+        let stream = self.stream.now();
         let of_index = self.index.statistics.as_ref();
-        let statistics =
-            of_index.map(|(statistics, moments)| statistics.at(Column::of_growing(moments), stream.time_column()));
+        let statistics = of_index.map(|(statistics, moments)| statistics.at(&stream, Column::of_growing(moments)));
         Snapshot {
             store: self.index.store.at(&stream, statistics, Column::of_growing(&self.name_keys)),
             has_statistics: of_index.is_some(),
-            lookup: self.names.lookup(),
+            lookup: self.stream.names.lookup(),
             destinations: Column::of_growing(&self.destinations.nodes),
             first_as_destination: Column::of_growing(&self.destinations.first),
             first_loop: self.destinations.first_loop,
@@ -320,21 +260,21 @@ impl LiveStore {
     /// Never: events are numbered by `u32` when they are appended.
     pub fn adopt(&mut self, rebuilt: Rebuilt) {
         let Rebuilt(mut index) = rebuilt;
-        index.extend([self.src.values(), self.dst.values()], self.time.values());
+        let GrowingStream { src, dst, time, .. } = &self.stream;
+        index.extend([src.values(), dst.values()], time.values());
         self.index = index;
     }
 }
 
 impl Index {
     fn build(stream: &EventStream, statistics: bool) -> Result<Self> {
-        let store = Store::build(stream)?.growing();
-        let statistics = if statistics {
-            let moments = GrowingColumn::new(&moments(stream.times()));
-            Some((PairStatistics::build(stream)?.growing(), moments))
-        } else {
-            None
-        };
-        Ok(Self { store, statistics, n_built: stream.len(), n_events: stream.len() })
+        let store = Store::build(stream)?;
+        let statistics = statistics.then(|| {
+            let statistics = store.new_statistics();
+            let moments = GrowingColumn::new(statistics.moments());
+            (statistics.at(stream, Column::of_growing(&moments)).growing(), moments)
+        });
+        Ok(Self { store: store.growing(), statistics, n_built: stream.len(), n_events: stream.len() })
     }
 
     /// Adds those of these events that it does not have yet.

@@ -1,139 +1,216 @@
 //! Index from node pairs, ordered or not, to the events between them.
+//!
+//! One hash table of unordered pairs answers both. It holds no keys: an entry is the event of a pair that met once, whose ends are in the
+//! columns of the stream, or the number of a list. Only pairs that met several times, and self-loops, have lists.
+//!
+//! # Memory
+//! 5 bytes per bucket, of which 7/16 to 7/8 are filled: 6 to 12 bytes per distinct pair. A list takes 16 bytes and 4 per event, twice that
+//! where events go both ways, three times that for self-loops.
 
+mod build;
+#[cfg(test)]
+mod tests;
+
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
-use crate::event::{EventId, NodeId};
+use crate::event::{Column, EventId, NodeId};
 use crate::growing::PairMap;
+
+pub(crate) use build::check_number;
 
 /// Events of each pair, in order. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct PairIndex {
     base: Arc<Grouped>,
-    /// The whole lists of pairs with later events.
+    /// Sources and destinations of the stream, shared with it.
+    endpoints: [Column<NodeId>; 2],
+    /// The whole lists of pairs with later events; either of unordered or of ordered pairs.
     grown: Option<Arc<PairMap<EventId>>>,
 }
 
 #[derive(Debug)]
 struct Grouped {
-    slots: FxHashMap<u64, u32>,
-    /// Start of each slot's events, and the end of the last.
-    offsets: Vec<u32>,
+    table: HashTable<Entry>,
+    /// One for each pair that has a list, and the end of the last.
+    lists: Vec<List>,
     events: Vec<EventId>,
 }
 
+/// The one event of a pair or, with [`Entry::LIST`], the number of its list. An event is lent from the table.
+#[derive(Debug, Clone, Copy)]
+#[repr(transparent)]
+struct Entry(EventId);
+
+impl Entry {
+    const LIST: u32 = 1 << 31;
+
+    fn of_list(number: usize) -> Self {
+        let number = u32::try_from(number).ok().filter(|number| number & Self::LIST == 0);
+        Self(EventId(number.expect("no more lists than events") | Self::LIST))
+    }
+
+    #[inline]
+    fn list(self) -> Option<usize> {
+        let EventId(bits) = self.0;
+        (bits & Self::LIST != 0).then_some((bits & !Self::LIST) as usize)
+    }
+}
+
+/// Where the events of a pair begin: all of them, a self-loop twice; then, if the two differ, those from `ends[0]` to `ends[1]` and those
+/// back.
+#[derive(Debug, Clone, Copy)]
+struct List {
+    /// Source and destination of the first event.
+    ends: [NodeId; 2],
+    start: u32,
+    /// Events from `ends[0]` to `ends[1]`; 0 if all of several events go there.
+    n_forward: u32,
+}
+
 /// Hash key of the ordered pair.
-fn directed_key(src: NodeId, dst: NodeId) -> u64 {
+fn directed_key([src, dst]: [NodeId; 2]) -> u64 {
     u64::from(src.0) << 32 | u64::from(dst.0)
 }
 
 /// Hash key of the unordered pair.
-fn key(a: NodeId, b: NodeId) -> u64 {
-    if a < b { directed_key(a, b) } else { directed_key(b, a) }
+#[inline]
+fn key([a, b]: [NodeId; 2]) -> u64 {
+    directed_key(if a < b { [a, b] } else { [b, a] })
+}
+
+#[inline]
+fn hash(pair: [NodeId; 2]) -> u64 {
+    FxBuildHasher.hash_one(key(pair))
 }
 
 impl PairIndex {
-    /// Groups `events`, which come in order, by unordered pair. A self-loop is entered twice, as in the adjacency lists.
-    pub(crate) fn build(events: impl Iterator<Item = (NodeId, NodeId, EventId)> + Clone) -> Self {
-        Self::grouped(events, key, |u, v| if u == v { 2 } else { 1 })
-    }
-
-    /// Groups `events`, which come in order, by ordered pair. A self-loop is entered once.
-    pub(crate) fn directed(events: impl Iterator<Item = (NodeId, NodeId, EventId)> + Clone) -> Self {
-        Self::grouped(events, directed_key, |_, _| 1)
-    }
-
-    fn grouped(
-        events: impl Iterator<Item = (NodeId, NodeId, EventId)> + Clone,
-        key: fn(NodeId, NodeId) -> u64,
-        copies: fn(NodeId, NodeId) -> u32,
-    ) -> Self {
-        let mut slots = FxHashMap::default();
-        let mut offsets = vec![0u32];
-        let mut slot_of_event = Vec::new();
-        for (u, v, _) in events.clone() {
-            let next = u32::try_from(slots.len()).expect("no more pairs than events");
-            let slot = *slots.entry(key(u, v)).or_insert(next);
-            if slot == next {
-                offsets.push(0);
-            }
-            offsets[slot as usize + 1] += copies(u, v);
-            slot_of_event.push(slot);
-        }
-        for slot in 1..offsets.len() {
-            offsets[slot] += offsets[slot - 1];
-        }
-        let total = offsets.last().copied().unwrap_or(0) as usize;
-        let mut grouped = vec![EventId(0); total];
-        for ((u, v, id), slot) in events.zip(slot_of_event) {
-            for _ in 0..copies(u, v) {
-                grouped[offsets[slot as usize] as usize] = id;
-                offsets[slot as usize] += 1;
-            }
-        }
-        offsets.rotate_right(1);
-        offsets[0] = 0;
-        slots.shrink_to_fit();
-        offsets.shrink_to_fit();
-        Self { base: Arc::new(Grouped { slots, offsets, events: grouped }), grown: None }
+    /// Groups `events`, which come in order and are no more than [`check_number`] takes, by pair. A self-loop is entered twice in the list of its
+    /// unordered pair, as in the adjacency lists, and once in that of its ordered one.
+    pub(crate) fn build(events: impl ExactSizeIterator<Item = EventId>, endpoints: [Column<NodeId>; 2]) -> Self {
+        let base = Arc::new(Grouped::build(events, [&endpoints[0], &endpoints[1]]));
+        Self { base, endpoints, grown: None }
     }
 
     /// The same index, ready for later events.
     pub(crate) fn growing(&self) -> Self {
-        Self { base: Arc::clone(&self.base), grown: Some(Arc::default()) }
+        Self { grown: Some(Arc::default()), ..self.clone() }
     }
 
-    /// Adds the next event to an index of unordered pairs that is ready for it.
+    /// The same index in a stream that has grown, whose sources and destinations are these.
+    pub(crate) fn at(&self, endpoints: [Column<NodeId>; 2]) -> Self {
+        Self { base: Arc::clone(&self.base), endpoints, grown: self.grown.clone() }
+    }
+
+    /// Source and destination of an event of the stream.
+    #[inline]
+    pub(crate) fn ends(&self, event: EventId) -> [NodeId; 2] {
+        [self.endpoints[0][event.index()], self.endpoints[1][event.index()]]
+    }
+
+    /// Sources and destinations of the stream.
+    pub(crate) fn endpoints(&self) -> &[Column<NodeId>; 2] {
+        &self.endpoints
+    }
+
+    /// Adds the next event to an index that is ready for it and is asked for unordered pairs.
     pub(crate) fn push(&self, u: NodeId, v: NodeId, event: EventId) {
-        self.push_by_key(key(u, v), event);
+        self.grown().push(key([u, v]), || self.base_events([u, v]), event);
         if u == v {
-            self.push_by_key(key(u, v), event);
+            self.grown().push(key([u, v]), || &[], event);
         }
     }
 
-    /// Adds the next event to an index of ordered pairs that is ready for it.
+    /// Adds the next event to an index that is ready for it and is asked for ordered pairs.
     pub(crate) fn push_from(&self, src: NodeId, dst: NodeId, event: EventId) {
-        self.push_by_key(directed_key(src, dst), event);
+        self.grown().push(directed_key([src, dst]), || self.base_both_ways([src, dst])[0], event);
     }
 
-    fn push_by_key(&self, key: u64, event: EventId) {
-        let grown = self.grown.as_ref().expect("an index that is ready for later events");
-        grown.push(key, || self.base.events_of(key), event);
+    fn grown(&self) -> &PairMap<EventId> {
+        self.grown.as_ref().expect("an index that is ready for later events")
     }
 
-    /// Events of an unordered pair, in an index of those.
+    /// Events of an unordered pair, a self-loop twice.
     #[inline]
     pub(crate) fn events(&self, a: NodeId, b: NodeId) -> &[EventId] {
-        self.events_of(key(a, b))
+        let grown = self.grown.as_ref().and_then(|grown| grown.get(key([a, b])));
+        grown.unwrap_or_else(|| self.base_events([a, b]))
     }
 
-    /// Events from `src` to `dst`, in an index of ordered pairs.
+    /// Events from `src` to `dst`, and those from `dst` to `src`.
     #[inline]
-    pub(crate) fn events_from(&self, src: NodeId, dst: NodeId) -> &[EventId] {
-        self.events_of(directed_key(src, dst))
+    pub(crate) fn events_both_ways(&self, src: NodeId, dst: NodeId) -> [&[EventId]; 2] {
+        let base = self.base_both_ways([src, dst]);
+        let Some(grown) = &self.grown else { return base };
+        let keys = [[src, dst], [dst, src]].map(directed_key);
+        [grown.get(keys[0]).unwrap_or(base[0]), grown.get(keys[1]).unwrap_or(base[1])]
     }
 
     #[inline]
-    fn events_of(&self, key: u64) -> &[EventId] {
-        let grown = self.grown.as_ref().and_then(|grown| grown.get(key));
-        grown.unwrap_or_else(|| self.base.events_of(key))
+    fn base_events(&self, pair: [NodeId; 2]) -> &[EventId] {
+        let Some(entry) = self.find(pair) else { return &[] };
+        match entry.list() {
+            None => std::slice::from_ref(&entry.0),
+            Some(list) => self.base.all(list),
+        }
+    }
+
+    #[inline]
+    fn base_both_ways(&self, pair: [NodeId; 2]) -> [&[EventId]; 2] {
+        let Some(entry) = self.find(pair) else { return [&[], &[]] };
+        let (first, [forward, back]) = match entry.list() {
+            None => (self.endpoints[0][entry.0.index()], [std::slice::from_ref(&entry.0), &[]]),
+            Some(list) => (self.base.lists[list].ends[0], self.base.both_ways(list)),
+        };
+        if first == pair[0] { [forward, back] } else { [back, forward] }
+    }
+
+    #[inline]
+    fn find(&self, pair: [NodeId; 2]) -> Option<&Entry> {
+        let ends = |entry: &Entry| match entry.list() {
+            None => self.ends(entry.0),
+            Some(list) => self.base.lists[list].ends,
+        };
+        self.base.table.find(hash(pair), |entry| key(ends(entry)) == key(pair))
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let Grouped { slots, offsets, events } = &*self.base;
-        // The hash table has one control byte per entry.
-        let table = slots.capacity() * (size_of::<(u64, u32)>() + 1);
-        table + offsets.capacity() * size_of::<u32>() + events.capacity() * size_of::<EventId>()
+        let Grouped { table, lists, events } = &*self.base;
+        table.allocation_size() + lists.capacity() * size_of::<List>() + events.capacity() * size_of::<EventId>()
     }
 }
 
 impl Grouped {
+    /// Events of a list, a self-loop twice; those behind it are in one direction each.
     #[inline]
-    fn events_of(&self, key: u64) -> &[EventId] {
-        match self.slots.get(&key) {
-            Some(&slot) => &self.events[self.offsets[slot as usize] as usize..self.offsets[slot as usize + 1] as usize],
-            None => &[],
+    fn split(&self, list: usize) -> (&[EventId], &[EventId]) {
+        let [List { ends, start, n_forward }, next] = [self.lists[list], self.lists[list + 1]];
+        let events = &self.events[start as usize..next.start as usize];
+        let n_directed = match n_forward {
+            0 => 0,
+            n if ends[0] == ends[1] => n as usize,
+            _ => events.len() / 2,
+        };
+        events.split_at(events.len() - n_directed)
+    }
+
+    #[inline]
+    fn all(&self, list: usize) -> &[EventId] {
+        self.split(list).0
+    }
+
+    /// Events from the first end to the second, and those back.
+    #[inline]
+    fn both_ways(&self, list: usize) -> [&[EventId]; 2] {
+        let (all, directed) = self.split(list);
+        let List { ends, n_forward, .. } = self.lists[list];
+        match n_forward as usize {
+            0 => [all, &[]],
+            _ if ends[0] == ends[1] => [directed, directed],
+            n => [&directed[..n], &directed[n..]],
         }
     }
 }

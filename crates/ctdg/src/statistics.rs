@@ -30,7 +30,8 @@
 //! ```
 //!
 //! # Complexity
-//! A query takes O(log E) steps. An index over E events takes 16 bytes per event, 8 per node and about 30 per distinct ordered pair.
+//! A query takes O(log E) steps. An index over E events takes 12 bytes per event and 8 per node, and a pair index, which is that of the
+//! [`Store`](crate::store::Store) where there is one.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -41,7 +42,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::event::{Column, EventId, EventStream, NodeId, PairQuery, strictly_before};
 use crate::growing::{GrowingColumn, GrowingList, NodeTable};
-use crate::pair_index::PairIndex;
+use crate::pair_index::{PairIndex, check_number};
 
 /// Newest events of the stream among which those of the pair are counted.
 pub const PAIR_WINDOWS: [u32; 4] = [4, 64, 1 << 10, 1 << 14];
@@ -87,19 +88,20 @@ impl PairStatistics {
     /// Over `events` of `stream` only, in ascending order. Ages and windows still count all events of the stream.
     pub fn of_events(stream: &EventStream, events: &[EventId]) -> Result<Self> {
         stream.check_order(events)?;
-        let endpoints = [stream.src(), stream.dst()];
-        Ok(Self::over(events, endpoints, stream.time_column(), stream.n_nodes()))
+        check_number(events.len())?;
+        let pairs = PairIndex::build(events.iter().copied(), stream.endpoint_columns());
+        Ok(Self::over(events, pairs, stream.time_column(), stream.n_nodes()))
     }
 
-    /// Over `events`, ascending, of a stream with these sources, destinations and times.
-    pub(crate) fn over(events: &[EventId], [src, dst]: [&[NodeId]; 2], times: Column<f64>, n_nodes: usize) -> Self {
+    /// Over `events`, ascending, with their index in a stream with these times.
+    pub(crate) fn over(events: &[EventId], pairs: PairIndex, times: Column<f64>, n_nodes: usize) -> Self {
         // Not in parallel: `Store` holds a lock meanwhile, and a thread of rayon that waits for a part of this could take up a task that
         // waits for the lock.
         Self {
-            as_source: Arc::new(EventLists::build(events, src, n_nodes)),
-            as_destination: Arc::new(EventLists::build(events, dst, n_nodes)),
+            as_source: Arc::new(EventLists::build(events, &pairs.endpoints()[0], n_nodes)),
+            as_destination: Arc::new(EventLists::build(events, &pairs.endpoints()[1], n_nodes)),
             grown: None,
-            pairs: PairIndex::directed(events.iter().map(|&id| (src[id.index()], dst[id.index()], id))),
+            pairs,
             moments: moments(&times).into(),
             times,
         }
@@ -122,9 +124,21 @@ impl PairStatistics {
         self.pairs.push_from(src, dst, event);
     }
 
-    /// The same over the events so far of a stream with these moments and times.
-    pub(crate) fn at(&self, moments: Column<u32>, times: Column<f64>) -> Self {
-        Self { moments, times, ..self.clone() }
+    /// The same over the events so far of `stream`, with their moments.
+    pub(crate) fn at(&self, stream: &EventStream, moments: Column<u32>) -> Self {
+        Self {
+            as_source: Arc::clone(&self.as_source),
+            as_destination: Arc::clone(&self.as_destination),
+            grown: self.grown.clone(),
+            pairs: self.pairs.at(stream.endpoint_columns()),
+            times: stream.time_column(),
+            moments,
+        }
+    }
+
+    /// For each event of the stream the first one at its time.
+    pub(crate) fn moments(&self) -> &[u32] {
+        &self.moments
     }
 
     /// The statistics of one pair.
@@ -182,7 +196,7 @@ pub(crate) fn push_moment(moments: &mut GrowingColumn<u32>, times: &[f64]) {
 }
 
 /// For each event the first one at its time.
-pub(crate) fn moments(times: &[f64]) -> Vec<u32> {
+fn moments(times: &[f64]) -> Vec<u32> {
     let mut first = 0;
     let moment = |(event, time): (u32, &f64)| {
         if times[first as usize] != *time {
@@ -243,10 +257,6 @@ impl PairStatistics {
         let grown = self.grown.as_ref().and_then(|grown| grown.get(node.index()));
         grown.map_or_else(|| self.as_destination.of(node), |lists| lists[1].as_slice())
     }
-
-    fn directed(&self, src: NodeId, dst: NodeId) -> &[EventId] {
-        self.pairs.events_from(src, dst)
-    }
 }
 
 fn write(past: &PairStatistics, query: &PairQuery, left_out: &[EventId], row: &mut [f32]) {
@@ -256,8 +266,7 @@ fn write(past: &PairStatistics, query: &PairQuery, left_out: &[EventId], row: &m
     let node_starts = NODE_WINDOWS.map(|window| at.window_start(past, window));
     let pair_starts = PAIR_WINDOWS.map(|window| at.window_start(past, window));
     let (pair, nodes) = row.split_at_mut(PAIR.end);
-    let pairs = [past.directed(src, dst), past.directed(dst, src)];
-    for (columns, list) in pair.chunks_exact_mut(N_PAIR).zip(pairs) {
+    for (columns, list) in pair.chunks_exact_mut(N_PAIR).zip(past.pairs.events_both_ways(src, dst)) {
         at.summarise(past, &without(list, left_out), &pair_starts, columns);
     }
     let lists = [past.as_source(src), past.as_destination(src), past.as_source(dst), past.as_destination(dst)];

@@ -5,16 +5,17 @@
 //! only events before it, so later events never change a result.
 //!
 //! # Memory
-//! 32 bytes per event and 4 per node for the adjacency with its times ([`Store::adjacency_bytes`]); 4 bytes per event and
-//! about 30 per distinct pair for the pair index ([`Store::pair_index_bytes`]). Building takes linear time. Random sampling
-//! adds 8 bytes per node for keys of their names, [`Store::statistics`] what [`PairStatistics`] says.
+//! 32 bytes per event and 4 per node for the adjacency with its times ([`Store::adjacency_bytes`]); 6 to 12 bytes per distinct
+//! pair for the pair index, and 16 and 4 to 8 per event for a pair that met several times ([`Store::pair_index_bytes`]). Building
+//! takes linear time. Random sampling adds 8 bytes per node for keys of their names, [`Store::statistics`] what [`PairStatistics`]
+//! says.
 
 use std::sync::{Arc, OnceLock};
 
-use crate::error::{Problem, Result};
+use crate::error::Result;
 use crate::event::{Column, Cut, EventId, EventStream, NodeId, NodeNames, strictly_before};
 use crate::growing::{GrowingList, NodeTable};
-use crate::pair_index::PairIndex;
+use crate::pair_index::{PairIndex, check_number};
 use crate::random::RandomStream;
 use crate::statistics::PairStatistics;
 use crate::time::TimeFormat;
@@ -40,11 +41,10 @@ pub struct Store {
     grown: Option<Arc<NodeTable<GrowingHistory>>>,
     /// Nodes of a stream that has grown since `base` was built.
     n_nodes: usize,
+    /// With sources and destinations of the whole stream.
     pairs: PairIndex,
     /// Times of the whole stream, shared with it.
     stream_times: Column<f64>,
-    /// Its sources and destinations, shared with it.
-    endpoints: [Column<NodeId>; 2],
     /// Names of its nodes, shared with it.
     names: Arc<NodeNames>,
     /// Made at the first use.
@@ -105,20 +105,18 @@ impl Store {
     }
 
     fn over(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone + Send + Sync) -> Result<Self> {
-        const MAX_EVENTS: usize = (u32::MAX / 2) as usize;
-        if ids.len() > MAX_EVENTS {
-            return Err(Problem::TooMany { what: "events in a store", max: MAX_EVENTS as u64 }.into());
-        }
-        let (src, dst) = (stream.src(), stream.dst());
-        let events = ids.clone().map(|id| (src[id.index()], dst[id.index()], id));
-        let (adjacency, pairs) = rayon::join(|| Adjacency::build(stream, ids), || PairIndex::build(events));
+        check_number(ids.len())?;
+        let (of_nodes, of_pairs) = (ids.clone(), ids);
+        let (adjacency, pairs) = rayon::join(
+            || Adjacency::build(stream, of_nodes),
+            || PairIndex::build(of_pairs, stream.endpoint_columns()),
+        );
         Ok(Self {
             base: Arc::new(adjacency),
             grown: None,
             n_nodes: stream.n_nodes(),
             pairs,
             stream_times: stream.time_column(),
-            endpoints: stream.endpoint_columns(),
             names: stream.shared_names(),
             statistics: OnceLock::new(),
             time_format: stream.time_format(),
@@ -165,10 +163,17 @@ impl Store {
     /// # Ok::<(), ctdg::Error>(())
     /// ```
     pub fn statistics(&self) -> &PairStatistics {
-        self.statistics.get_or_init(|| {
-            let [src, dst] = &self.endpoints;
-            PairStatistics::over(&self.event_ids(), [src, dst], self.stream_times.clone(), self.n_nodes())
-        })
+        self.statistics.get_or_init(|| self.new_statistics())
+    }
+
+    /// Statistics over the events of the store, which share its pair index unless it has grown.
+    pub(crate) fn new_statistics(&self) -> PairStatistics {
+        let events = self.event_ids();
+        let pairs = match self.grown {
+            None => self.pairs.clone(),
+            Some(_) => PairIndex::build(events.iter().copied(), self.pairs.endpoints().clone()),
+        };
+        PairStatistics::over(&events, pairs, self.stream_times.clone(), self.n_nodes())
     }
 
     /// Whether `node` is the source of `event`.
@@ -185,7 +190,7 @@ impl Store {
     /// ```
     #[must_use]
     pub fn is_source(&self, node: NodeId, event: EventId) -> bool {
-        self.endpoints[0][event.index()] == node
+        self.pairs.endpoints()[0][event.index()] == node
     }
 
     /// The destination of `event`.
@@ -194,16 +199,17 @@ impl Store {
     /// When there is no such event.
     #[must_use]
     pub fn destination(&self, event: EventId) -> NodeId {
-        self.endpoints[1][event.index()]
+        self.pairs.endpoints()[1][event.index()]
     }
 
     /// The events of the store, in order.
     pub(crate) fn event_ids(&self) -> Vec<EventId> {
-        let mut is_in_store = vec![false; self.stream_times.len()];
-        if self.grown.is_some() {
-            // A store that grows has all events of its stream.
-            is_in_store.fill(true);
+        let n = self.stream_times.len();
+        // A store that grows has all events of its stream.
+        if self.grown.is_some() || self.base.events.len() == 2 * n {
+            return (0..n).filter_map(EventId::from_index).collect();
         }
+        let mut is_in_store = vec![false; n];
         for event in &self.base.events {
             is_in_store[event.index()] = true;
         }
@@ -212,7 +218,7 @@ impl Store {
 
     /// Source and destination of an event of the stream.
     pub(crate) fn endpoints(&self, event: EventId) -> [NodeId; 2] {
-        [self.endpoints[0][event.index()], self.endpoints[1][event.index()]]
+        self.pairs.ends(event)
     }
 
     /// The names of the nodes of the stream.
@@ -266,9 +272,8 @@ impl Store {
             base: Arc::clone(&self.base),
             grown: self.grown.clone(),
             n_nodes: stream.n_nodes(),
-            pairs: self.pairs.clone(),
+            pairs: self.pairs.at(stream.endpoint_columns()),
             stream_times: stream.time_column(),
-            endpoints: stream.endpoint_columns(),
             names: stream.shared_names(),
             statistics: statistics.map_or_else(OnceLock::new, OnceLock::from),
             time_format: stream.time_format(),
