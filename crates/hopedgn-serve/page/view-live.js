@@ -134,7 +134,8 @@ function movingCharts() {
     names: legend(lines),
     tools: [windows, zoomButtons(range, "the charts")],
     draw(message) {
-      const paths = message.latency;
+      // Answers about the data: files of the page and this stream would only push them down.
+      const paths = message.latency.filter((row) => /^\/v\d/.test(row.path) && row.path !== "/v1/live");
       if (!paths.some((row) => row.path === path)) {
         path = (paths.find((row) => row.path === "/v1/score") ?? [...paths].sort((a, b) => b.count - a.count)[0])?.path ?? null;
       }

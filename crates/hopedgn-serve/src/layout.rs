@@ -47,7 +47,7 @@ struct Cell {
 fn forces(at: &[Point], edges: &[(usize, usize)], ideal: f32) -> Vec<Point> {
     let reach = at.iter().flatten().fold(1e-6_f32, |reach, x| reach.max(x.abs()));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the number of cells")]
-    let axis = |x: f32| (((x / reach + 1.0) / 2.0 * CELLS as f32) as usize).min(CELLS - 1);
+    let axis = |x: f32| (((x / reach + 1.0) * (CELLS as f32 / 2.0)) as usize).min(CELLS - 1);
     let cell_of = |point: &Point| axis(point[0]) * CELLS + axis(point[1]);
     let mut cells = vec![Cell::default(); CELLS * CELLS];
     let mut members = vec![Vec::new(); CELLS * CELLS];
@@ -65,9 +65,11 @@ fn forces(at: &[Point], edges: &[(usize, usize)], ideal: f32) -> Vec<Point> {
             for (cell, nodes) in cells.iter().zip(&members).filter(|(cell, _)| cell.n > 0.0) {
                 let center = [cell.sum[0] / cell.n, cell.sum[1] / cell.n];
                 if (center[0] - point[0]).abs().max((center[1] - point[1]).abs()) > 3.0 * reach / CELLS as f32 {
-                    repel(&mut force, point, &center, ideal * ideal * cell.n);
+                    repel(&mut force, *point, center, ideal * ideal * cell.n);
                 } else {
-                    nodes.iter().for_each(|&other| repel(&mut force, point, &at[other], ideal * ideal));
+                    for &other in nodes {
+                        repel(&mut force, *point, at[other], ideal * ideal);
+                    }
                 }
             }
             force
@@ -84,7 +86,7 @@ fn forces(at: &[Point], edges: &[(usize, usize)], ideal: f32) -> Vec<Point> {
     forces
 }
 
-fn repel(force: &mut Point, point: &Point, other: &Point, strength: f32) {
+fn repel(force: &mut Point, point: Point, other: Point, strength: f32) {
     let [dx, dy] = [point[0] - other[0], point[1] - other[1]];
     let distance = dx.mul_add(dx, dy * dy).max(1e-6);
     force[0] += strength * dx / distance;

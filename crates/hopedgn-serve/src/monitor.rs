@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 /// How far back latencies are kept.
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW: Duration = Duration::from_mins(1);
 /// Latencies of each path that are kept.
 const KEPT: usize = 4096;
 /// Bars of the histogram of scores.

@@ -358,6 +358,7 @@ pub(crate) struct HistoryRow {
 }
 
 /// How the server is.
+#[expect(clippy::struct_excessive_bools, reason = "facts of an answer, not states")]
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatusAnswer {
     /// The version of the program.

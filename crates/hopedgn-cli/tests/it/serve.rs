@@ -1,6 +1,7 @@
 //! `hopedgn serve` as its users meet it: events in, answers out, restarts in between.
 
 pub(crate) mod client;
+mod views;
 
 use std::fs;
 use std::path::Path;

@@ -180,7 +180,9 @@ fn predicted(view: &View, asked: &Asked, middle: &[NodeId], time: f64) -> hopedg
         truncated: false,
         predicted: Vec::new(),
     };
-    middle.iter().for_each(|&node| around.add(node));
+    for &node in middle {
+        around.add(node);
+    }
     if asked.top > 0 {
         let options = RecommendOptions { top: asked.top, candidates: Candidates::Near, ..RecommendOptions::at(time) };
         let best = view.predictor.recommend_with(&asked.node, &options, &mut |_| {})?;

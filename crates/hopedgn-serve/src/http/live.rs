@@ -16,10 +16,12 @@ use super::{App, Shared};
 use crate::monitor::{PathLatency, ScoreHistogram};
 use crate::wire::{Id, date};
 
-/// A message comes at least this often.
-const SLOWEST: Duration = Duration::from_secs(1);
 /// However many events come in, messages are this far apart.
 const FASTEST: Duration = Duration::from_millis(250);
+/// If none come in, a message waits this much longer.
+const WAIT: Duration = Duration::from_millis(750);
+/// The time over which events are counted.
+const RATE_WINDOW: Duration = Duration::from_secs(1);
 /// Events that a message lists.
 const NEWEST: usize = 20;
 
@@ -79,7 +81,7 @@ pub(super) async fn live(State(app): Shared) -> Sse<impl Stream<Item = Result<Ev
         if !feed.counts.is_empty() {
             tokio::time::sleep(FASTEST).await;
             // A change in the meantime is seen at once; the sender lives as long as the server.
-            let _ = tokio::time::timeout(SLOWEST - FASTEST, feed.changes.changed()).await;
+            let _ = tokio::time::timeout(WAIT, feed.changes.changed()).await;
         }
         // A server that ends waits for its answers, and this one has no end of its own.
         if feed.app.engine.state().is_stopping() {
@@ -98,7 +100,7 @@ impl Feed {
         let (stream, watermark) = (snapshot.stream(), state.watermark());
         let n_events = stream.len() as u64;
         self.counts.push_back((Instant::now(), n_events));
-        while self.counts.len() > 2 && self.counts[1].0.elapsed() >= SLOWEST {
+        while self.counts.len() > 2 && self.counts[1].0.elapsed() >= RATE_WINDOW {
             self.counts.pop_front();
         }
         let (since, before) = self.counts[0];

@@ -42,8 +42,8 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
         let message = format!("found no {path:?}, expected a file of the page");
         return Failure::new(StatusCode::NOT_FOUND, "not-found", message).into_response();
     };
-    let tag: String = metadata.sha256_hash()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    let tag = format!("\"{tag}\"");
+    let digest = metadata.sha256_hash()[..16].iter().fold(0_u128, |bits, &byte| bits << 8 | u128::from(byte));
+    let tag = format!("\"{digest:032x}\"");
     if headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes()) {
         return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
     }

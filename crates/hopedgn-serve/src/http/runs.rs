@@ -108,17 +108,13 @@ pub(super) async fn report(State(app): Shared, Path(name): Path<String>) -> Resu
         let folder = folders(&current).into_iter().find(|folder| name_of(folder) == sought)?;
         std::fs::read(folder.join("report.html")).ok()
     });
-    match read.await.ok().flatten() {
-        Some(html) => {
-            let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
-            let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, policy)];
-            Ok((headers, html).into_response())
-        }
-        None => {
-            let message = format!("found no report of a run {name:?}, expected one of /v1/runs");
-            Err(Failure::new(StatusCode::NOT_FOUND, "not-found", message))
-        }
-    }
+    let Some(html) = read.await.ok().flatten() else {
+        let message = format!("found no report of a run {name:?}, expected one of /v1/runs");
+        return Err(Failure::new(StatusCode::NOT_FOUND, "not-found", message));
+    };
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
+    let headers = [(CONTENT_TYPE, "text/html; charset=utf-8"), (CONTENT_SECURITY_POLICY, policy)];
+    Ok((headers, html).into_response())
 }
 
 fn current_folder(app: &App) -> PathBuf {

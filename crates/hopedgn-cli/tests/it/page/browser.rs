@@ -33,6 +33,7 @@ fn find(name: &str) -> Option<PathBuf> {
 
 impl Browser {
     /// A new browser; none, with a message, where there is none and none is required.
+    #[expect(clippy::print_stderr, reason = "says what is skipped")]
     pub(super) fn start() -> Option<Self> {
         let found = find("chromedriver").zip(find("chromium").or_else(|| find("google-chrome")));
         let Some((driver, browser)) = found else {
@@ -87,13 +88,13 @@ impl Browser {
     }
 
     /// What a script returns; `arguments[0]` is `argument`.
-    pub(super) fn run(&self, script: &str, argument: Value) -> Value {
+    pub(super) fn run(&self, script: &str, argument: &Value) -> Value {
         self.command("POST", "/execute/sync", &json!({ "script": script, "args": [argument] }))
     }
 
     /// The value of an expression.
     pub(super) fn value(&self, expression: &str) -> Value {
-        self.run(&format!("return {expression};"), Value::Null)
+        self.run(&format!("return {expression};"), &Value::Null)
     }
 
     /// Waits until an expression is true, and returns how long it took.
