@@ -30,7 +30,7 @@ export function mount(place) {
     el("div", { class: "columns wide-left" },
       el("div", { class: "stack" },
         panel("Events per second", { id: "rate-chart", tools: moving.tools }, moving.rates.host),
-        panel("Latency", { note: "Answers of the last minute, by path. A row shows its course below." },
+        panel("Latency", { class: "later", note: "Answers of the last minute, by path. A row shows its course below." },
           el("div", { class: "scroll" }, el("table", { class: "fixed latency" },
             el("thead", {}, el("tr", {}, ["Path", "Answers", "p50", "p90", "p99"].map((t) => el("th", { scope: "col" }, t)))),
             moving.rows)),

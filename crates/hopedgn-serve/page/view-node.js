@@ -63,7 +63,7 @@ function show(place, node, signal) {
       el("div", { class: "stack" },
         panel("Its past", { id: "node-timeline", tools: [older, zoomButtons(range, "the timeline")] }, note, line.host,
           el("div", { class: "legend" }, markKey("full src", "it is the source"), markKey("", "it is the destination"))),
-        el("details", { class: "panel" }, el("summary", {}, "Events as a table"),
+        el("details", { class: "panel later" }, el("summary", {}, "Events as a table"),
           el("table", { class: "fixed newest" }, el("thead", {}, el("tr", {}, [["Event", "seq"], ["Partner"], ["Role"], ["Time", "when"]].map(([t, c]) => el("th", { scope: "col", class: c }, t)))), rows))),
       panel("Predicted partners", { tools: [
         el("label", {}, "Top ", el("select", { "aria-label": "Number of partners", onchange: (event) => { settings.k = Number(event.target.value); top.again(); } },

@@ -96,7 +96,7 @@ function show(place, state, signal) {
     el("div", { class: "columns wide-left" },
       el("div", { class: "stack" },
         panel("Over time", { class: "time-chart", tools: [refreshButton, zoomButtons(range, "the time axis")] }, note, curve.host, names, el("h3", {}, "Both histories"), history.host, history.legend),
-        panel("Common past neighbours", {}, commonNote, history.table())),
+        panel("Common past neighbours", { class: "later" }, commonNote, history.table())),
       el("div", { class: "stack" },
         panel("What if it had not happened", {}, result.box),
         panel("What moved the score", { tools: effects.tools, note: `Score with the event minus score without it. Click a row to take it away.` }, effects.list))));
