@@ -14,10 +14,10 @@ type Point = [f32; 2];
 pub(crate) fn layout(n: usize, fixed: &[Point], edges: &[(usize, usize)]) -> Vec<Point> {
     let mut at: Vec<Point> = (0..n).map(|node| fixed.get(node).copied().unwrap_or_else(|| spiral(node, n))).collect();
     if n > fixed.len() {
-        let ideal = 0.9 * (4.0 / n as f32).sqrt();
+        let (ideal, weights) = (0.9 * (4.0 / n as f32).sqrt(), weights(n, edges));
         for step in 0..STEPS {
             let limit = 0.2 * (1.0 - step as f32 / STEPS as f32);
-            let forces = forces(&at, edges, ideal);
+            let forces = forces(&at, edges, &weights, ideal);
             for (point, force) in at.iter_mut().zip(forces).skip(fixed.len()) {
                 let length = force[0].hypot(force[1]).max(1e-9);
                 let scale = length.min(limit) / length;
@@ -28,6 +28,16 @@ pub(crate) fn layout(n: usize, fixed: &[Point], edges: &[(usize, usize)]) -> Vec
     }
     fit(&mut at);
     at
+}
+
+/// How much each edge pulls: between two nodes with many edges less, otherwise they would all be drawn in one heap.
+fn weights(n: usize, edges: &[(usize, usize)]) -> Vec<f32> {
+    let mut degrees = vec![0_u32; n];
+    for &(a, b) in edges {
+        degrees[a] += 1;
+        degrees[b] += 1;
+    }
+    edges.iter().map(|&(a, b)| 1.0 / (degrees[a].min(degrees[b]) as f32).sqrt()).collect()
 }
 
 /// Points of a sunflower: evenly spread, no two at one place.
@@ -44,7 +54,7 @@ struct Cell {
     sum: Point,
 }
 
-fn forces(at: &[Point], edges: &[(usize, usize)], ideal: f32) -> Vec<Point> {
+fn forces(at: &[Point], edges: &[(usize, usize)], weights: &[f32], ideal: f32) -> Vec<Point> {
     let reach = at.iter().flatten().fold(1e-6_f32, |reach, x| reach.max(x.abs()));
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and the number of cells")]
     let axis = |x: f32| (((x / reach + 1.0) * (CELLS as f32 / 2.0)) as usize).min(CELLS - 1);
@@ -75,9 +85,9 @@ fn forces(at: &[Point], edges: &[(usize, usize)], ideal: f32) -> Vec<Point> {
             force
         })
         .collect();
-    for &(a, b) in edges {
+    for (&(a, b), weight) in edges.iter().zip(weights) {
         let [dx, dy] = [at[b][0] - at[a][0], at[b][1] - at[a][1]];
-        let pull = dx.hypot(dy) / ideal;
+        let pull = weight * dx.hypot(dy) / ideal;
         for (node, sign) in [(a, 1.0), (b, -1.0)] {
             forces[node][0] += sign * pull * dx * 0.5;
             forces[node][1] += sign * pull * dy * 0.5;
