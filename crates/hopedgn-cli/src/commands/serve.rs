@@ -33,7 +33,7 @@ use crate::plural::count;
 #[command(after_help = "Examples:
   hopedgn serve runs/mine
   hopedgn serve --data events.csv
-  hopedgn serve runs/mine --listen 0.0.0.0:8080 --write-token-file write.txt --read-token-file read.txt
+  hopedgn serve runs/mine --listen 0.0.0.0:8080 --write-token-file tokens.txt
   hopedgn serve runs/mine --tls-cert cert.pem --tls-key key.pem --lateness 60
   curl -X POST localhost:8080/v1/events -d '[{\"src\": 42, \"dst\": 77, \"time\": 1700000000}]'
   curl -X POST localhost:8080/v1/score -d '{\"pairs\": [{\"src\": 42, \"dst\": 77}]}'

@@ -41,7 +41,7 @@ fn nodes_are_found_by_the_beginning_of_their_name_then_by_what_it_contains() {
         BTreeSet::from(["21", "31", "Bob1"].map(String::from).each_ref())
     );
     assert_eq!(server.get("/v1/nodes?prefix=bo")["nodes"][0], json!({"id": "Bob1", "events": 2, "last_time": 2000.0}));
-    assert_eq!(server.get("/v1/nodes?prefix=nobody")["nodes"], json!([]));
+    assert_eq!(server.get("/v1/nodes?prefix=unknown")["nodes"], json!([]));
     assert_eq!(server.get("/v1/node?id=..")["history"][0]["node"], "Bob1");
     assert_eq!(server.request("GET", "/v1/node?id=", &[], "").1["error"]["code"], "unknown-node");
 }
@@ -69,7 +69,7 @@ fn a_pair_and_the_graph_around_it_are_those_of_the_file() {
     // Strictly before the time that is asked about.
     let early = server.get("/v1/pair?src=7&dst=9&time=1100&limit=1000");
     assert!(numbers(&early["met"]).iter().all(|&time| time < 1100.0));
-    assert_eq!(server.get("/v1/pair?src=nobody&dst=9")["src_history"], json!([]));
+    assert_eq!(server.get("/v1/pair?src=unknown&dst=9")["src_history"], json!([]));
 
     let graph = server.get("/v1/graph?node=7&other=9&limit=30&top=4");
     let nodes = list(&graph["nodes"]);
@@ -92,12 +92,13 @@ fn a_pair_and_the_graph_around_it_are_those_of_the_file() {
     }
     assert!(nodes.iter().all(|node| ["x", "y"].iter().all(|axis| node[axis].as_f64().is_some_and(|x| x.abs() <= 1.0))));
     assert_eq!(server.request("GET", "/v1/graph?node=7&limit=3000", &[], "").0, 400);
-    assert_eq!(server.request("GET", "/v1/graph?node=nobody", &[], "").0, 404);
+    assert_eq!(server.request("GET", "/v1/graph?node=unknown", &[], "").0, 404);
 }
 
 #[test]
 fn a_score_without_events_is_that_of_a_file_without_them() {
-    let home = home(&STATS);
+    // Statistics would still count how many events ago something happened in the whole stream.
+    let home = home(&["--model", "hopedgn", "--set", "model.d-channel=4", "--set", "model.length=8"]);
     let server = Served::start(home.path(), &["mine"]);
     let pair = json!([{"src": 7, "dst": 9, "time": 5000}]);
     let score = |server: &Served, body: Value| server.post("/v1/score", &body)["scores"][0]["score"].clone();
