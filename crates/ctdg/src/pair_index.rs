@@ -4,8 +4,8 @@
 //! columns of the stream, or the number of a list. Only pairs that met several times, and self-loops, have lists.
 //!
 //! # Memory
-//! 5 bytes per bucket, of which 7/16 to 7/8 are filled: 6 to 12 bytes per distinct pair. A list takes 16 bytes and 4 per event, twice that
-//! where events go both ways, three times that for self-loops.
+//! 5 bytes per bucket, of which 7/16 to 7/8 are filled: 6 to 12 bytes per distinct pair. A list takes 16 bytes and 4 per event, 8 where
+//! events go both ways, 12 for self-loops.
 
 mod build;
 #[cfg(test)]
@@ -60,15 +60,15 @@ impl Entry {
     }
 }
 
-/// Where the events of a pair begin: all of them, a self-loop twice; then, if the two differ, those from `ends[0]` to `ends[1]` and those
-/// back.
+/// Where the events of a pair begin: all of them, a self-loop twice; then, if they go both ways, those from the lower node to the higher and
+/// those back; of a self-loop each once.
 #[derive(Debug, Clone, Copy)]
 struct List {
-    /// Source and destination of the first event.
-    ends: [NodeId; 2],
+    /// That of the unordered pair.
+    key: u64,
     start: u32,
-    /// Events from `ends[0]` to `ends[1]`; 0 if all of several events go there.
-    n_forward: u32,
+    /// Events from the lower node to the higher; all of a self-loop.
+    n_up: u32,
 }
 
 /// Hash key of the ordered pair.
@@ -79,18 +79,27 @@ fn directed_key([src, dst]: [NodeId; 2]) -> u64 {
 /// Hash key of the unordered pair.
 #[inline]
 fn key([a, b]: [NodeId; 2]) -> u64 {
-    directed_key(if a < b { [a, b] } else { [b, a] })
+    directed_key([a.min(b), a.max(b)])
+}
+
+/// Whether the key is that of a node with itself.
+#[inline]
+fn is_loop(key: u64) -> bool {
+    key >> 32 == key & u64::from(u32::MAX)
 }
 
 #[inline]
-fn hash(pair: [NodeId; 2]) -> u64 {
-    FxBuildHasher.hash_one(key(pair))
+fn hash(key: u64) -> u64 {
+    FxBuildHasher.hash_one(key)
 }
 
 impl PairIndex {
-    /// Groups `events`, which come in order and are no more than [`check_number`] takes, by pair. A self-loop is entered twice in the list of its
-    /// unordered pair, as in the adjacency lists, and once in that of its ordered one.
-    pub(crate) fn build(events: impl ExactSizeIterator<Item = EventId>, endpoints: [Column<NodeId>; 2]) -> Self {
+    /// Groups `events`, which come in order and are no more than [`check_number`] takes, by pair. A self-loop is entered twice in the list
+    /// of its unordered pair, as in the adjacency lists, and once in that of its ordered one.
+    pub(crate) fn build(
+        events: impl ExactSizeIterator<Item = EventId> + Clone,
+        endpoints: [Column<NodeId>; 2],
+    ) -> Self {
         let base = Arc::new(Grouped::build(events, [&endpoints[0], &endpoints[1]]));
         Self { base, endpoints, grown: None }
     }
@@ -161,20 +170,26 @@ impl PairIndex {
     #[inline]
     fn base_both_ways(&self, pair: [NodeId; 2]) -> [&[EventId]; 2] {
         let Some(entry) = self.find(pair) else { return [&[], &[]] };
-        let (first, [forward, back]) = match entry.list() {
-            None => (self.endpoints[0][entry.0.index()], [std::slice::from_ref(&entry.0), &[]]),
-            Some(list) => (self.base.lists[list].ends[0], self.base.both_ways(list)),
+        let (is_forward, [one, other]) = match entry.list() {
+            None => (self.endpoints[0][entry.0.index()] == pair[0], [std::slice::from_ref(&entry.0), &[]]),
+            Some(list) => (pair[0] < pair[1], self.base.both_ways(list)),
         };
-        if first == pair[0] { [forward, back] } else { [back, forward] }
+        if is_forward { [one, other] } else { [other, one] }
     }
 
     #[inline]
     fn find(&self, pair: [NodeId; 2]) -> Option<&Entry> {
-        let ends = |entry: &Entry| match entry.list() {
-            None => self.ends(entry.0),
-            Some(list) => self.base.lists[list].ends,
-        };
-        self.base.table.find(hash(pair), |entry| key(ends(entry)) == key(pair))
+        let (key, base) = (key(pair), &*self.base);
+        base.table.find(hash(key), |entry| match entry.list() {
+            None => self.is_between(entry.0, key),
+            Some(list) => base.lists[list].key == key,
+        })
+    }
+
+    /// Whether `event` is one of the unordered pair of `of`. Apart, so that the search of the table becomes one loop.
+    #[inline(never)]
+    fn is_between(&self, event: EventId, of: u64) -> bool {
+        key(self.ends(event)) == of
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -184,33 +199,38 @@ impl PairIndex {
 }
 
 impl Grouped {
-    /// Events of a list, a self-loop twice; those behind it are in one direction each.
-    #[inline]
-    fn split(&self, list: usize) -> (&[EventId], &[EventId]) {
-        let [List { ends, start, n_forward }, next] = [self.lists[list], self.lists[list + 1]];
-        let events = &self.events[start as usize..next.start as usize];
-        let n_directed = match n_forward {
-            0 => 0,
-            n if ends[0] == ends[1] => n as usize,
-            _ => events.len() / 2,
-        };
-        events.split_at(events.len() - n_directed)
-    }
-
+    /// Events of a list.
     #[inline]
     fn all(&self, list: usize) -> &[EventId] {
-        self.split(list).0
+        let (events, n_all) = self.of(list);
+        &events[..n_all]
     }
 
-    /// Events from the first end to the second, and those back.
+    /// Events of a list from the lower node to the higher, and those back.
     #[inline]
     fn both_ways(&self, list: usize) -> [&[EventId]; 2] {
-        let (all, directed) = self.split(list);
-        let List { ends, n_forward, .. } = self.lists[list];
-        match n_forward as usize {
-            0 => [all, &[]],
-            _ if ends[0] == ends[1] => [directed, directed],
-            n => [&directed[..n], &directed[n..]],
+        let List { key, n_up, .. } = self.lists[list];
+        let (events, n_all) = self.of(list);
+        let (all, directed) = events.split_at(n_all);
+        match n_up as usize {
+            0 => [&[], all],
+            _ if directed.is_empty() => [all, &[]],
+            _ if is_loop(key) => [directed, directed],
+            n_up => [&directed[..n_up], &directed[n_up..]],
         }
+    }
+
+    /// All that is kept of a list, and how much of it are events in both directions.
+    #[inline]
+    fn of(&self, list: usize) -> (&[EventId], usize) {
+        let List { key, start, n_up } = self.lists[list];
+        let events = &self.events[start as usize..self.lists[list + 1].start as usize];
+        let n_all = match n_up as usize {
+            0 => events.len(),
+            n_up if n_up == events.len() => events.len(),
+            n_up if is_loop(key) => events.len() - n_up,
+            _ => events.len() / 2,
+        };
+        (events, n_all)
     }
 }

@@ -3,7 +3,7 @@
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
-use super::{Entry, Grouped, List, hash, key};
+use super::{Entry, Grouped, List, hash, is_loop, key};
 use crate::error::{Problem, Result};
 use crate::event::{EventId, NodeId};
 
@@ -12,7 +12,7 @@ const MAX_EVENTS: usize = (u32::MAX / 3) as usize;
 
 /// Pairs that a table has room for at first.
 const FIRST_CAPACITY: usize = 1 << 12;
-/// How much larger a full table becomes. It is filled again by looking up the ends of each entry, so it grows seldom.
+/// How much larger a full table becomes. It is filled anew by looking up the ends of each entry, so it grows seldom.
 const GROWTH: usize = 8;
 
 /// Refuses more events than an index takes.
@@ -24,119 +24,132 @@ pub(crate) fn check_number(n_events: usize) -> Result<()> {
 }
 
 impl Grouped {
-    pub(super) fn build(ids: impl ExactSizeIterator<Item = EventId>, [src, dst]: [&[NodeId]; 2]) -> Self {
+    pub(super) fn build(ids: impl ExactSizeIterator<Item = EventId> + Clone, [src, dst]: [&[NodeId]; 2]) -> Self {
         assert!(ids.len() <= MAX_EVENTS, "checked by those who call this");
-        let mut n_left = ids.len();
-        let mut table: HashTable<Entry> = HashTable::with_capacity(n_left.min(FIRST_CAPACITY));
-        let mut lists = Lists::default();
-        for id in ids {
-            let pair = [src[id.index()], dst[id.index()]];
-            let ends = |entry: &Entry| match entry.list() {
-                None => [src[entry.0.index()], dst[entry.0.index()]],
-                Some(list) => lists.lists[list].ends,
-            };
-            let hasher = |entry: &Entry| hash(ends(entry));
+        let pair = |event: EventId| [src[event.index()], dst[event.index()]];
+        let mut table: HashTable<Entry> = HashTable::with_capacity(ids.len().min(FIRST_CAPACITY));
+        let (mut lists, mut firsts): (Vec<List>, Vec<EventId>) = (Vec::new(), Vec::new());
+        let mut members = Vec::with_capacity(ids.len());
+        for id in ids.clone() {
+            let [u, v] = pair(id);
+            let pair_key = key([u, v]);
+            let key_of = |entry: &Entry| entry.list().map_or_else(|| key(pair(entry.0)), |list| lists[list].key);
+            let hasher = |entry: &Entry| hash(key_of(entry));
             if table.len() == table.capacity() {
                 // No more than there may be pairs.
+                let n_left = ids.len() - members.len();
                 table.reserve(n_left.min((GROWTH - 1) * table.len()), hasher);
             }
-            n_left -= 1;
-            match table.entry(hash(pair), |entry| key(ends(entry)) == key(pair), hasher) {
+            let slot = table.entry(hash(pair_key), |entry| key_of(entry) == pair_key, hasher);
+            let mut begin = |first: EventId| {
+                lists.push(List { key: pair_key, start: 1, n_up: u32::from(is_up(pair(first))) });
+                firsts.push(first);
+                lists.len() - 1
+            };
+            members.push(match slot {
                 Slot::Vacant(slot) => {
-                    let is_event = pair[0] != pair[1] && id.0 & Entry::LIST == 0;
-                    slot.insert(if is_event { Entry(id) } else { Entry::of_list(lists.begin(pair, id)) });
+                    let is_event = u != v && id.0 & Entry::LIST == 0;
+                    slot.insert(if is_event { Entry(id) } else { Entry::of_list(begin(id)) });
+                    Member::FIRST
                 }
                 Slot::Occupied(mut slot) => {
-                    let first = slot.get().0;
                     let list = slot.get().list().unwrap_or_else(|| {
-                        let list = lists.begin([src[first.index()], dst[first.index()]], first);
+                        let list = begin(slot.get().0);
                         *slot.get_mut() = Entry::of_list(list);
                         list
                     });
-                    lists.push(list, pair, id);
+                    lists[list].start += 1;
+                    lists[list].n_up += u32::from(u <= v);
+                    Member::new(list, u <= v)
                 }
+            });
+        }
+        table.shrink_to_fit(|entry| hash(entry.list().map_or_else(|| key(pair(entry.0)), |list| lists[list].key)));
+
+        let (mut cursors, end) = cursors(&mut lists);
+        let mut events = vec![EventId(0); end as usize];
+        for (cursor, first) in cursors.iter_mut().zip(firsts) {
+            cursor.put(first, is_up(pair(first)), &mut events);
+        }
+        for (id, member) in ids.zip(members) {
+            if let Some((list, is_up)) = member.list() {
+                cursors[list].put(id, is_up, &mut events);
             }
         }
-        table.shrink_to_fit(|entry| match entry.list() {
-            None => hash([src[entry.0.index()], dst[entry.0.index()]]),
-            Some(list) => hash(lists.lists[list].ends),
-        });
-        let (lists, events) = lists.finish(src);
+        lists.push(List { key: 0, start: end, n_up: 0 });
+        lists.shrink_to_fit();
         Self { table, lists, events }
     }
 }
 
-/// Lists that are being filled.
-#[derive(Default)]
-struct Lists {
-    /// With the number of events in place of the start.
-    lists: Vec<List>,
-    /// The list of each event that is in one; the events of a list are in order.
-    members: Vec<(u32, EventId)>,
+/// Whether an event goes from the lower node to the higher; a self-loop does.
+fn is_up([src, dst]: [NodeId; 2]) -> bool {
+    src <= dst
 }
 
-impl Lists {
-    /// A new list with its first event; returns its number.
-    fn begin(&mut self, ends: [NodeId; 2], event: EventId) -> usize {
-        let list = self.lists.len();
-        self.lists.push(List { ends, start: 0, n_forward: 0 });
-        self.push(list, ends, event);
-        list
+/// Which list an event is in, and its direction.
+#[derive(Clone, Copy, PartialEq)]
+struct Member(u32);
+
+impl Member {
+    /// The first event of a pair, which may have no list.
+    const FIRST: Self = Self(u32::MAX);
+
+    fn new(list: usize, is_up: bool) -> Self {
+        Self(u32::try_from(list << 1).expect("at most MAX_EVENTS lists") | u32::from(is_up))
     }
 
-    fn push(&mut self, list: usize, [src, _]: [NodeId; 2], event: EventId) {
-        let List { ends, start, n_forward } = &mut self.lists[list];
-        *start += 1;
-        *n_forward += u32::from(src == ends[0]);
-        self.members.push((u32::try_from(list).expect("no more lists than events"), event));
+    fn list(self) -> Option<(usize, bool)> {
+        (self != Self::FIRST).then_some(((self.0 >> 1) as usize, self.0 & 1 == 1))
     }
+}
 
-    /// The lists with their starts, and the events that they refer to.
-    fn finish(self, src: &[NodeId]) -> (Vec<List>, Vec<EventId>) {
-        let Self { mut lists, members } = self;
-        let mut end = 0;
-        for List { ends, start, n_forward } in &mut lists {
-            let (n, is_loop) = (*start, ends[0] == ends[1]);
-            if *n_forward == n && !is_loop {
-                *n_forward = 0;
+/// Where the next event of a list goes.
+struct Cursor {
+    all: u32,
+    directed: Directed,
+}
+
+/// Where it goes once more, by its direction.
+enum Directed {
+    OneWay,
+    BothWays { up: u32, down: u32 },
+    Loop { once: u32 },
+}
+
+/// Turns the number of events of each list into its start. Returns cursors, and the end of the last list.
+fn cursors(lists: &mut [List]) -> (Vec<Cursor>, u32) {
+    let mut end = 0;
+    let cursor = |List { key, start, n_up }: &mut List| {
+        let (n, n_up) = (*start, *n_up);
+        let all = end;
+        let directed;
+        (directed, end) = match n_up {
+            _ if is_loop(*key) => (Directed::Loop { once: all + 2 * n }, all + 3 * n),
+            n_up if n_up == 0 || n_up == n => (Directed::OneWay, all + n),
+            n_up => (Directed::BothWays { up: all + n, down: all + n + n_up }, all + 2 * n),
+        };
+        *start = all;
+        Cursor { all, directed }
+    };
+    let cursors = lists.iter_mut().map(cursor).collect();
+    (cursors, end)
+}
+
+impl Cursor {
+    fn put(&mut self, event: EventId, is_up: bool, events: &mut [EventId]) {
+        let mut put = |at: &mut u32| {
+            events[*at as usize] = event;
+            *at += 1;
+        };
+        put(&mut self.all);
+        match &mut self.directed {
+            Directed::OneWay => {}
+            Directed::BothWays { up, down } => put(if is_up { up } else { down }),
+            Directed::Loop { once } => {
+                put(&mut self.all);
+                put(once);
             }
-            *start = end;
-            end += match n_forward {
-                0 => n,
-                _ if is_loop => 3 * n,
-                _ => 2 * n,
-            };
         }
-        let mut events = vec![EventId(0); end as usize];
-        // While filling, `start` is the place of the next event; afterwards it is the end of those in both directions.
-        for (list, event) in members {
-            let List { ends, start, .. } = &mut lists[list as usize];
-            for _ in 0..if ends[0] == ends[1] { 2 } else { 1 } {
-                events[*start as usize] = event;
-                *start += 1;
-            }
-        }
-        let mut begin = 0;
-        for List { ends, start, n_forward } in &mut lists {
-            let n_all = (*start - begin) as usize;
-            let (all, directed) = events[begin as usize..].split_at_mut(n_all);
-            *start = begin;
-            begin += u32::try_from(n_all).expect("part of a range of u32");
-            if ends[0] == ends[1] {
-                directed.iter_mut().zip(all.iter().step_by(2)).for_each(|(once, event)| *once = *event);
-                begin += *n_forward;
-            } else if *n_forward > 0 {
-                let (mut forward, mut back) = (0, *n_forward as usize);
-                for event in all {
-                    let at = if src[event.index()] == ends[0] { &mut forward } else { &mut back };
-                    directed[*at] = *event;
-                    *at += 1;
-                }
-                begin += u32::try_from(n_all).expect("part of a range of u32");
-            }
-        }
-        lists.push(List { ends: [NodeId(0); 2], start: end, n_forward: 0 });
-        lists.shrink_to_fit();
-        (lists, events)
     }
 }
