@@ -12,7 +12,7 @@ const MAX_EVENTS: usize = (u32::MAX / 3) as usize;
 
 /// Pairs that a table has room for at first.
 const FIRST_CAPACITY: usize = 1 << 12;
-/// How much larger a full table becomes. It is filled anew by looking up the ends of each entry, so it grows seldom.
+/// How much larger a full table becomes. It is filled again by looking up the ends of each entry, so it grows seldom.
 const GROWTH: usize = 8;
 
 /// Refuses more events than an index takes.
