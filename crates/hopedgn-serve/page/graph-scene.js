@@ -75,6 +75,9 @@ export function graphScene(container, data, { select, open }) {
     edgeProgramClasses: { thin: EdgeLineProgram, smooth: EdgeRectangleProgram },
     nodeProgramClasses: { circle: NodePointProgram },
     zIndex: true,
+    // While a large graph is moved, its nodes alone: they follow the hand at once, and edges come back when it rests.
+    hideEdgesOnMove: many,
+    hideLabelsOnMove: many,
     labelFont: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
     labelSize: 12.5,
     labelWeight: "500",
