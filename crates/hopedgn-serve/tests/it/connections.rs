@@ -126,6 +126,6 @@ fn more_than_the_limits_is_refused() {
     let event = r#"{"src": 1, "dst": 2, "time": 900}"#;
     assert_eq!(status("POST", "/v1/events", &format!("[{event}, {event}, {event}]")), too_many);
     assert_eq!(status("POST", "/v1/events", &" ".repeat(301)), (413, "body-too-large".to_owned()));
-    assert_eq!(status("GET", "/v1/recommend?src=1&top=4", ""), (400, "invalid-request".to_owned()));
+    assert_eq!(status("GET", "/v1/recommend?src=1&k=4", ""), (400, "invalid-request".to_owned()));
     assert_eq!(status("GET", "/v1/recommend?src=1&tops=1", ""), (400, "invalid-request".to_owned()));
 }

@@ -85,7 +85,7 @@ fn scores_as_json_equal_those_of_the_library() {
             (&answer["id"], &answer["model_name"], &answer["model_version"]),
             (&json!("42"), &json!("small"), &json!("1"))
         );
-        assert_eq!(answer["parameters"], json!({ "sequence": events().len() }));
+        assert_eq!(answer["parameters"], json!({ "seq": events().len() }));
         assert_eq!(bits(&answer["outputs"][0], "score", &mut binary), expected(&run));
         assert_eq!((answer["outputs"].as_array().unwrap().len(), binary.len()), (1, 0));
     }
