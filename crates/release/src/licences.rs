@@ -12,6 +12,9 @@ use crate::dependencies::Package;
 /// Beginnings of the names of files with licences, in capitals.
 const NAMES: [&str; 6] = ["LICENSE", "LICENCE", "UNLICENSE", "COPYRIGHT", "NOTICE", "COPYING"];
 
+/// The licence that has the same words for everyone, so that a package may leave its text out.
+const APACHE: &str = include_str!("../../../LICENSE-APACHE");
+
 /// A Markdown page: a table of the packages from elsewhere, and each distinct text once.
 pub(crate) fn third_party(packages: &[Package], target: &str) -> anyhow::Result<String> {
     let foreign: Vec<&Package> = packages.iter().filter(|package| !package.is_own()).collect();
@@ -24,19 +27,26 @@ pub(crate) fn third_party(packages: &[Package], target: &str) -> anyhow::Result<
     for Package { name, version, license, repository, folder, .. } in foreign {
         let _ = writeln!(out, "| {name} | {version} | {license} | {} |", repository.as_deref().unwrap_or_default());
         let files = licence_files(folder)?;
+        if files.is_empty() && license.split(" OR ").any(|one| one == "Apache-2.0") {
+            add(&mut texts, APACHE, format!("{name} {version} (Apache-2.0, without a text of its own)"));
+            continue;
+        }
         anyhow::ensure!(
             !files.is_empty(),
             "found no licence among the sources of {name} {version}, expected a file called LICENSE or similar; look into {}",
             folder.display()
         );
         for file in files {
-            let bytes = fs::read(&file).with_context(|| format!("could not read {}", file.display()))?;
-            let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n").trim_matches('\n').trim_end().to_owned();
-            // Texts that differ in line breaks only are one.
-            let key = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let inside = file.strip_prefix(folder).unwrap_or(&file).display().to_string();
-            let user = format!("{name} {version} ({inside})");
-            texts.entry(key).or_insert_with(|| (text, Vec::new())).1.push(user);
+            add(&mut texts, &read(&file)?, format!("{name} {version} ({inside})"));
+        }
+    }
+    // Our own packages embed libraries of the page, each with its licence beside it.
+    for Package { folder, .. } in packages.iter().filter(|package| package.is_own()) {
+        let vendor = folder.join("page/vendor");
+        for file in if vendor.is_dir() { licence_files(&vendor)? } else { Vec::new() } {
+            let name = file.file_stem().unwrap_or_default().to_string_lossy().replace("LICENSE-", "");
+            add(&mut texts, &read(&file)?, format!("{name} (part of the page of `hopedgn serve`)"));
         }
     }
     let mut texts: Vec<(String, Vec<String>)> = texts.into_values().collect();
@@ -46,6 +56,19 @@ pub(crate) fn third_party(packages: &[Package], target: &str) -> anyhow::Result<
         let _ = write!(out, "\n## Text {}\n\n{}\n\n````text\n{text}\n````\n", number + 1, users.join(", "));
     }
     Ok(out)
+}
+
+/// The text of a file, whatever its bytes.
+fn read(file: &Path) -> anyhow::Result<String> {
+    let bytes = fs::read(file).with_context(|| format!("could not read {}", file.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Adds a text and who uses it. Texts that differ in line breaks only are one.
+fn add(texts: &mut BTreeMap<String, (String, Vec<String>)>, text: &str, user: String) {
+    let text = text.replace("\r\n", "\n").trim_matches('\n').trim_end().to_owned();
+    let key = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    texts.entry(key).or_insert_with(|| (text, Vec::new())).1.push(user);
 }
 
 /// Files with licences: those next to the manifest, and those called LICENSE in folders of bundled sources.
@@ -97,6 +120,15 @@ mod tests {
         ));
         assert!(page.contains("b 1.0.0 (vendored/c/LICENSE.md)\n\n````text\nother\n"), "{page}");
         assert!(page.contains("| a | 1.0.0 | MIT |  |\n") && !page.contains("| hopedgn |"), "{page}");
+        let served = Package {
+            checksum: None,
+            ..package(place.path(), "served", &[("page/vendor/LICENSE-uplot.txt", "third")])
+        };
+        let apache = Package { license: "Apache-2.0".into(), ..package(place.path(), "apache", &[("src/lib.rs", "")]) };
+        let page = third_party(&[served, apache], "some-target").unwrap();
+        assert!(page.contains("uplot (part of the page of `hopedgn serve`)\n\n````text\nthird\n"), "{page}");
+        assert!(page.contains("apache 1.0.0 (Apache-2.0, without a text of its own)\n\n````text\n"), "{page}");
+        assert!(page.contains("TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION"), "{page}");
         let bare = package(place.path(), "bare", &[("src/lib.rs", "")]);
         let refused = third_party(&[own, a, bare], "some-target").unwrap_err().to_string();
         assert!(refused.starts_with("found no licence among the sources of bare 1.0.0"), "{refused}");
