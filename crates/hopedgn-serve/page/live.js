@@ -76,10 +76,34 @@ async function* messages(body) {
   }
 }
 
-/** Reads for as long as the page is open; pauses grow from 0.5 to 15 s while the server does not answer. */
+// A browser opens six connections to one server, for all of its tabs together. A page that is not visible gives its stream back: one in another
+// tab, and one that the browser keeps for its back button.
+const isSeen = () => document.visibilityState === "visible" && !isLeft;
+let isLeft = false;
+let leaveNow = () => {};
+function onSeen() {
+  if (!isSeen()) leaveNow();
+}
+addEventListener("pagehide", () => { isLeft = true; onSeen(); });
+addEventListener("pageshow", () => { isLeft = false; });
+document.addEventListener("visibilitychange", onSeen);
+
+/** Resolves once the page is seen. */
+function seen() {
+  return new Promise((done) => {
+    const check = () => { if (isSeen()) done(); };
+    addEventListener("pageshow", check);
+    document.addEventListener("visibilitychange", check);
+    check();
+  });
+}
+
+/** Reads for as long as the page is seen; pauses grow from 0.5 to 15 s while the server does not answer. */
 export async function connect() {
   for (let wait = 0.5; ; wait = Math.min(15, wait * 2)) {
+    await seen();
     const leave = new AbortController();
+    leaveNow = () => leave.abort();
     // A connection can die without a word: the server sends about every second.
     let alarm;
     const heard = () => { clearTimeout(alarm); alarm = setTimeout(() => leave.abort(), 20000); };
@@ -97,6 +121,7 @@ export async function connect() {
     }
     clearTimeout(alarm);
     setConnected(false);
+    if (!isSeen()) continue;
     await new Promise((done) => setTimeout(done, wait * 1000 * (0.8 + 0.4 * Math.random())));
   }
 }
