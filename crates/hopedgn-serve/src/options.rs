@@ -127,7 +127,7 @@ impl Default for Limits {
             connections: 1024,
             waiting_events: 256,
             waiting_scores: 64,
-            waiting_answers: 4,
+            waiting_answers: 3,
             waiting_event_bytes: 16 << 20,
             waiting_score_bytes: 112 << 10,
             head: Duration::from_secs(10),

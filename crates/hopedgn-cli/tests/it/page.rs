@@ -42,7 +42,10 @@ fn a_person_finds_a_node_a_pair_and_its_reasons() {
     let Some(browser) = Browser::start() else { return };
     let home = home(&STATS);
     let server = Served::start(home.path(), &["mine"]);
-    open(&browser, &server, "");
+    // Again and again: a page that was left holds none of the few connections that a browser opens to one server.
+    for _ in 0..8 {
+        open(&browser, &server, "");
+    }
     browser.picture("live-light");
 
     // An event that comes in by another way is seen.

@@ -28,7 +28,7 @@ const OVERLOAD_PAIRS: usize = 1_000;
 /// How many times the load that the server can hold.
 const OVERLOAD: f64 = 4.0;
 /// Connections that measure what the server can hold: no more than may wait for a recommendation.
-const CAPACITY_CONNECTIONS: usize = 4;
+const CAPACITY_CONNECTIONS: usize = 3;
 /// Connections of an overload.
 const OVERLOAD_CONNECTIONS: usize = 128;
 /// Different requests, sent in turn.
