@@ -129,7 +129,7 @@ impl Default for Limits {
             waiting_scores: 64,
             waiting_answers: 3,
             waiting_event_bytes: 16 << 20,
-            waiting_score_bytes: 112 << 10,
+            waiting_score_bytes: 84 << 10,
             head: Duration::from_secs(10),
             request: Duration::from_secs(30),
         }
