@@ -59,6 +59,12 @@ impl Failure {
         self
     }
 
+    /// A node without events.
+    pub(crate) fn unknown_node(id: &str) -> Self {
+        let message = format!("found no events of {id:?}, expected the id of a node with events");
+        Self::new(StatusCode::NOT_FOUND, "unknown-node", message)
+    }
+
     pub(crate) fn too_many(what: &str, found: usize, most: usize) -> Self {
         let message = format!("found {found} {what}, expected at most {most}; send them in several requests");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too-many-rows", message)

@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
 use ctdg::event::{Cut, NodeId};
 use ctdg::live::Snapshot;
 use hopedgn::{Candidates, RecommendOptions};
@@ -139,10 +138,7 @@ pub(super) async fn graph(
     let time = time.transpose().map_err(Failure::invalid)?.unwrap_or_else(|| stream.end());
     let lookup = |name: &str| {
         let node = snapshot.lookup().source(name).or_else(|| snapshot.lookup().destination(name));
-        node.ok_or_else(|| {
-            let message = format!("found no events of {name:?}, expected the id of a node with events");
-            Failure::new(StatusCode::NOT_FOUND, "unknown-node", message)
-        })
+        node.ok_or_else(|| Failure::unknown_node(name))
     };
     let mut middle = vec![lookup(&asked.node)?];
     // The destination first: in bipartite data a pair has one node of each side.

@@ -3,7 +3,6 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::live::Snapshot;
 use ctdg::store::History;
@@ -95,8 +94,7 @@ fn answer(snapshot: &Snapshot, id: &str, asked: Asked) -> Result<NodeAnswer, Fai
     let cut = store.cut(before.unwrap_or(f64::INFINITY));
     let node = node.filter(|&node| !store.history(node, store.cut(f64::INFINITY)).is_empty());
     let Some(node) = node else {
-        let message = format!("found no events of {id:?}, expected the id of a node with events");
-        return Err(Failure::new(StatusCode::NOT_FOUND, "unknown-node", message));
+        return Err(Failure::unknown_node(id));
     };
     let history = store.history(node, cut);
     Ok(NodeAnswer {
