@@ -55,6 +55,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 pub use atomic::PendingFile;
+pub(crate) use atomic::set_default_permissions;
 pub use bundled::{COLLEGEMSG, collegemsg};
 pub use columns::{ColumnBlock, ColumnKind, ColumnReader, ColumnValues, TextColumn};
 pub use layout::PairColumns;
@@ -71,7 +72,7 @@ pub use time_column::TimeUnit;
 pub use write::{WriteFormat, files_to_write, write, write_file, write_with};
 
 use crate::error::{Error, Problem, Result};
-use crate::event::{EventStream, IdKind};
+use crate::event::{EventStream, IdKind, Spill};
 
 /// Format of an event file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -210,6 +211,9 @@ pub struct ReadOptions {
     /// Drop events that are equal to an earlier one in source, destination, time, label and features.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dedup: bool,
+    /// Where columns go that outgrow memory; they never do by default. Says nothing of what is read, so no manifest carries it.
+    #[serde(skip)]
+    pub spill: Option<Spill>,
 }
 
 /// A delimiter as a string of one character.

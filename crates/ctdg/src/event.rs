@@ -9,10 +9,14 @@ mod duplicates;
 mod growing_names;
 mod names;
 mod nearest;
+mod origin;
+mod permute;
 mod prefix;
 mod query;
 mod roles;
+mod spool;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
@@ -20,12 +24,17 @@ use serde::{Deserialize, Serialize};
 
 pub use builder::{IdKind, RejectedRow, Role, StreamBuilder};
 pub use column::Column;
+pub(crate) use column::map_file;
 pub(crate) use growing_names::{GrowingNames, NameTable, NameWriter};
 pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};
+pub(crate) use origin::MappedFile;
+use origin::Origin;
 pub use prefix::Prefix;
 pub use query::PairQuery;
 pub use roles::Roles;
+pub use spool::Spill;
+pub(crate) use spool::Spool;
 
 use crate::error::{Place, Problem, Result, counted};
 use crate::time::TimeFormat;
@@ -35,10 +44,13 @@ use crate::time::TimeFormat;
 #[repr(transparent)]
 pub struct NodeId(pub u32);
 
+/// The number of an event.
+pub type EventIndex = u32;
+
 /// An event: its position in the order by `(time, position in the input)`, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(transparent)]
-pub struct EventId(pub u32);
+pub struct EventId(pub EventIndex);
 
 macro_rules! index_newtype {
     ($type:ident) => {
@@ -189,6 +201,7 @@ pub struct EventStream {
     node_features: Option<Features>,
     names: Arc<NodeNames>,
     time_format: TimeFormat,
+    origin: Origin,
 }
 
 /// The columns of an [`EventStream`] before they are checked.
@@ -254,13 +267,36 @@ impl EventStream {
                 return Err(Problem::FeatureRows { found, expected, of }.into());
             }
         }
-        Ok(Self { src, dst, time, label, edge_features, node_features, names: Arc::new(names), time_format })
+        Ok(Self::of_checked(Columns { src, dst, time, label, edge_features, node_features, names, time_format }))
+    }
+
+    /// The same stream, all of whose columns are those of the `.ctdg` file `path`.
+    pub(crate) fn mapped_from(self, path: &Path) -> Self {
+        Self { origin: Origin::file(path), ..self }
+    }
+
+    /// The file that it is mapped from, if its columns are exactly those of the file.
+    pub(crate) fn origin(&self) -> Option<&MappedFile> {
+        self.origin.get()
+    }
+
+    /// The `.ctdg` file that it is mapped from, if its columns are exactly those of the file.
+    ///
+    /// ```
+    /// let stream = ctdg::event::EventStream::from_events([(0, 1, 1.0)])?;
+    /// assert_eq!(stream.mapped_file(), None);
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    #[must_use]
+    pub fn mapped_file(&self) -> Option<&Path> {
+        self.origin().map(MappedFile::path)
     }
 
     /// Of columns that are checked already, such as those of a stream that grew.
     pub(crate) fn of_checked(columns: Columns) -> Self {
         let Columns { src, dst, time, label, edge_features, node_features, names, time_format } = columns;
-        Self { src, dst, time, label, edge_features, node_features, names: Arc::new(names), time_format }
+        let (names, origin) = (Arc::new(names), Origin::default());
+        Self { src, dst, time, label, edge_features, node_features, names, time_format, origin }
     }
 
     /// A stream without labels and features from `(source, destination, time)` triples sorted by time. Nodes are
@@ -291,7 +327,7 @@ impl EventStream {
     /// The columns of the stream.
     #[must_use]
     pub fn into_columns(self) -> Columns {
-        let Self { src, dst, time, label, edge_features, node_features, names, time_format } = self;
+        let Self { src, dst, time, label, edge_features, node_features, names, time_format, origin: _ } = self;
         let names = Arc::unwrap_or_clone(names);
         Columns { src, dst, time, label, edge_features, node_features, names, time_format }
     }

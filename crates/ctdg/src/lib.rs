@@ -33,6 +33,7 @@
 //! | [`fetch`] | downloads of public datasets |
 //! | [`generate`] | synthetic streams |
 //! | [`summary`] | statistics of a stream |
+//! | [`index`] | the same as memory-mapped files, for streams larger than memory |
 //! | [`store`] | temporal adjacency: histories of nodes and pairs |
 //! | [`live`] | a store that grows while it is read |
 //! | [`sample`] | temporal neighbor sampling |
@@ -55,7 +56,9 @@ pub mod fetch;
 pub mod generate;
 mod growing;
 pub mod heuristic;
+pub mod index;
 pub mod live;
+pub mod meetings;
 pub mod metric;
 pub mod mite;
 pub mod negative;

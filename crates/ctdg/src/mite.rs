@@ -271,6 +271,18 @@ impl Shared<'_> {
 }
 
 impl TimePrecision {
+    /// The interval from an event to `time`; negative only where rounding made it so.
+    ///
+    /// ```
+    /// use ctdg::mite::TimePrecision;
+    /// assert_eq!(TimePrecision::F64.interval(5.0, 3.0), 2.0);
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn interval(self, time: f64, event: f64) -> f32 {
+        interval(time, event, self)
+    }
+
     /// An event's time as it enters an interval.
     #[expect(clippy::cast_possible_truncation, reason = "that is what DyGLib does")]
     #[inline]

@@ -19,17 +19,24 @@ use rustc_hash::FxBuildHasher;
 
 use crate::event::{Column, EventId, NodeId};
 use crate::growing::PairMap;
+use crate::index::MappedPairs;
 
 pub(crate) use build::check_number;
 
 /// Events of each pair, in order. Clones share them.
 #[derive(Debug, Clone)]
 pub(crate) struct PairIndex {
-    base: Arc<Grouped>,
+    base: Base,
     /// Sources and destinations of the stream, shared with it.
     endpoints: [Column<NodeId>; 2],
     /// The whole lists of pairs with later events; either of unordered or of ordered pairs.
     grown: Option<Arc<PairMap<EventId>>>,
+}
+
+#[derive(Debug, Clone)]
+enum Base {
+    InMemory(Arc<Grouped>),
+    Mapped(MappedPairs),
 }
 
 #[derive(Debug)]
@@ -100,8 +107,13 @@ impl PairIndex {
         events: impl ExactSizeIterator<Item = EventId> + Clone,
         endpoints: [Column<NodeId>; 2],
     ) -> Self {
-        let base = Arc::new(Grouped::build(events, [&endpoints[0], &endpoints[1]]));
+        let base = Base::InMemory(Arc::new(Grouped::build(events, [&endpoints[0], &endpoints[1]])));
         Self { base, endpoints, grown: None }
+    }
+
+    /// That of an index file.
+    pub(crate) fn mapped(pairs: MappedPairs, endpoints: [Column<NodeId>; 2]) -> Self {
+        Self { base: Base::Mapped(pairs), endpoints, grown: None }
     }
 
     /// The same index, ready for later events.
@@ -111,7 +123,7 @@ impl PairIndex {
 
     /// The same index in a stream that has grown, whose sources and destinations are these.
     pub(crate) fn at(&self, endpoints: [Column<NodeId>; 2]) -> Self {
-        Self { base: Arc::clone(&self.base), endpoints, grown: self.grown.clone() }
+        Self { base: self.base.clone(), endpoints, grown: self.grown.clone() }
     }
 
     /// Source and destination of an event of the stream.
@@ -160,26 +172,34 @@ impl PairIndex {
 
     #[inline]
     fn base_events(&self, pair: [NodeId; 2]) -> &[EventId] {
-        let Some(entry) = self.find(pair) else { return &[] };
+        let base = match &self.base {
+            Base::InMemory(base) => base,
+            Base::Mapped(base) => return base.events(pair),
+        };
+        let Some(entry) = self.find(base, pair) else { return &[] };
         match entry.list() {
             None => std::slice::from_ref(&entry.0),
-            Some(list) => self.base.all(list),
+            Some(list) => base.all(list),
         }
     }
 
     #[inline]
     fn base_both_ways(&self, pair: [NodeId; 2]) -> [&[EventId]; 2] {
-        let Some(entry) = self.find(pair) else { return [&[], &[]] };
+        let base = match &self.base {
+            Base::InMemory(base) => base,
+            Base::Mapped(base) => return base.both_ways(pair, &self.endpoints[0]),
+        };
+        let Some(entry) = self.find(base, pair) else { return [&[], &[]] };
         let (is_forward, [one, other]) = match entry.list() {
             None => (self.endpoints[0][entry.0.index()] == pair[0], [std::slice::from_ref(&entry.0), &[]]),
-            Some(list) => (pair[0] < pair[1], self.base.both_ways(list)),
+            Some(list) => (pair[0] < pair[1], base.both_ways(list)),
         };
         if is_forward { [one, other] } else { [other, one] }
     }
 
     #[inline]
-    fn find(&self, pair: [NodeId; 2]) -> Option<&Entry> {
-        let (key, base) = (key(pair), &*self.base);
+    fn find<'b>(&self, base: &'b Grouped, pair: [NodeId; 2]) -> Option<&'b Entry> {
+        let key = key(pair);
         base.table.find(hash(key), |entry| match entry.list() {
             None => self.is_between(entry.0, key),
             Some(list) => base.lists[list].key == key,
@@ -192,8 +212,12 @@ impl PairIndex {
         key(self.ends(event)) == of
     }
 
+    /// Bytes in memory, or of the columns of a file.
     pub(crate) fn bytes(&self) -> usize {
-        let Grouped { table, lists, events } = &*self.base;
+        let Grouped { table, lists, events } = match &self.base {
+            Base::InMemory(base) => &**base,
+            Base::Mapped(base) => return base.bytes(),
+        };
         table.allocation_size() + lists.capacity() * size_of::<List>() + events.capacity() * size_of::<EventId>()
     }
 }

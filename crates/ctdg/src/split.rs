@@ -87,7 +87,7 @@ impl SplitRule {
         let (late_src, late_dst) = (&stream.src()[after..], &stream.dst()[after..]);
         let candidates = match mode {
             SplitMode::Dyglib => hash_ordered(late_src, late_dst),
-            SplitMode::Portable => distinct(late_src.iter().chain(late_dst).copied()),
+            SplitMode::Portable => distinct_of(stream.n_nodes(), late_src.iter().chain(late_dst).copied()),
             SplitMode::Tgb => Vec::new(),
         };
         // A tenth, rounded down as Python's int() does it, and never more than there are.
@@ -303,11 +303,21 @@ pub fn fingerprint(nodes: &[NodeId]) -> Fingerprint {
 /// Number of distinct nodes in `events`.
 #[must_use]
 pub fn n_nodes_of(stream: &EventStream, events: &[EventId]) -> usize {
-    distinct(events.iter().flat_map(|id| [stream.src()[id.index()], stream.dst()[id.index()]])).len()
+    let nodes = events.iter().flat_map(|id| [stream.src()[id.index()], stream.dst()[id.index()]]);
+    distinct_of(stream.n_nodes(), nodes).len()
 }
 
 fn events_between(start: u32, end: u32) -> Vec<EventId> {
     (start..end).map(EventId).collect()
+}
+
+/// The nodes of a stream with `n_nodes` that occur in `nodes`, sorted. Takes a byte per node, however many there are to look at.
+pub(crate) fn distinct_of(n_nodes: usize, nodes: impl Iterator<Item = NodeId>) -> Vec<NodeId> {
+    let mut occurs = vec![false; n_nodes];
+    for node in nodes {
+        occurs[node.index()] = true;
+    }
+    (0..).map(NodeId).zip(occurs).filter(|(_, occurs)| *occurs).map(|(node, _)| node).collect()
 }
 
 /// Sorted, without duplicates.

@@ -42,6 +42,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::event::{Column, EventId, EventStream, NodeId, PairQuery, strictly_before};
 use crate::growing::{GrowingColumn, GrowingList, NodeTable};
+use crate::index::{IndexFile, MappedPairs, Section, list_of};
 use crate::pair_index::{PairIndex, check_number};
 
 /// Newest events of the stream among which those of the pair are counted.
@@ -103,6 +104,21 @@ impl PairStatistics {
             grown: None,
             pairs,
             moments: moments(&times).into(),
+            times,
+        }
+    }
+
+    /// Those of an index file of some events, and of the one of all events, over a stream with these columns.
+    pub(crate) fn mapped([part, all]: [&IndexFile; 2], endpoints: [Column<NodeId>; 2], times: Column<f64>) -> Self {
+        let lists = |offsets, events| {
+            Arc::new(EventLists::Mapped { offsets: part.column(offsets), events: part.column(events) })
+        };
+        Self {
+            as_source: lists(Section::SourceOffsets, Section::SourceEvents),
+            as_destination: lists(Section::DestinationOffsets, Section::DestinationEvents),
+            grown: None,
+            pairs: PairIndex::mapped(MappedPairs::of(part), endpoints),
+            moments: all.column(Section::Moments),
             times,
         }
     }
@@ -208,11 +224,17 @@ fn moments(times: &[f64]) -> Vec<u32> {
 }
 
 /// Lists of events, one for each node.
-#[derive(Debug, Clone)]
-struct EventLists {
-    /// Start of each list, and the end of the last.
-    offsets: Vec<u32>,
-    events: Vec<EventId>,
+#[derive(Debug)]
+enum EventLists {
+    InMemory {
+        /// Start of each list, and the end of the last.
+        offsets: Vec<u32>,
+        events: Vec<EventId>,
+    },
+    Mapped {
+        offsets: Column<u64>,
+        events: Column<EventId>,
+    },
 }
 
 impl EventLists {
@@ -234,14 +256,14 @@ impl EventLists {
         }
         offsets.rotate_right(1);
         offsets[0] = 0;
-        Self { offsets, events: sorted }
+        Self::InMemory { offsets, events: sorted }
     }
 
     #[inline]
     fn of(&self, node: NodeId) -> &[EventId] {
-        match self.offsets.get(node.index()..=node.index() + 1) {
-            Some(&[start, end]) => &self.events[start as usize..end as usize],
-            _ => &[],
+        match self {
+            Self::InMemory { offsets, events } => &events[list_of(offsets, node)],
+            Self::Mapped { offsets, events } => &events[list_of(offsets, node)],
         }
     }
 }

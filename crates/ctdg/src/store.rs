@@ -9,12 +9,19 @@
 //! pair for the pair index, and 16 and 4 to 8 per event for a pair that met several times ([`Store::pair_index_bytes`]). Building
 //! takes linear time. Random sampling adds 8 bytes per node for keys of their names, [`Store::statistics`] what [`PairStatistics`]
 //! says.
+//!
+//! A store over a `.ctdg` file with an [index] is mapped: it takes no memory of its own, and gives the same answers.
+
+mod adjacency;
 
 use std::sync::{Arc, OnceLock};
+
+use adjacency::Adjacency;
 
 use crate::error::Result;
 use crate::event::{Column, Cut, EventId, EventStream, NodeId, NodeNames, strictly_before};
 use crate::growing::{GrowingList, NodeTable};
+use crate::index::{self, IndexFile, MappedPairs};
 use crate::pair_index::{PairIndex, check_number};
 use crate::random::RandomStream;
 use crate::statistics::PairStatistics;
@@ -37,6 +44,8 @@ use crate::time::TimeFormat;
 #[derive(Debug, Clone)]
 pub struct Store {
     base: Arc<Adjacency>,
+    /// The index files of its events and of all, if it is mapped.
+    files: Option<Arc<[IndexFile; 2]>>,
     /// The whole lists of nodes with later events.
     grown: Option<Arc<NodeTable<GrowingHistory>>>,
     /// Nodes of a stream that has grown since `base` was built.
@@ -93,15 +102,35 @@ impl<'a> History<'a> {
 }
 
 impl Store {
-    /// Over all events of `stream`.
+    /// Over all events of `stream`: its [index], if there is one beside the file that it was read from, and in memory otherwise.
     pub fn build(stream: &EventStream) -> Result<Self> {
-        Self::over(stream, stream.ids())
+        match index::of_all(stream)? {
+            Some(file) => Ok(Self::mapped(stream, [file.clone(), file])),
+            None => Self::over(stream, stream.ids()),
+        }
     }
 
-    /// Over `events` of `stream` only (the training split, say), in ascending order.
+    /// Over `events` of `stream` only (the training split, say), in ascending order. Where there is an [index] of the stream, the part is
+    /// indexed beside it, the first time that it is asked for.
     pub fn of_events(stream: &EventStream, events: &[EventId]) -> Result<Self> {
         stream.check_order(events)?;
-        Self::over(stream, events.iter().copied())
+        match index::of_part(stream, events)? {
+            Some(files) => Ok(Self::mapped(stream, files)),
+            None => Self::over(stream, events.iter().copied()),
+        }
+    }
+
+    /// Over the index files of its events and of all.
+    fn mapped(stream: &EventStream, files: [IndexFile; 2]) -> Self {
+        let pairs = PairIndex::mapped(MappedPairs::of(&files[0]), stream.endpoint_columns());
+        let adjacency = Adjacency::mapped(&files[0]);
+        Self { files: Some(Arc::new(files)), ..Self::new(stream, adjacency, pairs) }
+    }
+
+    /// Whether it is mapped from an [index] instead of in memory.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.files.is_some()
     }
 
     fn over(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone + Send + Sync) -> Result<Self> {
@@ -111,8 +140,13 @@ impl Store {
             || Adjacency::build(stream, of_nodes),
             || PairIndex::build(of_pairs, stream.endpoint_columns()),
         );
-        Ok(Self {
+        Ok(Self::new(stream, adjacency, pairs))
+    }
+
+    fn new(stream: &EventStream, adjacency: Adjacency, pairs: PairIndex) -> Self {
+        Self {
             base: Arc::new(adjacency),
+            files: None,
             grown: None,
             n_nodes: stream.n_nodes(),
             pairs,
@@ -121,7 +155,7 @@ impl Store {
             statistics: OnceLock::new(),
             time_format: stream.time_format(),
             name_keys: OnceLock::new(),
-        })
+        }
     }
 
     /// The boundary of what a query at time `t` may see: events strictly before `t`.
@@ -168,6 +202,10 @@ impl Store {
 
     /// Statistics over the events of the store, which share its pair index unless it has grown.
     pub(crate) fn new_statistics(&self) -> PairStatistics {
+        if let (Some(files), None) = (&self.files, &self.grown) {
+            let endpoints = self.pairs.endpoints().clone();
+            return PairStatistics::mapped(files.each_ref(), endpoints, self.stream_times.clone());
+        }
         let events = self.event_ids();
         let pairs = match self.grown {
             None => self.pairs.clone(),
@@ -206,11 +244,11 @@ impl Store {
     pub(crate) fn event_ids(&self) -> Vec<EventId> {
         let n = self.stream_times.len();
         // A store that grows has all events of its stream.
-        if self.grown.is_some() || self.base.events.len() == 2 * n {
+        if self.grown.is_some() || self.base.events().len() == 2 * n {
             return (0..n).filter_map(EventId::from_index).collect();
         }
         let mut is_in_store = vec![false; n];
-        for event in &self.base.events {
+        for event in self.base.events() {
             is_in_store[event.index()] = true;
         }
         (0..).map(EventId).zip(is_in_store).filter(|(_, is_in)| *is_in).map(|(id, _)| id).collect()
@@ -241,14 +279,15 @@ impl Store {
 
     /// Start of the list of `node` in the columns of a store that does not grow.
     pub(crate) fn list_start(&self, node: NodeId) -> usize {
-        self.base.offsets.get(node.index()).map_or(0, |&start| start as usize)
+        self.base.start(node)
     }
 
-    /// Each node's list of times, in order of node. `None` of a store that grows.
+    /// Each node's list of times, in order of node. `None` of a store that grows, and of one that is mapped: what is computed from all of
+    /// them would have to be in memory.
     pub(crate) fn lists_of_times(&self) -> Option<impl Iterator<Item = &[f64]>> {
-        let Adjacency { offsets, times, .. } = &*self.base;
-        let lists = offsets.windows(2).map(|list| &times[list[0] as usize..list[1] as usize]);
-        self.grown.is_none().then_some(lists)
+        let nodes = (0..self.n_nodes).filter_map(NodeId::from_index);
+        let lists = nodes.map(|node| self.base.list(node).times);
+        (self.grown.is_none() && !self.is_mapped()).then_some(lists)
     }
 
     /// The same store, ready for later events.
@@ -270,6 +309,7 @@ impl Store {
     pub(crate) fn at(&self, stream: &EventStream, statistics: Option<PairStatistics>, name_keys: Column<u64>) -> Self {
         Self {
             base: Arc::clone(&self.base),
+            files: self.files.clone(),
             grown: self.grown.clone(),
             n_nodes: stream.n_nodes(),
             pairs: self.pairs.at(stream.endpoint_columns()),
@@ -300,17 +340,13 @@ impl Store {
         self.stream_times[event.index()]
     }
 
-    /// Bytes of the adjacency and its times.
+    /// Bytes of the adjacency and its times, in memory or in the file of an [index].
     #[must_use]
     pub fn adjacency_bytes(&self) -> usize {
-        fn bytes<T>(values: &Vec<T>) -> usize {
-            values.capacity() * size_of::<T>()
-        }
-        let Adjacency { offsets, neighbors, events, times } = &*self.base;
-        bytes(offsets) + bytes(neighbors) + bytes(events) + bytes(times)
+        self.base.bytes()
     }
 
-    /// Bytes of the pair index.
+    /// Bytes of the pair index, in memory or in the file of an [index].
     #[must_use]
     pub fn pair_index_bytes(&self) -> usize {
         self.pairs.bytes()
@@ -361,62 +397,6 @@ impl GrowingHistory {
         // First, since the others are at least as long.
         let events = self.events.as_slice();
         History { events, neighbors: self.neighbors.as_slice(), times: self.times.as_slice() }
-    }
-}
-
-#[derive(Debug)]
-struct Adjacency {
-    /// Start of each node's list, and the end of the last.
-    offsets: Vec<u32>,
-    neighbors: Vec<NodeId>,
-    events: Vec<EventId>,
-    times: Vec<f64>,
-}
-
-impl Adjacency {
-    /// The list of a node.
-    #[inline]
-    fn list(&self, node: NodeId) -> History<'_> {
-        let list = match self.offsets.get(node.index()..=node.index() + 1) {
-            Some(&[start, end]) => start as usize..end as usize,
-            _ => 0..0,
-        };
-        History {
-            neighbors: &self.neighbors[list.clone()],
-            events: &self.events[list.clone()],
-            times: &self.times[list],
-        }
-    }
-
-    /// Counting sort: events come in order, so the lists are sorted.
-    fn build(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone) -> Self {
-        let (src, dst, stream_times) = (stream.src(), stream.dst(), stream.times());
-        let mut offsets = vec![0u32; stream.n_nodes() + 1];
-        for id in ids.clone() {
-            offsets[src[id.index()].index() + 1] += 1;
-            offsets[dst[id.index()].index() + 1] += 1;
-        }
-        for node in 1..offsets.len() {
-            offsets[node] += offsets[node - 1];
-        }
-        let n = 2 * ids.len();
-        let mut neighbors = vec![NodeId(0); n];
-        let mut events = vec![EventId(0); n];
-        let mut times = vec![0.0; n];
-        // While filling, `offsets[node]` is the slot of the next entry; afterwards it is the list's end.
-        for id in ids {
-            let (u, v) = (src[id.index()], dst[id.index()]);
-            for (node, neighbor) in [(u, v), (v, u)] {
-                let slot = offsets[node.index()] as usize;
-                neighbors[slot] = neighbor;
-                events[slot] = id;
-                times[slot] = stream_times[id.index()];
-                offsets[node.index()] += 1;
-            }
-        }
-        offsets.rotate_right(1);
-        offsets[0] = 0;
-        Self { offsets, neighbors, events, times }
     }
 }
 

@@ -70,7 +70,7 @@ impl PendingFile {
 }
 
 /// Gives the temporary file the permissions of an ordinary new file: 0666 less the umask.
-fn set_default_permissions(builder: &mut tempfile::Builder<'_, '_>) {
+pub(crate) fn set_default_permissions(builder: &mut tempfile::Builder<'_, '_>) {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;

@@ -148,7 +148,7 @@ pub(crate) fn write(out: &mut dyn Write, stream: &EventStream) -> std::io::Resul
 /// Maps `path`. The columns stay in the file, unless the unit of times is given; names are copied.
 pub(crate) fn read(path: &Path, options: &ReadOptions) -> Result<EventStream> {
     let stream = map(path)?;
-    let Some(unit) = options.time_unit else { return Ok(stream) };
+    let Some(unit) = options.time_unit else { return Ok(stream.mapped_from(path)) };
     if stream.time_format() == TimeFormat::Date {
         return Err(unit_of_dates(unit).into());
     }

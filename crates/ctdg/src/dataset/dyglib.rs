@@ -25,7 +25,7 @@ pub(crate) fn read(path: &Path, options: &ReadOptions, progress: OnProgress<'_>)
         ..options.clone()
     };
     let mut rows = text::read_rows(Source::open(path, progress)?, Format::Text, &options)?;
-    let feature_rows = rows.builder.take_features();
+    let feature_rows = rows.builder.take_features()?;
     let edges = match sidecar::find(path, ".npy") {
         Some(file) => {
             let matrix = read_padded(&file, feature_rows.len() + 1, "events and the padding row")?;

@@ -63,7 +63,8 @@ fn read_groups(bytes: Bytes, options: &ReadOptions, progress: OnProgress<'_>) ->
         IdKind::Auto if is_text(layout.src) || is_text(layout.dst) => IdKind::Text,
         kind => kind,
     };
-    let mut builder = StreamBuilder::new(ids, options.bipartite.unwrap_or_else(|| is_marked(BIPARTITE)), options.sort);
+    let bipartite = options.bipartite.unwrap_or_else(|| is_marked(BIPARTITE));
+    let mut builder = StreamBuilder::new(ids, bipartite, options.sort).spilling(options.spill.as_ref());
     let are_dates = dates.contains(&layout.time) || is_text(layout.time) || is_marked(DATES);
     if let Some(unit) = options.time_unit.filter(|_| are_dates) {
         let place = Place::default().column(layout.time as u64 + 1, &*names[layout.time]);
@@ -99,7 +100,7 @@ fn read_groups(bytes: Bytes, options: &ReadOptions, progress: OnProgress<'_>) ->
     }
     let mut kept = None;
     if options.features == FeatureColumns::Numeric {
-        kept = optional.kept(builder.take_features(), builder.len())?;
+        kept = optional.kept(builder.take_features()?, builder.len())?;
     }
     let unused_columns = optional.unused(&layout, |at| names[at].clone());
     Ok((builder.finish(kept)?, ReadReport { unused_columns, ..ReadReport::default() }))

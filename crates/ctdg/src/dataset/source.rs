@@ -8,6 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use memmap2::Mmap;
 
 use crate::error::{Error, Place, Problem, Result};
+use crate::event::map_file;
 
 /// Called with what has been read so far and the total: bytes of a text file, rows of a Parquet file.
 pub(crate) type OnProgress<'a> = Option<&'a dyn Fn(u64, u64)>;
@@ -111,10 +112,7 @@ impl<'a> Source<'a> {
             io::copy(&mut source.reader, &mut plain).map_err(|error| Self::explain(path, source.compression, error))?;
             plain
         };
-        #[expect(unsafe_code, reason = "mapping a file is unsafe because another process may change it underneath")]
-        // SAFETY: the map is read-only, and `PendingFile` replaces files by renaming instead of modifying them in place.
-        let map = unsafe { Mmap::map(&file) };
-        map.map_err(|source| Error::io(path, "map", source))
+        map_file(&file).map_err(|source| Error::io(path, "map", source))
     }
 
     pub(crate) fn compression(&self) -> Compression {

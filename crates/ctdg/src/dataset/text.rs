@@ -40,7 +40,7 @@ pub(crate) struct Rows {
 pub(crate) fn read_rows(source: Source<'_>, format: Format, options: &ReadOptions) -> Result<Rows> {
     let mut table = Table::open(source, format, options)?;
     let bipartite = options.bipartite.unwrap_or(table.format == Format::Jodie);
-    let mut builder = StreamBuilder::new(options.ids, bipartite, options.sort);
+    let mut builder = StreamBuilder::new(options.ids, bipartite, options.sort).spilling(options.spill.as_ref());
     builder.set_time_format(table.times.format());
     let mut optional = OptionalColumns::of(&table.layout);
     let mut row = std::mem::take(&mut table.first);
@@ -69,7 +69,7 @@ fn read_from(
     };
     let mut features = None;
     if options.features == FeatureColumns::Numeric {
-        features = optional.kept(builder.take_features(), builder.len())?;
+        features = optional.kept(builder.take_features()?, builder.len())?;
     }
     if let Some(file) = beside {
         features = side_by_side(features, read_features(&file, builder.len(), progress)?)?;

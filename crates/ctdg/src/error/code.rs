@@ -52,6 +52,7 @@ impl Problem {
             Self::Truncated { .. } => "truncated-file",
             Self::Corrupt { .. } => "corrupt-file",
             Self::Version { .. } => "format-version",
+            Self::UnusableIndex { .. } => "unusable-index",
             Self::WrongFormat { .. } => "wrong-format",
             Self::NotUtf8 => "not-utf-8",
             Self::Setting { .. } => "invalid-setting",

@@ -211,6 +211,12 @@ pub enum Problem {
         /// The one this program reads.
         expected: u64,
     },
+    /// An index that is damaged, or of other events.
+    #[error("found {found}, expected the index of the events beside it")]
+    UnusableIndex {
+        /// What it is.
+        found: String,
+    },
     /// A file of another format than asked for.
     #[error("found {found}, expected {expected}")]
     WrongFormat {
@@ -291,10 +297,10 @@ pub enum Problem {
         name: String,
     },
     /// A k-DWL run beyond the memory limit.
-    #[error("found k = {k} with {tuples} tuples, which takes about {needed}, expected at most {allowed}; {largest}")]
+    #[error("found {test} with {tuples} tuples, which takes about {needed}, expected at most {allowed}; {largest}")]
     WlBudget {
-        /// The dimension asked for.
-        k: usize,
+        /// The test asked for.
+        test: String,
         /// Tuples of all graphs.
         tuples: u128,
         /// Memory estimated.
@@ -425,6 +431,11 @@ fn listed(failures: &[Error]) -> String {
 }
 
 impl Problem {
+    /// A temporary file that could not be written.
+    pub(crate) fn spill(source: std::io::Error) -> Self {
+        Self::Io { action: "write a temporary file", source }
+    }
+
     /// What can be done about it, where something can.
     #[must_use]
     pub fn remedy(&self) -> Option<Remedy> {
@@ -463,6 +474,8 @@ impl Problem {
             Self::WlBudget { .. } => Remedy::SmallerK,
             Self::WlSearch { .. } => Remedy::CompareWithDwl,
             Self::Version { .. } => Remedy::ConvertAgain,
+            Self::UnusableIndex { .. } => Remedy::IndexAgain,
+            Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Remedy::FreeDisk,
             Self::NanScore => Remedy::LowerLearningRate,
             Self::OneClass { .. } => Remedy::ScoreBothClasses,
             Self::Http { status: 408 | 425 | 429 | 500.., .. } => Remedy::RetryLater,

@@ -74,6 +74,10 @@ pub enum Remedy {
     CompareWithDwl,
     /// Convert the original file again.
     ConvertAgain,
+    /// Build the index again, or remove its folder.
+    IndexAgain,
+    /// Make room on the disk.
+    FreeDisk,
     /// Lower the learning rate, or check the input.
     LowerLearningRate,
     /// Score both classes together.
@@ -136,6 +140,8 @@ impl fmt::Display for Remedy {
             Self::SmallerK => "take a smaller k, or allow more memory",
             Self::CompareWithDwl => "compare with k-DWL for k = 3 or 4 instead",
             Self::ConvertAgain => "convert the original file again with this version",
+            Self::IndexAgain => "build the index again, or remove its folder",
+            Self::FreeDisk => "make room on the disk, or use another one",
             Self::LowerLearningRate => {
                 "the model has diverged: lower its learning rate, or look for bad values in its input"
             }

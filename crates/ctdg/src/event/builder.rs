@@ -1,10 +1,13 @@
 //! Builds a stream row by row: maps names to dense ids, checks the order or sorts.
 
+use std::io;
+
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Problem, Result, quoted};
-use crate::event::{Columns, EventStream, Features, NodeId, NodeNames, TextTable, time_backwards};
+use crate::event::permute::{chronological, permuted, permuted_rows};
+use crate::event::{Columns, EventStream, Features, NodeId, NodeNames, Spill, Spool, TextTable, time_backwards};
 use crate::time::TimeFormat;
 
 /// How node ids are read.
@@ -52,7 +55,7 @@ impl Role {
 type RowResult<T> = std::result::Result<T, RejectedRow>;
 
 /// Collects rows into an [`EventStream`]. Memory beyond the columns is one table of names and, when sorting is
-/// needed, four bytes per event.
+/// needed, four bytes per event. With [`StreamBuilder::spilling`] the columns may be larger than memory.
 ///
 /// ```
 /// use ctdg::event::{IdKind, StreamBuilder};
@@ -73,14 +76,17 @@ pub struct StreamBuilder {
     sources: Interner,
     /// Only for a bipartite stream.
     destinations: Option<Interner>,
-    src: Vec<NodeId>,
-    dst: Vec<NodeId>,
-    time: Vec<f64>,
-    label: Vec<f32>,
+    src: Spool<NodeId>,
+    dst: Spool<NodeId>,
+    time: Spool<f64>,
+    label: Spool<f32>,
+    /// The time of the last row.
+    newest: f64,
     in_order: bool,
     time_format: TimeFormat,
     feature_width: Option<usize>,
-    features: Vec<f32>,
+    features: Spool<f32>,
+    spill: Option<Spill>,
 }
 
 impl StreamBuilder {
@@ -93,14 +99,30 @@ impl StreamBuilder {
             sort,
             sources: Interner::default(),
             destinations: bipartite.then(Interner::default),
-            src: Vec::new(),
-            dst: Vec::new(),
-            time: Vec::new(),
-            label: Vec::new(),
+            src: Spool::with(None),
+            dst: Spool::with(None),
+            time: Spool::with(None),
+            label: Spool::with(None),
+            newest: f64::NEG_INFINITY,
             in_order: true,
             time_format: TimeFormat::Number,
             feature_width: None,
-            features: Vec::new(),
+            features: Spool::with(None),
+            spill: None,
+        }
+    }
+
+    /// The same empty builder, whose columns may outgrow memory.
+    #[must_use]
+    pub fn spilling(self, spill: Option<&Spill>) -> Self {
+        Self {
+            src: Spool::with(spill),
+            dst: Spool::with(spill),
+            time: Spool::with(spill),
+            label: Spool::with(spill),
+            features: Spool::with(spill),
+            spill: spill.cloned(),
+            ..self
         }
     }
 
@@ -111,11 +133,11 @@ impl StreamBuilder {
 
     /// Takes memory for `n` more rows with `n_features` features at once.
     pub fn reserve(&mut self, n: usize, n_features: usize) {
-        self.src.reserve_exact(n);
-        self.dst.reserve_exact(n);
-        self.time.reserve_exact(n);
-        self.label.reserve_exact(n);
-        self.features.reserve_exact(n.saturating_mul(n_features));
+        self.src.reserve(n);
+        self.dst.reserve(n);
+        self.time.reserve(n);
+        self.label.reserve(n);
+        self.features.reserve(n.saturating_mul(n_features));
     }
 
     /// Number of rows so far.
@@ -127,7 +149,7 @@ impl StreamBuilder {
     /// Whether there is no row yet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.time.is_empty()
+        self.len() == 0
     }
 
     /// Adds an event whose ids are text, or integers written as text.
@@ -169,19 +191,17 @@ impl StreamBuilder {
         if self.time.len() >= u32::MAX as usize {
             return Err(Role::Time.rejects(Problem::TooMany { what: "events", max: u64::from(u32::MAX) }));
         }
-        if let Some(&previous) = self.time.last()
-            && time < previous
-        {
+        if time < self.newest {
             if !self.sort {
-                return Err(Role::Time.rejects(time_backwards(time, previous, self.time_format)));
+                return Err(Role::Time.rejects(time_backwards(time, self.newest, self.time_format)));
             }
             self.in_order = false;
         }
-        self.src.push(src);
-        self.dst.push(dst);
-        self.time.push(time + 0.0); // -0.0 becomes 0.0, so that equal times are equal bits
-        self.label.push(label);
-        Ok(())
+        self.newest = time;
+        // -0.0 becomes 0.0, so that equal times are equal bits.
+        let pushed = self.src.push(src).and_then(|()| self.dst.push(dst));
+        let pushed = pushed.and_then(|()| self.time.push(time + 0.0)).and_then(|()| self.label.push(label));
+        pushed.map_err(|source| Role::Time.rejects(Problem::spill(source)))
     }
 
     /// Adds the edge features of the event added last.
@@ -191,24 +211,26 @@ impl StreamBuilder {
         if found != expected {
             return Err(Problem::FeatureWidth { found: found as u64, expected: expected as u64 });
         }
-        self.features.extend(row);
+        for value in row {
+            self.features.push(value).map_err(Problem::spill)?;
+        }
         Ok(())
     }
 
     /// Removes the features pushed so far and returns them, row after row.
-    pub(crate) fn take_features(&mut self) -> Vec<f32> {
+    pub(crate) fn take_features(&mut self) -> Result<Vec<f32>, Problem> {
         self.feature_width = None;
-        std::mem::take(&mut self.features)
+        let features = std::mem::replace(&mut self.features, Spool::with(self.spill.as_ref()));
+        Ok(features.finish().map_err(Problem::spill)?.into_vec())
     }
 
     /// The stream, with `edge_features` unless features were pushed. Dense ids follow the sorted order of names.
     pub fn finish(mut self, edge_features: Option<Features>) -> Result<EventStream> {
-        if self.time.is_empty() {
+        if self.is_empty() {
             return Err(Problem::Empty.into());
         }
-        self.features.shrink_to_fit();
         let mut edge_features = match self.feature_width.filter(|&width| width > 0) {
-            Some(width) => Some(Features::new(width, self.features)?),
+            Some(width) => Some(Features::new(width, self.features.finish().map_err(Problem::spill)?)?),
             None => edge_features,
         };
         if let Some(features) = &edge_features
@@ -218,30 +240,29 @@ impl StreamBuilder {
             return Err(Problem::FeatureRows { found, expected, of: "events" }.into());
         }
         let names = self.sources.rename_sorted(self.destinations, &mut self.src, &mut self.dst);
+        let names = names.map_err(Problem::spill)?;
+        let finish =
+            || io::Result::Ok((self.src.finish()?, self.dst.finish()?, self.time.finish()?, self.label.finish()?));
+        let (mut src, mut dst, mut time, mut label) = finish().map_err(Problem::spill)?;
         if !self.in_order {
-            let order = chronological(&self.time);
-            permute(&order, &mut self.src);
-            permute(&order, &mut self.dst);
-            permute(&order, &mut self.time);
-            permute(&order, &mut self.label);
-            edge_features = edge_features.map(|features| permuted_rows(&order, features)).transpose()?;
+            let (order, spill) = (chronological(&time), self.spill.as_ref());
+            src = permuted(&order, src, spill).map_err(Problem::spill)?;
+            dst = permuted(&order, dst, spill).map_err(Problem::spill)?;
+            time = permuted(&order, time, spill).map_err(Problem::spill)?;
+            label = permuted(&order, label, spill).map_err(Problem::spill)?;
+            edge_features = edge_features.map(|features| permuted_rows(&order, features, spill)).transpose()?;
         }
         EventStream::new(Columns {
-            src: shrunk(self.src).into(),
-            dst: shrunk(self.dst).into(),
-            time: shrunk(self.time).into(),
-            label: shrunk(self.label).into(),
+            src,
+            dst,
+            time,
+            label,
             edge_features,
             node_features: None,
             names,
             time_format: self.time_format,
         })
     }
-}
-
-fn shrunk<T>(mut values: Vec<T>) -> Vec<T> {
-    values.shrink_to_fit();
-    values
 }
 
 /// Names seen so far, numbered by first appearance.
@@ -282,17 +303,22 @@ impl Interner {
     }
 
     /// Renumbers the nodes in `src` and `dst` by sorted name and returns the names.
-    fn rename_sorted(self, destinations: Option<Self>, src: &mut [NodeId], dst: &mut [NodeId]) -> NodeNames {
+    fn rename_sorted(
+        self,
+        destinations: Option<Self>,
+        src: &mut Spool<NodeId>,
+        dst: &mut Spool<NodeId>,
+    ) -> io::Result<NodeNames> {
         let mut table = SortedNames::default();
         let n_sources = table.add(self);
-        table.renumber(src, 0);
+        table.renumber(src, 0)?;
         let Some(destinations) = destinations else {
-            table.renumber(dst, 0);
-            return table.into_names(None);
+            table.renumber(dst, 0)?;
+            return Ok(table.into_names(None));
         };
         table.add(destinations);
-        table.renumber(dst, n_sources);
-        table.into_names(Some(n_sources))
+        table.renumber(dst, n_sources)?;
+        Ok(table.into_names(Some(n_sources)))
     }
 }
 
@@ -325,10 +351,8 @@ impl SortedNames {
         rank
     }
 
-    fn renumber(&self, column: &mut [NodeId], offset: u32) {
-        for node in column {
-            node.0 = self.ranks[node.index()] + offset;
-        }
+    fn renumber(&self, column: &mut Spool<NodeId>, offset: u32) -> io::Result<()> {
+        column.map(|node| NodeId(self.ranks[node.index()] + offset))
     }
 
     fn into_names(self, n_sources: Option<u32>) -> NodeNames {
@@ -354,71 +378,6 @@ fn parse_id(text: &[u8]) -> Result<u64, Problem> {
     }
     let id = digits.iter().try_fold(0u64, |id, digit| id.checked_mul(10)?.checked_add(u64::from(digit - b'0')));
     id.ok_or_else(|| Problem::IdOverflow { found: found() })
-}
-
-/// Input positions sorted by `(time, position)`.
-fn chronological(time: &[f64]) -> Vec<u32> {
-    let n = u32::try_from(time.len()).expect("checked when pushed");
-    let mut order: Vec<u32> = (0..n).collect();
-    order.sort_unstable_by(|&a, &b| time[a as usize].total_cmp(&time[b as usize]).then(a.cmp(&b)));
-    order
-}
-
-/// Moves `values[order[i]]` to `i` for all `i`, in place.
-fn permute<T: Copy>(order: &[u32], values: &mut [T]) {
-    let mut saved = None;
-    follow_cycles(order, |step| match step {
-        Step::Save(from) => saved = Some(values[from]),
-        Step::Move { from, to } => values[to] = values[from],
-        Step::Restore(to) => values[to] = saved.expect("saved before"),
-    });
-}
-
-/// The same for rows of features.
-fn permuted_rows(order: &[u32], features: Features) -> Result<Features> {
-    let width = features.width();
-    let mut values = features.into_values();
-    let mut saved = Vec::with_capacity(width);
-    follow_cycles(order, |step| match step {
-        Step::Save(from) => saved.splice(.., values[from * width..][..width].iter().copied()).for_each(drop),
-        Step::Move { from, to } => values.copy_within(from * width..(from + 1) * width, to * width),
-        Step::Restore(to) => values[to * width..][..width].copy_from_slice(&saved),
-    });
-    Features::new(width, values)
-}
-
-/// One step of an in-place permutation.
-enum Step {
-    /// Save the value at this index.
-    Save(usize),
-    Move {
-        from: usize,
-        to: usize,
-    },
-    /// Write the saved value to this index.
-    Restore(usize),
-}
-
-/// Calls `apply` with the steps that move `order[i]` to `i`, cycle by cycle.
-fn follow_cycles(order: &[u32], mut apply: impl FnMut(Step)) {
-    let mut done = vec![false; order.len()];
-    for start in 0..order.len() {
-        if done[start] {
-            continue;
-        }
-        apply(Step::Save(start));
-        let mut to = start;
-        loop {
-            done[to] = true;
-            let from = order[to] as usize;
-            if from == start {
-                apply(Step::Restore(to));
-                break;
-            }
-            apply(Step::Move { from, to });
-            to = from;
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! A column of plain values that lives in memory, perhaps growing, or in a memory-mapped file.
 
 use std::fmt;
+use std::fs::File;
+use std::io;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
@@ -8,6 +10,15 @@ use bytemuck::Pod;
 use memmap2::Mmap;
 
 use crate::growing::{Block, GrowingColumn};
+
+/// Maps a file that is written no more: those with a name are replaced by renaming, others belong to one process.
+pub(crate) fn map_file(file: &File) -> io::Result<Mmap> {
+    #[expect(unsafe_code, reason = "mapping a file is unsafe because another process may change it underneath")]
+    // SAFETY: the map is read-only, and the files of this crate are not modified in place.
+    unsafe {
+        Mmap::map(file)
+    }
+}
 
 /// A read-only slice of `T` in memory or in a mapped file. Clones share the storage.
 #[derive(Clone)]

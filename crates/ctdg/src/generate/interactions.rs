@@ -8,10 +8,12 @@
 mod process;
 mod times;
 
+use std::io;
+
 use rayon::prelude::*;
 
 use crate::error::{Problem, Result};
-use crate::event::{Columns, EventStream, Features, NodeId, NodeNames};
+use crate::event::{Column, Columns, EventStream, Features, NodeId, NodeNames, Spill, Spool};
 use crate::random::RandomStream;
 use crate::time::TimeFormat;
 
@@ -149,10 +151,32 @@ impl InteractionSpec {
 
     /// Generates a stream. Time and memory are linear in the number of events and feature values.
     pub fn generate(&self, seed: u64) -> Result<EventStream> {
+        self.generate_within(seed, None)
+    }
+
+    /// The same; columns that outgrow memory are spilled. Beside them the process takes 12 to 16 bytes of memory per event, 18 at most
+    /// per distinct pair, and those of all features.
+    ///
+    /// ```
+    /// use ctdg::{event::Spill, generate::InteractionSpec};
+    ///
+    /// let spec = InteractionSpec::like_lastfm().scaled(0.001)?;
+    /// let spill = Spill { folder: std::env::temp_dir(), memory: 1 << 10 };
+    /// assert_eq!(spec.generate_within(1, Some(&spill))?, spec.generate(1)?);
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    pub fn generate_within(&self, seed: u64, spill: Option<&Spill>) -> Result<EventStream> {
         self.check()?;
+        let column = |node: &dyn Fn(&process::Pair) -> u32, pairs: &[process::Pair]| -> io::Result<Column<NodeId>> {
+            let mut column = Spool::with(spill);
+            pairs.iter().try_for_each(|pair| column.push(NodeId(node(pair))))?;
+            column.finish()
+        };
         let pairs = process::pairs(self, &mut RandomStream::named(seed, "interactions/pairs"));
-        let time = times::times(self, &mut RandomStream::named(seed, "interactions/times"));
-        let label = self.labels(&pairs, &mut RandomStream::named(seed, "interactions/labels"));
+        let mut time = Spool::with(spill);
+        let random = RandomStream::named(seed, "interactions/times");
+        times::times(self, &random, |at| time.push(at)).map_err(Problem::spill)?;
+        let label = self.labels(&pairs, &mut RandomStream::named(seed, "interactions/labels"), spill);
         let edge_features = match self.d_edge {
             0 => None,
             width => {
@@ -160,10 +184,10 @@ impl InteractionSpec {
             }
         };
         EventStream::new(Columns {
-            src: pairs.iter().map(|pair| NodeId(pair.user)).collect::<Vec<_>>().into(),
-            dst: pairs.iter().map(|pair| NodeId(self.n_users + pair.item)).collect::<Vec<_>>().into(),
-            time: time.into(),
-            label: label.into(),
+            src: column(&|pair| pair.user, &pairs).map_err(Problem::spill)?,
+            dst: column(&|pair| self.n_users + pair.item, &pairs).map_err(Problem::spill)?,
+            time: time.finish().map_err(Problem::spill)?,
+            label: label.map_err(Problem::spill)?,
             edge_features,
             node_features: None,
             names: NodeNames::bipartite(self.n_users, self.n_items),
@@ -171,17 +195,25 @@ impl InteractionSpec {
         })
     }
 
-    fn labels(&self, pairs: &[process::Pair], random: &mut RandomStream) -> Vec<f32> {
+    fn labels(
+        &self,
+        pairs: &[process::Pair],
+        random: &mut RandomStream,
+        spill: Option<&Spill>,
+    ) -> io::Result<Column<f32>> {
         let mut last_event = vec![0; self.n_users as usize];
         for (event, pair) in pairs.iter().enumerate() {
             last_event[pair.user as usize] = event;
         }
         random.shuffle(&mut last_event);
-        let mut labels = vec![0.0; pairs.len()];
-        for &event in &last_event[..self.n_positives as usize] {
-            labels[event] = 1.0;
+        last_event.truncate(self.n_positives as usize);
+        last_event.sort_unstable();
+        let (mut labels, mut positives) = (Spool::with(spill), last_event.into_iter().peekable());
+        for event in 0..pairs.len() {
+            let is_positive = positives.next_if_eq(&event).is_some();
+            labels.push(if is_positive { 1.0 } else { 0.0 })?;
         }
-        labels
+        labels.finish()
     }
 
     /// One row per event: the item's profile plus noise. Each row has its own random stream, so threads do not matter.

@@ -4,7 +4,7 @@ use rustc_hash::FxHashSet;
 
 use crate::event::{EventId, EventStream, NodeId, strictly_before, up_to};
 use crate::random::RandomStream;
-use crate::split::{Split, distinct};
+use crate::split::{Split, distinct_of};
 
 /// Number of candidate destinations per true one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl<'s> CandidateLists<'s> {
     #[must_use]
     pub fn new(stream: &'s EventStream, split: &Split, count: CandidateCount, random: RandomStream) -> Self {
         let n_events = split.rule.n_events;
-        let destinations = distinct(stream.dst()[..n_events].iter().copied());
+        let destinations = distinct_of(stream.n_nodes(), stream.dst()[..n_events].iter().copied());
         let train = split.for_nodes().train.into_iter().map(|id| stream.event(id));
         let mut pairs: Vec<_> = train.map(|event| (event.src, event.dst)).collect();
         pairs.sort_unstable();

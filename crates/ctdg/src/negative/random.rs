@@ -2,7 +2,7 @@
 
 use crate::event::{EventId, EventStream, NodeId};
 use crate::py_compat::NumpyRandom;
-use crate::split::distinct;
+use crate::split::distinct_of;
 
 /// Samples destinations uniformly from those of a set of events, bit-identical to DyGLib.
 ///
@@ -24,7 +24,7 @@ impl RandomNegatives {
     /// When there are more than `u32::MAX` sources, which no stream has.
     #[must_use]
     pub fn new(stream: &EventStream, pool: &[EventId], seed: u32) -> Self {
-        let nodes = |column: &[NodeId]| distinct(pool.iter().map(|id| column[id.index()]));
+        let nodes = |column: &[NodeId]| distinct_of(stream.n_nodes(), pool.iter().map(|id| column[id.index()]));
         let n_sources = u32::try_from(nodes(stream.src()).len()).expect("nodes are counted in u32");
         Self { n_sources, destinations: nodes(stream.dst()), random: NumpyRandom::new(seed) }
     }

@@ -7,6 +7,7 @@ mod fetch;
 mod formats;
 mod generate;
 mod heuristic;
+mod index;
 mod leak;
 mod lines;
 mod live;

@@ -1,6 +1,7 @@
 //! The store and the samplers against brute force.
 
 use ctdg::event::{EventId, EventStream, NodeId};
+use ctdg::meetings::Meetings;
 use ctdg::random::RandomStream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
 use ctdg::store::Store;
@@ -46,6 +47,30 @@ proptest! {
             let expected: Vec<EventId> =
                 brute_history(&stream, &all, a, t).into_iter().filter(|entry| entry.0 == b).map(|entry| entry.1).collect();
             prop_assert_eq!(store.pair_events(a, b, store.cut(t)), expected);
+        }
+    }
+
+    #[test]
+    fn meetings_equal_brute_force(
+        stream in edge_cases::stream(40),
+        t in edge_cases::time(),
+        keep in 1usize..4,
+        leave in 1usize..6,
+    ) {
+        let kept: Vec<EventId> = stream.ids().filter(|id| id.index() % keep == 0).collect();
+        let left_out: Vec<EventId> = stream.ids().filter(|id| id.index() % leave == 1).collect();
+        let store = Store::of_events(&stream, &kept).unwrap();
+        for (a, b) in (0..9).flat_map(|a| (0..9).map(move |b| (NodeId(a), NodeId(b)))) {
+            for left_out in [&[], &left_out[..]] {
+                let is_meeting = |id: &&EventId| {
+                    let event = stream.event(**id);
+                    let ends = [event.src, event.dst];
+                    event.time < t && (ends == [a, b] || ends == [b, a]) && !left_out.contains(id)
+                };
+                let met: Vec<&EventId> = kept.iter().filter(is_meeting).collect();
+                let expected = met.last().map(|&&last| Meetings { count: met.len(), last });
+                prop_assert_eq!(store.meetings(a, b, store.cut(t), left_out), expected);
+            }
         }
     }
 

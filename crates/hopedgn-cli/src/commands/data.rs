@@ -1,8 +1,9 @@
-//! `hopedgn data`: list, inspect, generate, convert, fetch and split datasets.
+//! `hopedgn data`: list, inspect, generate, convert, index, fetch and split datasets.
 
 mod convert;
 mod fetch;
 mod generate;
+mod index;
 mod info;
 mod list;
 mod split;
@@ -23,6 +24,7 @@ pub(crate) enum Data {
     Info(info::Info),
     Generate(generate::Generate),
     Convert(convert::Convert),
+    Index(index::Index),
     Fetch(fetch::FetchArgs),
     Split(split::SplitArgs),
 }
@@ -33,6 +35,7 @@ pub(crate) fn run(data: Data, output: &Output) -> anyhow::Result<Outcome> {
         Data::Info(args) => info::run(&args, output),
         Data::Generate(args) => generate::run(&args, output),
         Data::Convert(args) => convert::run(&args, output),
+        Data::Index(args) => index::run(&args, output),
         Data::Fetch(args) => fetch::run(&args, output),
         Data::Split(args) => split::run(&args, output),
     }

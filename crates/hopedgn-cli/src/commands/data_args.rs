@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use ctdg::Problem;
 use ctdg::dataset::{self, ColumnRef, FeatureColumns, Format, ReadOptions, ReadReport, TimeUnit};
-use ctdg::event::{EventStream, IdKind};
+use ctdg::event::{EventStream, IdKind, Spill};
 use ctdg::fetch;
 use hopedgn::Events;
 
@@ -204,6 +204,7 @@ impl ReadArgs {
                 UnitArg::Ns => TimeUnit::Ns,
             }),
             dedup: file.dedup,
+            spill: None,
         }
     }
 
@@ -224,6 +225,7 @@ impl ReadArgs {
             sort: typed.sort || below.sort,
             time_unit: typed.time_unit.or(below.time_unit),
             dedup: typed.dedup || below.dedup,
+            spill: below.spill,
         }
     }
 
@@ -282,6 +284,14 @@ impl ReadArgs {
             file => Some(file.into()),
         })
     }
+}
+
+/// Spilling to the folder of the file `out`, so that the columns of a stream together keep to `memory` bytes.
+pub(crate) fn spill_beside(out: &Path, memory: u64) -> Spill {
+    /// Columns of events, and one for those that are made from others.
+    const N_COLUMNS: u64 = 8;
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Spill { folder: folder.to_owned(), memory: usize::try_from(memory / N_COLUMNS).unwrap_or(usize::MAX) }
 }
 
 /// Names of bundled and fetchable datasets.

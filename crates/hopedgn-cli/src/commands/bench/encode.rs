@@ -1,6 +1,7 @@
 //! `hopedgn bench encode`: pairs encoded per second.
 
 use clap::Args;
+use ctdg::event::EventId;
 use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens};
 use ctdg::store::Store;
 use serde_json::json;
@@ -33,13 +34,14 @@ pub(crate) fn run(args: &Encode, output: &Output) -> anyhow::Result<Outcome> {
     let encoding = PairEncoderConfig { length: args.length, k: args.k, scope, ..PairEncoderConfig::default() };
     let mut encoder = PairEncoder::new(&store, encoding);
     let (mut queries, mut tokens) = (Vec::new(), PairTokens::default());
-    let events: Vec<_> = stream.ids().collect();
+    let batches = args.bench.batches(stream.len());
+    let n_events: usize = batches.iter().map(ExactSizeIterator::len).sum();
     let (mut n_tokens, mut n_rows) = (0, 0);
     let pass = || {
         (n_tokens, n_rows) = (0, 0);
-        for batch in events.chunks(args.bench.batch) {
+        for batch in &batches {
             queries.clear();
-            queries.extend(batch.iter().map(|&id| {
+            queries.extend(batch.clone().filter_map(EventId::from_index).map(|id| {
                 let event = stream.event(id);
                 PairQuery { src: event.src, dst: event.dst, time: event.time }
             }));
@@ -48,10 +50,11 @@ pub(crate) fn run(args: &Encode, output: &Output) -> anyhow::Result<Outcome> {
             n_rows += tokens.n_rows();
         }
     };
-    let settings = json!({ "length": args.length, "k": args.k, "scope": if args.full { "full" } else { "truncated" } });
+    let settings = json!({
+        "mapped": store.is_mapped(), "length": args.length, "k": args.k, "scope": if args.full { "full" } else { "truncated" } });
     let benchmark = Benchmark { bench: "encode", unit: "pairs", settings };
-    let mut report = args.bench.measure(output, benchmark, stream.len(), pass);
-    let per_pair = |n: usize| n as f64 / stream.len().max(1) as f64;
+    let mut report = args.bench.measure(output, benchmark, n_events, pass);
+    let per_pair = |n: usize| n as f64 / n_events.max(1) as f64;
     report.benchmark.settings["tokens_per_pair"] = json!(per_pair(n_tokens));
     report.benchmark.settings["rows_per_pair"] = json!(per_pair(n_rows));
     output.answer(&report, &report)?;

@@ -1,6 +1,7 @@
 //! `hopedgn bench sample`: histories sampled per second.
 
 use clap::{Args, ValueEnum};
+use ctdg::event::EventId;
 use ctdg::random::RandomStream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
 use ctdg::store::Store;
@@ -42,11 +43,12 @@ pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
     let sampler = NeighborSampler::new(&store, sampling, args.k);
     let random = RandomStream::named(0, "bench");
     let (mut queries, mut histories) = (Vec::new(), Histories::default());
-    let events: Vec<_> = stream.ids().collect();
+    let batches = args.bench.batches(stream.len());
+    let n_events: usize = batches.iter().map(ExactSizeIterator::len).sum();
     let pass = || {
-        for batch in events.chunks(args.bench.batch) {
+        for batch in &batches {
             queries.clear();
-            for &id in batch {
+            for id in batch.clone().filter_map(EventId::from_index) {
                 let event = stream.event(id);
                 let cut = store.cut(event.time);
                 queries.extend([event.src, event.dst].map(|node| NodeQuery { node, cut }));
@@ -55,10 +57,11 @@ pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
             std::hint::black_box(&histories);
         }
     };
-    let settings =
-        json!({ "k": args.k, "sampling": args.sampling.to_possible_value().map(|value| value.get_name().to_owned()) });
+    let settings = json!({
+        "mapped": store.is_mapped(), "k": args.k,
+        "sampling": args.sampling.to_possible_value().map(|value| value.get_name().to_owned()) });
     let benchmark = Benchmark { bench: "sample", unit: "histories", settings };
-    let report = args.bench.measure(output, benchmark, 2 * stream.len(), pass);
+    let report = args.bench.measure(output, benchmark, 2 * n_events, pass);
     output.answer(&report, &report)?;
     Ok(Outcome::Done)
 }

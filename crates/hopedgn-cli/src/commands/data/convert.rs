@@ -6,7 +6,8 @@ use clap::Args;
 use ctdg::dataset::{self, FeatureColumns, ReadReport, WriteFormat};
 use serde_json::{Value, json};
 
-use crate::commands::data_args::ReadArgs;
+use crate::args::parse_bytes;
+use crate::commands::data_args::{ReadArgs, spill_beside};
 use crate::commands::new_file::{Force, refuse_input};
 use crate::output::{Outcome, Output};
 use crate::plural::count;
@@ -30,6 +31,9 @@ pub(crate) struct Convert {
     /// Keep numeric columns without a role as edge features (the same as `--features numeric`)
     #[arg(long, conflicts_with = "features")]
     keep_columns: bool,
+    /// Keep columns that outgrow this memory in temporary files beside OUT
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory: Option<u64>,
     #[command(flatten)]
     force: Force,
     #[command(flatten)]
@@ -44,6 +48,7 @@ pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
     }
     args.force.check(&args.out)?;
     let mut options = args.read.options();
+    options.spill = args.memory.map(|memory| spill_beside(&args.out, memory));
     if args.keep_columns {
         options.features = FeatureColumns::Numeric;
     }

@@ -9,6 +9,8 @@ use ctdg::event::EventStream;
 use ctdg::generate::{InteractionSpec, TasteSpec, Triadic, TriadicSpec};
 use serde_json::{Value, json};
 
+use crate::args::parse_bytes;
+use crate::commands::data_args::spill_beside;
 use crate::commands::new_file::Force;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
@@ -93,6 +95,9 @@ struct Interactions {
     /// Fraction of the full size
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
+    /// Keep columns that outgrow this memory in temporary files beside OUT
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    memory: Option<u64>,
 }
 
 pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
@@ -117,7 +122,8 @@ fn interactions(spec: &InteractionSpec, args: &Interactions, output: &Output) ->
     let format = args.target.format()?;
     anyhow::ensure!(args.scale <= 100.0, "found --scale {}, expected at most 100", args.scale);
     let spec = if args.scale == 1.0 { spec.clone() } else { spec.scaled(args.scale)? };
-    write(&spec.generate(args.target.seed)?, &args.target, format, output)
+    let spill = args.memory.map(|memory| spill_beside(&args.target.out, memory));
+    write(&spec.generate_within(args.target.seed, spill.as_ref())?, &args.target, format, output)
 }
 
 fn write(stream: &EventStream, target: &Target, format: WriteFormat, output: &Output) -> anyhow::Result<Outcome> {
