@@ -52,15 +52,23 @@ def compare(
     directed: bool = False,
     without_times: bool = False,
     features: bool = False,
+    marked: bool = False,
     max_memory: int | None = None,
 ) -> Verdict:
     """Runs the test on two graphs, or on two tuples of nodes, the first of ``a``, the second of ``b``.
 
     A graph is :class:`~hopedgn.Events`, or a table whose rows are events: a data frame, or lists of source, destination and time.
     ``until`` uses events strictly before that time only; ``directed`` separates the directions of events; ``without_times`` is the test on
-    the static graph; ``features`` begins with node features as labels. Time grows with the number of nodes to the power ``k + 1``;
-    ``max_memory`` is bytes, 4 GiB by default.
+    the static graph; ``features`` begins with node features as labels. ``marked`` is marked DWL instead of k-DWL: pairs, coloured by 1-DWL
+    with both nodes marked. Time grows with the number of nodes to the power ``k + 1``; ``max_memory`` is bytes, 4 GiB by default.
+
+    >>> from hopedgn import dwl
+    >>> square = [(0, 2, 1.0), (0, 3, 1.0), (1, 2, 1.0), (1, 3, 1.0)]
+    >>> dwl.compare([*square, (2, 3, 1.0)], [*square, (0, 1, 1.0)], marked=True, tuples=([0, 1], [2, 3])).separated
+    False
     """
+    if marked and k != 2:
+        raise HopedgnError(f"found k={k} with marked=True, expected 2; marked DWL colours pairs", "invalid-argument")
     a, b = as_events(a), as_events(b)
     numbers = None
     if tuples is not None:
@@ -70,7 +78,7 @@ def compare(
     document = _native.compare(
         a._native,
         b._native,
-        int(k),
+        None if marked else int(k),
         until=None if until is None else _columns.one_time(until, a._native, "until"),
         directed=directed,
         without_times=without_times,

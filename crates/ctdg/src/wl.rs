@@ -6,13 +6,14 @@
 //!
 //! # Complexity
 //! With `n` nodes: time `O(n^(k+1))` per round, memory `O(n^k)`, about 80 bytes per tuple (1-DWL: time and memory linear in
-//! the number of node pairs with events). [`Dwl::estimate`] predicts both; [`Dwl::max_memory`] limits the memory.
+//! the number of node pairs with events; marked DWL: time `O(n²)` times that of 1-DWL, memory `O(n³)`). [`Dwl::estimate`] predicts both; [`Dwl::max_memory`] limits the memory.
 //!
 //! | to | use |
 //! |---|---|
 //! | turn a stream into a graph until `t` | [`Graph`], [`GraphOptions`] |
 //! | compare two graphs or two tuples | [`Dwl::compare`], [`Dwl::compare_tuples`] |
-//! | color one graph | [`Dwl::color`] |
+//! | color one graph, or several | [`Dwl::color`], [`Dwl::color_all`] |
+//! | color pairs with both nodes marked, beyond 2-DWL | [`Dwl::marked`] |
 //! | explain a difference | [`Witness`] |
 //! | decide isomorphism of small graphs | [`isomorphism`] |
 //! | draw both graphs | [`svg::draw`] |
@@ -39,6 +40,8 @@ mod initial;
 mod intern;
 mod isomorphism;
 mod joint;
+mod judge;
+mod marked;
 mod refine;
 mod rule;
 pub mod svg;
@@ -50,6 +53,7 @@ pub use dwl::{Dimension, Dwl, Round, Variant};
 pub use graph::{Direction, Graph, GraphOptions, Labels, Sequence, Times};
 pub use initial::Initial;
 pub use isomorphism::{MAX_NODES, Mapping, isomorphism, tuple_isomorphism};
+pub use marked::Reach;
 pub use refine::Interning;
 pub use verdict::{Coloring, Comparison, Verdict};
 pub use witness::{Cause, ClassCount, Contrast, Term, Witness};

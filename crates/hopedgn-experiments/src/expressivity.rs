@@ -1,4 +1,5 @@
-//! Expressivity: which models separate which graphs and pairs, with random and with trained weights, beside 1-DWL and 2-DWL.
+//! Expressivity: which models separate which graphs and pairs, with random and with trained weights, beside 1-DWL, 2-DWL and marked
+//! DWL.
 //!
 //! Two pairs are *separated* by a model if their logits differ by more than [`TOLERANCE`] for at least one of several
 //! draws of its weights; two graphs, if the sorted logits of all their ordered pairs do. Where 2-DWL does not separate, global
@@ -111,7 +112,7 @@ pub struct Findings {
     pub beyond: Vec<Discrepancy>,
     /// Cases that 2-DWL separates and global HopeDGN did not.
     pub missed: Vec<Discrepancy>,
-    /// Cases that 2-DWL separates and a local HopeDGN did not.
+    /// Cases that 2-DWL, or marked DWL, separates and a local HopeDGN with that bound did not.
     pub lost: Vec<Discrepancy>,
     /// All trainings.
     pub training: Vec<Training>,
@@ -134,8 +135,8 @@ pub struct Row {
 /// Which tests and models separate a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdicts {
-    /// The round in which 1-DWL and 2-DWL separate it, if they do.
-    pub dwl: [Option<usize>; 2],
+    /// The round in which 1-DWL, 2-DWL, marked DWL, and marked DWL by nodes that met the pair separate it, if they do.
+    pub dwl: [Option<usize>; 4],
     /// Whether a node has two simultaneous events.
     pub ties: bool,
     /// Each model with random weights.
@@ -145,6 +146,12 @@ pub struct Verdicts {
 }
 
 impl Verdicts {
+    /// The round in which the test of `bound` separates the case, if it does.
+    #[must_use]
+    pub fn round(&self, bound: Bound) -> Option<usize> {
+        self.dwl[bound as usize]
+    }
+
     /// Each model, by the origin of its weights.
     #[must_use]
     pub fn models(&self, origin: Origin) -> &[bool] {
@@ -189,7 +196,7 @@ impl Discrepancy {
 impl Findings {
     /// Contradictions to a proposition that the order of simultaneous events does not explain: errors of the implementation.
     pub fn broken(&self) -> impl Iterator<Item = &Discrepancy> {
-        self.beyond.iter().filter(|discrepancy| discrepancy.bound == Bound::Two || !discrepancy.ties)
+        self.beyond.iter().filter(|discrepancy| discrepancy.bound != Bound::One || !discrepancy.ties)
     }
 }
 
@@ -199,10 +206,10 @@ impl Row {
         self.cases.iter().filter(|case| separated(case)).count()
     }
 
-    /// The first and the last round in which k-DWL separates a case.
+    /// The first and the last round in which the test of `bound` separates a case.
     #[must_use]
-    pub fn rounds(&self, k: usize) -> Option<[usize; 2]> {
-        let rounds = || self.cases.iter().filter_map(|case| case.dwl[k - 1]);
+    pub fn rounds(&self, bound: Bound) -> Option<[usize; 2]> {
+        let rounds = || self.cases.iter().filter_map(|case| case.round(bound));
         Some([rounds().min()?, rounds().max()?])
     }
 }
@@ -262,11 +269,11 @@ fn findings(config: &ExpressivityConfig, models: &[TestedModel], rows: Vec<Row>,
                 Origin::ALL.into_iter().flat_map(|origin| models.iter().enumerate().map(move |one| (origin, one)))
             {
                 let Some(bound) = tested.bound else { continue };
-                let is_separated = verdicts.dwl[bound.k() - 1].is_some();
+                let is_separated = verdicts.round(bound).is_some();
                 let list = match (verdicts.models(weights)[at], is_separated) {
                     (true, false) => &mut beyond,
                     (false, true) if tested.is_global() => &mut missed,
-                    (false, true) if bound == Bound::Two => &mut lost,
+                    (false, true) if bound != Bound::One => &mut lost,
                     _ => continue,
                 };
                 let (family, name) = (row.name.clone(), tested.name.clone());

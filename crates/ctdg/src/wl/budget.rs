@@ -24,9 +24,10 @@ pub const DEFAULT_MAX_MEMORY: u64 = 4 << 30;
 /// Estimated cost of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Tuples of all graphs together: the sum of `n^k`.
+    /// Tuples of all graphs together: the sum of `n^k`, for marked DWL of `n³` nodes beside pairs.
     pub tuples: u128,
-    /// Terms hashed per round: the sum of `n^k · n`, or twice the pairs with events for `k = 1`.
+    /// Terms hashed per round: the sum of `n^k · n`, or twice the pairs with events for `k = 1`, and `n²` times that for
+    /// marked DWL.
     pub terms_a_round: u128,
     /// Bytes in memory.
     pub memory: u128,
@@ -40,10 +41,18 @@ impl Estimate {
     #[must_use]
     pub fn new(graphs: &[&Graph], k: usize, variant: Variant) -> Self {
         let nodes = || graphs.iter().map(|graph| graph.n_nodes() as u128);
-        let power = u32::try_from(k).unwrap_or(u32::MAX);
+        let is_marked = matches!(variant, Variant::Marked(_));
+        let power = u32::try_from(if is_marked { 3 } else { k }).unwrap_or(u32::MAX);
         let tuples = sum(nodes().map(|n| n.saturating_pow(power)));
         let half_links = sum(graphs.iter().map(|graph| graph.n_half_links() as u128));
-        let (terms_a_round, links) = if k == 1 {
+        let (terms_a_round, links) = if is_marked {
+            // Neighbors of each node beside each pair, and once more the nodes of each pair.
+            let of = |graph: &&Graph| {
+                let n = graph.n_nodes() as u128;
+                n.saturating_mul(n).saturating_mul(graph.n_half_links() as u128 + n)
+            };
+            (sum(graphs.iter().map(of)), sum(nodes().map(|n| n.saturating_mul(n).saturating_mul(12))))
+        } else if k == 1 {
             (half_links, half_links.saturating_mul(12))
         } else {
             let factor = if variant == Variant::Oblivious { k as u128 } else { 1 };
@@ -65,9 +74,10 @@ impl Estimate {
         if fits(&self) {
             return Ok(());
         }
-        let largest = (1..=MAX_K).rev().find(|&smaller| fits(&Self::new(graphs, smaller, variant)));
+        let plain = if matches!(variant, Variant::Marked(_)) { Variant::Folklore } else { variant };
+        let largest = (1..=MAX_K).rev().find(|&smaller| fits(&Self::new(graphs, smaller, plain)));
         Err(Problem::WlBudget {
-            k,
+            test: if plain == variant { format!("k = {k}") } else { "marked DWL".into() },
             tuples: self.tuples,
             needed: Bytes(self.memory).to_string(),
             allowed: Bytes(max_memory.into()).to_string(),
@@ -120,6 +130,17 @@ mod tests {
         assert_eq!(estimate.terms_a_round, 27_000_000 + 8_000_000);
         assert_eq!(Estimate::new(&[&a], 1, Variant::Folklore).terms_a_round, 600);
         assert_eq!(Estimate::new(&[&a, &b], 200, Variant::Folklore).tuples, u128::MAX);
+    }
+
+    #[test]
+    fn marked_dwl_is_refused_by_its_triples_and_names_a_k_that_fits() {
+        let graph = ring(1_000);
+        let marked = Variant::Marked(crate::wl::Reach::All);
+        let estimate = Estimate::new(&[&graph], 2, marked);
+        assert_eq!((estimate.tuples, estimate.terms_a_round), (1_000_000_000, 1_000_000 * (2_000 + 1_000)));
+        let refused = estimate.check(&[&graph], 2, marked, DEFAULT_MAX_MEMORY).unwrap_err().to_string();
+        assert!(refused.contains("found marked DWL with 1000000000 tuples"), "{refused}");
+        assert!(refused.contains("the largest k that fits is 2"), "{refused}");
     }
 
     #[test]

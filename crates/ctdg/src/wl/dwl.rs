@@ -7,12 +7,13 @@ use crate::wl::budget::{DEFAULT_MAX_MEMORY, Estimate};
 use crate::wl::graph::Graph;
 use crate::wl::initial::{Initial, initial};
 use crate::wl::joint::{Joint, TupleIndex};
-use crate::wl::refine::{Interning, Partition, refine};
+use crate::wl::judge::Judge;
+use crate::wl::marked::{self, Reach};
+use crate::wl::refine::{Interning, refine};
 use crate::wl::rule::{Folklore, Neighbors, Oblivious, Rule};
-use crate::wl::verdict::{Coloring, Comparison, Verdict};
-use crate::wl::witness::{Witness, Writer};
+use crate::wl::verdict::{Coloring, Comparison};
 
-/// What a tuple aggregates in each round. Both are the same for `k = 1`.
+/// What a tuple aggregates in each round. Folklore and oblivious are the same for `k = 1`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// For every node `w`, the *vector* of the colors of the `k` tuples with `w` substituted, and the sequences of `w`:
@@ -22,6 +23,9 @@ pub enum Variant {
     /// For each position separately, the colors of the tuples with any node substituted: k-OWL. Always starts from
     /// [`Initial::Types`], since the rounds do not use the sequences.
     Oblivious,
+    /// Pairs only: the colors of the nodes within reach, refined by 1-DWL with both nodes of the pair marked. Always starts
+    /// from [`Initial::Types`].
+    Marked(Reach),
 }
 
 /// Number of nodes of a tuple: 1, 2, 3 or 4.
@@ -85,9 +89,6 @@ pub struct Round {
     pub n_classes: usize,
 }
 
-/// Pairs of tuples to compare; separated when any pair is.
-type TuplePairs = Vec<(usize, usize)>;
-
 impl Dwl {
     /// The paper's k-DWL with constant initial colors, for `k` from 1 to 4.
     pub fn new(k: usize) -> Result<Self> {
@@ -108,6 +109,24 @@ impl Dwl {
         Ok(Self { variant, initial, ..Self::new(k)? })
     }
 
+    /// Marked DWL: pairs are colored by 1-DWL with both of their nodes marked. Time O(rounds · Σ n²(n + m log m)) for `n`
+    /// nodes and `m` pairs with events, memory O(Σ n³).
+    ///
+    /// ```
+    /// use ctdg::wl::{Dwl, Graph, GraphOptions, Reach, examples};
+    ///
+    /// // The rook's graph and the Shrikhande graph: not separated by 2-DWL.
+    /// let rook = examples::all()?.into_iter().find(|example| example.name == "rook").expect("an example");
+    /// let [a, b] = [&rook.a, &rook.b].map(|stream| Graph::new(stream, &GraphOptions::default()));
+    /// let (a, b) = (a?, b?);
+    /// assert_eq!(Dwl::new(2)?.compare(&a, &b)?.graphs.round, None);
+    /// assert_eq!(Dwl::marked(Reach::All)?.compare(&a, &b)?.graphs.round, Some(1));
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    pub fn marked(reach: Reach) -> Result<Self> {
+        Ok(Self { variant: Variant::Marked(reach), initial: Initial::Types, ..Self::new(2)? })
+    }
+
     /// The dimension as a number.
     #[must_use]
     pub fn k(&self) -> usize {
@@ -123,6 +142,11 @@ impl Dwl {
     /// The stable coloring of one graph.
     pub fn color(&self, graph: &Graph) -> Result<Coloring> {
         Ok(self.run(&[graph], None, &mut |_| {})?.coloring)
+    }
+
+    /// The stable colorings of several graphs; classes are comparable across them.
+    pub fn color_all(&self, graphs: &[&Graph]) -> Result<Coloring> {
+        Ok(self.run(graphs, None, &mut |_| {})?.coloring)
     }
 
     /// Whether the test separates the two graphs. Time O(rounds · Σ n^(k+1)), memory O(Σ n^k).
@@ -171,8 +195,13 @@ impl Dwl {
     ) -> Result<Comparison> {
         self.estimate(graphs).check(graphs, self.k(), self.variant, self.max_memory)?;
         let joint = Joint::new(graphs)?;
+        if let (Variant::Marked(_), k @ (1 | 3..)) = (self.variant, self.k()) {
+            let expected = "2, since marked DWL colors pairs".into();
+            return Err(Problem::Setting { name: "k", found: k.to_string(), expected }.into());
+        }
         // Run inside the thread pool: avoids a hand-over for each of the many small parallel steps.
         Ok(rayon::scope(|_| match (self.k(), self.variant) {
+            (_, Variant::Marked(reach)) => marked::refine_to_stability(self, reach, &joint, tuples, observe),
             (1, _) => self.refine_to_stability(&Neighbors::new(&joint), &joint, tuples, observe),
             (2, Variant::Folklore) => self.refine_to_stability(&Folklore::<2>::new(&joint), &joint, tuples, observe),
             (3, Variant::Folklore) => self.refine_to_stability(&Folklore::<3>::new(&joint), &joint, tuples, observe),
@@ -191,33 +220,14 @@ impl Dwl {
         observe: &mut (dyn FnMut(Round) + Send),
     ) -> Comparison {
         let tuple_index = TupleIndex::new(self.k(), joint.graphs.iter().map(super::joint::RunGraph::n_nodes));
-        let tuple_pairs = tuples.map(|(s, t)| tuple_pairs(&tuple_index, s, t));
         let start = match self.variant {
             Variant::Oblivious if self.k() > 1 => Initial::Types,
             _ => self.initial,
         };
         let mut partition = initial(joint, &tuple_index, start, self.interning);
-        let writer = Writer { joint, tuple_index: &tuple_index };
-        let mut graphs = Verdict { round: None, witness: None };
-        let mut tuple_verdict = tuple_pairs.as_ref().map(|_| Verdict { round: None, witness: None });
+        let mut judge = Judge::new(joint, &tuple_index, tuples);
         let mut round = 0;
-        let mut judge = |round, previous: Option<&Partition>, current: &Partition| {
-            if graphs.round.is_none() && joint.graphs.len() == 2 && writer.counts_differ(current) {
-                graphs = Verdict { round: Some(round), witness: Some(writer.graphs(rule, round, previous, current)) };
-            }
-            let differing = |tuple_pairs: &TuplePairs| {
-                let differ = |&&(s, t): &&(usize, usize)| current.colors[s] != current.colors[t];
-                tuple_pairs.iter().find(differ).copied()
-            };
-            if let Some(verdict) = tuple_verdict.as_mut().filter(|verdict| verdict.round.is_none())
-                && let Some(pair) = tuple_pairs.as_ref().and_then(differing)
-            {
-                let contrast = writer.contrast(rule, pair, previous);
-                let witness = Witness { round, classes: Vec::new(), n_classes: 0, contrast: Some(contrast) };
-                *verdict = Verdict { round: Some(round), witness: Some(witness) };
-            }
-        };
-        judge(0, None, &partition);
+        judge.see(rule, 0, None, &partition);
         observe(Round { round, n_classes: partition.n_classes() });
         let mut stable = partition.is_discrete();
         while !stable && self.max_rounds.is_none_or(|max| round < max) {
@@ -227,32 +237,13 @@ impl Dwl {
                 break;
             }
             round += 1;
-            judge(round, Some(&partition), &next);
+            judge.see(rule, round, Some(&partition), &next);
             observe(Round { round, n_classes: next.n_classes() });
             stable = next.is_discrete();
             partition = next;
         }
+        let (graphs, tuples) = judge.verdicts();
         let coloring = Coloring { tuple_index, partition, rounds: round, stable };
-        Comparison { graphs, tuples: tuple_verdict, coloring }
+        Comparison { graphs, tuples, coloring }
     }
-}
-
-/// The pairs of `k`-tuples that represent `s` and `t`.
-fn tuple_pairs(tuple_index: &TupleIndex, s: &[NodeId], t: &[NodeId]) -> TuplePairs {
-    let (k, m) = (tuple_index.k, s.len());
-    // If both graphs are the same, the second copy still is graph 1.
-    let pair = |positions: &[usize]| {
-        let choose = |tuple: &[NodeId]| positions.iter().map(|&position| tuple[position]).collect::<Vec<_>>();
-        (tuple_index.number(0, &choose(s)), tuple_index.number(1, &choose(t)))
-    };
-    if m <= k {
-        return vec![pair(&(0..k).map(|position| position.min(m - 1)).collect::<Vec<_>>())];
-    }
-    let choices = TupleIndex::new(k, [m]);
-    let all = (0..choices.len()).map(|choice| {
-        let mut positions = vec![0; k];
-        choices.write_nodes(0, choice, &mut positions);
-        pair(&positions)
-    });
-    all.collect()
 }

@@ -10,7 +10,10 @@ pub use table::{Row, Table, table};
 
 use crate::error::Result;
 use crate::event::{EventStream, IdKind, NodeId, StreamBuilder};
-use shapes::{Edges, cfi, complete_bipartite, complete_graph, hexagon, rook, shrikhande, two_triangles};
+use shapes::{
+    Edges, FOUR_PAIRS, LATIN, cfi, chang, complete_bipartite, complete_graph, cube, hexagon, latin, rook, shrikhande,
+    triangles_in_a_row, triangular, two_triangles,
+};
 
 /// Two graphs, or two tuples, to compare.
 #[derive(Debug, Clone)]
@@ -88,12 +91,32 @@ pub fn all() -> Result<Vec<Example>> {
             &rook(),
             &shrikhande(),
         )?,
+        at_once("latin", "the graphs of two Latin squares of order five", &latin(&LATIN[0]), &latin(&LATIN[1]))?,
+        ordered(
+            "latin-order",
+            "all pairs of 25 meet; first those of either graph of latin",
+            &latin(&LATIN[0]),
+            &latin(&LATIN[1]),
+        )?,
+        at_once("chang", "the pairs of eight things, and one of Chang's graphs", &triangular(), &chang(&FOUR_PAIRS))?,
         at_once("cfi-k33", "Cai-Fürer-Immerman over K₃,₃, and with one edge twisted", &cfi33, &cfi33_twisted)?,
         ordered(
             "cfi-k33-order",
             "all pairs of 24 meet; first those of either graph of cfi-k33",
             &cfi33,
             &cfi33_twisted,
+        )?,
+        at_once(
+            "cfi-triangles",
+            "Cai-Fürer-Immerman over three triangles in a row, and with one edge twisted",
+            &cfi(&triangles_in_a_row(), false),
+            &cfi(&triangles_in_a_row(), true),
+        )?,
+        at_once(
+            "cfi-cube",
+            "Cai-Fürer-Immerman over the cube, and with one edge twisted",
+            &cfi(&cube(), false),
+            &cfi(&cube(), true),
         )?,
         at_once("cfi-k5", "Cai-Fürer-Immerman over K₅, and with one edge twisted", &cfi(&k5, false), &cfi(&k5, true))?,
     ])

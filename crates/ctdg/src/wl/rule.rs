@@ -5,9 +5,13 @@
 
 use crate::event::NodeId;
 use crate::wl::joint::{Joint, TupleIndex};
+use crate::wl::witness::Cause;
 
 /// The terms of every tuple; keys are `N` words.
 pub(crate) trait Rule<const N: usize>: Sync {
+    /// What differs when terms with equal sequences do.
+    const CAUSE: Cause = Cause::Classes;
+
     /// Calls `emit` with each term of `tuple` and the node `w` it comes from.
     fn terms(&self, tuple: usize, colors: &[u32], emit: impl FnMut(usize, [u64; N]));
 
@@ -29,17 +33,19 @@ pub(crate) struct Description {
     pub(crate) links: Vec<u32>,
 }
 
-fn word(color: u32, high: u32) -> u64 {
+pub(crate) fn word(color: u32, high: u32) -> u64 {
     u64::from(color) | u64::from(high) << 32
 }
 
-fn halves(word: u64) -> (u32, u32) {
+pub(crate) fn halves(word: u64) -> (u32, u32) {
     let half = |bits: u64| u32::try_from(bits).expect("half a word");
     (half(word & u64::from(u32::MAX)), half(word >> 32))
 }
 
 /// `k = 1`: the neighbors of a node, each with its color and sequence.
 pub(crate) struct Neighbors {
+    /// First node of each graph.
+    firsts: Vec<usize>,
     /// `entries[starts[u]..starts[u + 1]]` are the neighbors of `u`; nodes of all graphs are numbered consecutively.
     starts: Vec<usize>,
     /// A neighbor's consecutive number, its id in its own graph, and the sequence.
@@ -50,21 +56,35 @@ pub(crate) struct Neighbors {
 impl Neighbors {
     pub(crate) fn new(joint: &Joint<'_>) -> Self {
         let (mut starts, mut entries) = (vec![0], Vec::new());
-        let mut first = 0;
+        let (mut firsts, mut first) = (Vec::new(), 0);
         for part in &joint.graphs {
+            firsts.push(first as usize);
             for node in (0..part.n_nodes()).filter_map(NodeId::from_index) {
                 entries.extend(part.neighbors(node).map(|(other, link)| (first + other.0, other.0, link)));
                 starts.push(entries.len());
             }
             first += u32::try_from(part.n_nodes()).expect("a stream counts its nodes in 32 bits");
         }
-        Self { starts, entries, n_links: joint.links.len() }
+        Self { firsts, starts, entries, n_links: joint.links.len() }
+    }
+
+    /// The neighbors of node `w` of graph `part`: consecutive number, id in the graph, sequence.
+    pub(crate) fn of(&self, part: usize, w: usize) -> &[(u32, u32, u32)] {
+        self.of_number(self.firsts[part] + w)
+    }
+
+    pub(crate) fn n_links(&self) -> usize {
+        self.n_links
+    }
+
+    fn of_number(&self, node: usize) -> &[(u32, u32, u32)] {
+        &self.entries[self.starts[node]..self.starts[node + 1]]
     }
 }
 
 impl Rule<1> for Neighbors {
     fn terms(&self, tuple: usize, colors: &[u32], mut emit: impl FnMut(usize, [u64; 1])) {
-        for &(node, neighbor, link) in &self.entries[self.starts[tuple]..self.starts[tuple + 1]] {
+        for &(node, neighbor, link) in self.of_number(tuple) {
             emit(neighbor as usize, [word(colors[node as usize], link)]);
         }
     }

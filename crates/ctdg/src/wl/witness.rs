@@ -63,6 +63,8 @@ pub enum Cause {
     Sequences,
     /// The previous classes of the tuples with another node substituted.
     Classes,
+    /// For marked DWL, the classes of the nodes beside the pair, in the same round.
+    Nodes,
 }
 
 /// The contribution of one node `w` (or several equivalent ones) to a tuple's color.
@@ -74,7 +76,7 @@ pub struct Term {
     pub nodes: [Vec<String>; 2],
     /// Interaction times of `w` with each node of the tuple, seen from the tuple's node. Empty for the oblivious test.
     pub sequences: Vec<Sequence>,
-    /// The previous classes of the tuples with `w` substituted.
+    /// The previous classes of the tuples with `w` substituted; for marked DWL the class of `w` beside the pair.
     pub classes: Vec<u32>,
     /// The position of `w`, for the oblivious test.
     pub place: Option<usize>,
@@ -166,7 +168,7 @@ impl Writer<'_> {
                 differing.push((equal[0].0, nodes));
             }
         }
-        let cause = if sequences_differ::<N, R>(&differing) { Cause::Sequences } else { Cause::Classes };
+        let cause = if sequences_differ::<N, R>(&differing) { Cause::Sequences } else { R::CAUSE };
         let never = |key: &[u64; N]| R::describe(*key).links.iter().filter(|&&link| link == 0).count();
         differing.sort_by_key(|(key, _)| never(key));
         let n_terms = differing.len();
@@ -230,6 +232,12 @@ impl fmt::Display for Witness {
             Cause::Initial => return writeln!(f, "{s} in A and {t} in B differ in their initial colors"),
             Cause::Sequences => {
                 writeln!(f, "{s} in A and {t} in B are alike until round {round}, which sees other interactions:")?;
+            }
+            Cause::Nodes => {
+                writeln!(
+                    f,
+                    "{s} in A and {t} in B are alike until round {round}, which has other classes beside them:"
+                )?;
             }
             Cause::Classes => {
                 let before = round.saturating_sub(1);

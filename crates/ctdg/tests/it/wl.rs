@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 mod cases;
+mod enumerated;
+mod marked;
 mod naive;
 mod networkx;
 mod properties;
 mod random;
+mod small_graphs;
 
 use ctdg::event::{EventStream, NodeId};
 use ctdg::wl::{Comparison, Dwl, Graph, GraphOptions};

@@ -11,7 +11,7 @@ use crate::commands::new_file::Force;
 use crate::output::{Outcome, Output};
 use crate::progress::{self, Unit};
 
-/// Measure expressive power: which models separate which graphs and pairs, compared with 1-DWL and 2-DWL
+/// Measure expressive power: which models separate which graphs and pairs, compared with 1-DWL, 2-DWL and marked DWL
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   hopedgn lab                                  print the tables and every violated bound
@@ -142,8 +142,8 @@ impl fmt::Display for Text<'_> {
         self.table(f, Origin::Random)?;
         writeln!(f, "\nSeparated after training by {by} ({}):\n", expressivity::TRAINING)?;
         self.table(f, Origin::Trained)?;
-        Self::list(f, "Separated beyond the bound of Propositions 2 and 4", beyond)?;
+        Self::list(f, "Separated beyond a bound (Propositions 2 and 4, marked DWL)", beyond)?;
         Self::list(f, "Separated by 2-DWL, but not by global HopeDGN (Proposition 5)", missed)?;
-        Self::list(f, "Separated by 2-DWL, but not by local HopeDGN", lost)
+        Self::list(f, "Separated by its bound, but not by a local model", lost)
     }
 }

@@ -29,6 +29,8 @@ Examples:
       does 2-DWL separate two graphs?
   hopedgn wl a.csv a.csv --k 2 --tuple A,C=A,D --until 4
       does it separate two node pairs of one graph before time 4?
+  hopedgn wl a.csv b.csv --marked
+      does marked DWL, where a pair sees how other nodes met each other?
 
 The exit status is 0 whether they are separated or not.
 A time before the first event is allowed: the graph then has no events.";
@@ -72,6 +74,17 @@ struct TestArgs {
     /// Dimension: 1, 2, 3 or 4
     #[arg(long, default_value_t = 2)]
     k: usize,
+    /// Marked DWL instead of k-DWL: pairs coloured by 1-DWL with both nodes marked
+    #[arg(
+        long,
+        value_enum,
+        value_name = "REACH",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "all",
+        conflicts_with_all = ["k", "variant", "initial"]
+    )]
+    marked: Option<MarkedArg>,
     /// Events are directed, in both graphs
     #[arg(long)]
     directed: bool,
@@ -116,6 +129,14 @@ enum VariantArg {
     Folklore,
     /// For each position, all tuples with any node substituted: k-OWL
     Oblivious,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum MarkedArg {
+    /// By all nodes
+    All,
+    /// By nodes that interacted with one of the pair
+    Met,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
@@ -252,7 +273,12 @@ impl TestArgs {
             VariantArg::Oblivious => wl::Variant::Oblivious,
         };
         let mut test = Dwl::new(self.k)?;
-        if self.without_times || variant == wl::Variant::Oblivious {
+        if let Some(reach) = self.marked {
+            test = Dwl::marked(match reach {
+                MarkedArg::All => wl::Reach::All,
+                MarkedArg::Met => wl::Reach::Met,
+            })?;
+        } else if self.without_times || variant == wl::Variant::Oblivious {
             test = Dwl::static_test(self.k, variant)?;
         }
         match self.initial {

@@ -36,11 +36,14 @@ fn tables_show_which_model_separates_which_family() {
     // On a slow machine there are lines about progress.
     assert!(status == Some(0) && stderr.lines().all(|line| line.starts_with("expressivity: ")), "{stderr}");
     let line = |name: &str| stdout.lines().find(|line| line.starts_with(&format!("| {name} "))).unwrap_or_default();
-    assert_eq!(line("1-DWL, round"), "| 1-DWL, round | no       | 0/2    | 2/2, 1     | 0/2    |", "{stdout}");
-    assert_eq!(line("2-DWL, round"), "| 2-DWL, round | yes, 1   | 2/2, 2 | 2/2, 1     | 0/2    |", "{stdout}");
-    assert_eq!(line("hopedgn"), "| hopedgn      | yes      | 0/2    | 2/2        | 0/2    |", "{stdout}");
-    assert_eq!(line("tgat"), "| tgat         | no       | 0/2    | 2/2        | 0/2    |", "{stdout}");
-    assert_eq!(stdout.matches("| separated by |").count(), 2, "random and trained: {stdout}");
+    let cells = |name: &str| line(name).split('|').map(str::trim).skip(2).take(4).collect::<Vec<_>>();
+    assert_eq!(cells("1-DWL, round"), ["no", "0/2", "2/2, 1", "0/2"], "{stdout}");
+    assert_eq!(cells("2-DWL, round"), ["yes, 1", "2/2, 2", "2/2, 1", "0/2"], "{stdout}");
+    assert_eq!(cells("marked DWL, round"), ["yes, 0", "2/2, 1", "2/2, 0", "0/2"], "{stdout}");
+    assert_eq!(cells("marked DWL, met, round"), ["yes, 0", "2/2, 1", "2/2, 0", "0/2"], "{stdout}");
+    assert_eq!(cells("hopedgn"), ["yes", "0/2", "2/2", "0/2"], "{stdout}");
+    assert_eq!(cells("tgat"), ["no", "0/2", "2/2", "0/2"], "{stdout}");
+    assert_eq!(stdout.matches("| separated by ").count(), 2, "random and trained: {stdout}");
     assert!(stdout.contains("- tgn, random (1-DWL): copies, case 0, 1; simultaneous events"), "{stdout}");
     assert!(stdout.contains("- hopedgn, trained (2-DWL): path-3, case 0, 1"), "{stdout}");
     assert!(stdout.contains("but not by global HopeDGN (Proposition 5): none"), "{stdout}");
@@ -56,7 +59,7 @@ fn json_svg_and_html_hold_the_same_results() {
     assert_eq!(found["bounds"], serde_json::json!(["2-DWL", "1-DWL", "1-DWL"]));
     let path = found["families"].as_array().expect("families").iter().find(|family| family["name"] == "path-3");
     let case = &path.expect("the family")["cases"][0];
-    assert_eq!((&case["dwl"], &case["random"][0]), (&serde_json::json!([null, 2]), &Value::Bool(false)));
+    assert_eq!((&case["dwl"], &case["random"][0]), (&serde_json::json!([null, 2, 1, 1]), &Value::Bool(false)));
     assert_eq!(case["trained"].as_array().map(Vec::len), Some(3));
     let loss = |when: &str| found["training"][0][when].as_f64().expect("a loss");
     assert!(loss("last-loss") < loss("first-loss"), "{}", found["training"]);
@@ -64,9 +67,9 @@ fn json_svg_and_html_hold_the_same_results() {
 
     let text = |name: &str| fs::read_to_string(folder.path().join(name)).expect("written");
     let (svg, html) = (text("lab.svg"), text("lab.html"));
-    // Two matrices of two tests and three models, and the legend.
+    // Two matrices of four tests and three models, and the legend.
     assert_eq!(svg.matches("class=\"mark lost\"").count(), 2 + 1);
-    assert_eq!(svg.matches(">2/2<").count() + svg.matches(">0/2<").count(), 2 * (2 + 3) * 3, "{svg}");
+    assert_eq!(svg.matches(">2/2<").count() + svg.matches(">0/2<").count(), 2 * (4 + 3) * 3, "{svg}");
     assert!(svg.ends_with("</svg>\n") && svg.contains("prefers-color-scheme: dark"));
     assert!(html.ends_with("</html>\n") && !html.contains("<script") && !html.contains("http"));
     assert_eq!(html.matches("<td class=\"no lost\"").count(), 2);
@@ -83,7 +86,7 @@ fn bad_arguments_are_refused_before_anything_is_computed() {
         ),
         (&["--html", "."], "found ., expected a file in a folder that exists"),
         (&["--family", "path-9"], "found --family = path-9, expected one of: figure-1; "),
-        (&["--model", "hope"], "found --model = hope, expected one of: hopedgn; hopedgn-global; hopedgn-global, met; "),
+        (&["--model", "hope"], "found --model = hope, expected one of: hopedgn; hopedgn + relations; hopedgn-global; "),
     ];
     for (arguments, expected) in cases {
         let (status, stdout, stderr) = run(folder.path(), &[&["lab"], arguments].concat());

@@ -43,9 +43,30 @@ fn text_shows_the_verdict_and_its_witness() {
 }
 
 #[test]
+fn marked_dwl_separates_what_k_2_does_not() {
+    let folder = folder();
+    let ask = |arguments: &[&str]| json(folder.path(), &[&["wl", "examples", "rook", "--json"], arguments].concat());
+    let two = ask(&[]);
+    assert_eq!((&two["separated"], &two["marked"], &two["test"]), (&false.into(), &Value::Null, &"2-DWL".into()));
+    let all = ask(&["--marked"]);
+    assert_eq!((&all["separated"], &all["round"], &all["k"]), (&true.into(), &1.into(), &2.into()));
+    assert_eq!((&all["marked"], &all["test"], &all["tuples"]), (&"all".into(), &"marked DWL".into(), &512.into()));
+    let met = ask(&["--marked=met"]);
+    assert_eq!((&met["separated"], &met["marked"]), (&true.into(), &"met".into()));
+    let pair = ["wl", "a.csv", "a.csv", "--marked", "--until", "4", "--tuple", "A,C=A,D"];
+    let (status, stdout, _) = run(folder.path(), &pair);
+    assert_eq!(status, Some(0));
+    assert!(stdout.contains("marked DWL until 4") && stdout.contains("separated in round 0"), "{stdout}");
+    assert!(stdout.contains("w in A: 1 (B); w in B: none; met the tuple's nodes at [1] [2]"), "{stdout}");
+}
+
+#[test]
 fn bad_arguments_exit_with_2_and_name_the_way_out() {
     let folder = folder();
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 11] = [
+        (&["--marked", "--k", "2"], "cannot be used with"),
+        (&["--marked=near"], "[possible values: all, met]"),
+        (&["--marked", "--max-memory", "2kB"], "found marked DWL with 432 tuples"),
         (&["--k", "0"], "found k = 0, expected 1, 2, 3 or 4"),
         (&["--k", "5"], "found k = 5, expected 1, 2, 3 or 4"),
         (&["--tuple", "A,Z=A,B"], "a.csv: found no node called Z"),

@@ -38,7 +38,7 @@ pub struct Cell {
 /// A remark about a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mark {
-    /// 2-DWL separates more, and this is a local HopeDGN.
+    /// Its bound separates more, and this is a local HopeDGN, or TGAT with MITE.
     Lost,
     /// 2-DWL separates more, and this is global HopeDGN.
     Missed,
@@ -54,7 +54,7 @@ impl Mark {
         (Self::Broken, "contradicts a proposition"),
         (Self::Ties, "beyond its bound by the order of simultaneous events in the file"),
         (Self::Missed, "separated by 2-DWL, missed by global HopeDGN"),
-        (Self::Lost, "separated by 2-DWL, not by local HopeDGN"),
+        (Self::Lost, "separated by its bound, not by this local model"),
     ];
 
     /// CSS class.
@@ -103,10 +103,9 @@ impl Matrix {
     pub fn of(findings: &Findings, origin: Origin) -> Self {
         let Findings { families, models, bounds, .. } = findings;
         let test = |bound: Bound| {
-            let k = bound.k();
             let cell = |row: &Row| {
-                let n = row.count(|case| case.dwl[k - 1].is_some());
-                Cell { n, all: row.cases.len(), rounds: row.rounds(k), mark: None }
+                let n = row.count(|case| case.round(bound).is_some());
+                Cell { n, all: row.cases.len(), rounds: row.rounds(bound), mark: None }
             };
             let cells = families.iter().map(cell).collect();
             Line { name: bound.as_str().to_owned(), is_test: true, bound: None, cells }
@@ -119,7 +118,7 @@ impl Matrix {
             };
             Line { name: name.clone(), is_test: false, bound: bounds[at], cells: families.iter().map(cell).collect() }
         };
-        let tests = [Bound::One, Bound::Two].into_iter().map(test);
+        let tests = Bound::ALL.into_iter().map(test);
         Self { lines: tests.chain((0..models.len()).map(model)).collect() }
     }
 }

@@ -1,12 +1,13 @@
 //! The tested models, with small widths.
 
+use ctdg::wl::{Dwl, Reach};
 use serde::Serialize;
 
 use super::{Case, TOLERANCE};
 use hopedgn::Result;
 use hopedgn::config::{ModelConfig, ModelName, ModelSettings, Replacing};
 
-/// The k-DWL test that bounds a model.
+/// The test that bounds a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Bound {
     /// Proposition 2: models that embed nodes independently.
@@ -15,17 +16,17 @@ pub enum Bound {
     /// Proposition 4: HopeDGN.
     #[serde(rename = "2-DWL")]
     Two,
+    /// Models whose nodes are known by their events with both nodes of the pair, and by each other.
+    #[serde(rename = "marked DWL")]
+    Marked,
+    /// The same, by nodes that met the pair alone: relational HopeDGN.
+    #[serde(rename = "marked DWL, met")]
+    MarkedMet,
 }
 
 impl Bound {
-    /// Order of the test.
-    #[must_use]
-    pub fn k(self) -> usize {
-        match self {
-            Self::One => 1,
-            Self::Two => 2,
-        }
-    }
+    /// All of them, in the order of [`Verdicts::round`](super::Verdicts::round).
+    pub const ALL: [Self; 4] = [Self::One, Self::Two, Self::Marked, Self::MarkedMet];
 
     /// Its name.
     #[must_use]
@@ -33,7 +34,19 @@ impl Bound {
         match self {
             Self::One => "1-DWL",
             Self::Two => "2-DWL",
+            Self::Marked => "marked DWL",
+            Self::MarkedMet => "marked DWL, met",
         }
+    }
+
+    /// The test.
+    pub(super) fn test(self) -> Result<Dwl> {
+        Ok(match self {
+            Self::One => Dwl::new(1)?,
+            Self::Two => Dwl::new(2)?,
+            Self::Marked => Dwl::marked(Reach::All)?,
+            Self::MarkedMet => Dwl::marked(Reach::Met)?,
+        })
     }
 }
 
@@ -78,7 +91,29 @@ impl TestedModel {
     }
 }
 
-/// All models, four of them also with MITE, and global HopeDGN also with its local equation.
+/// A model with a setting changed, as a row of its own below the model.
+struct ModelVariant {
+    of: ModelName,
+    name: &'static str,
+    setting: &'static str,
+    bound: Option<Bound>,
+}
+
+const VARIANTS: &[ModelVariant] = &[
+    variant(ModelName::HopeDgn, "hopedgn + relations", "relations=true", Some(Bound::MarkedMet)),
+    variant(ModelName::HopeDgnGlobal, "hopedgn-global, met", "replacing=met", Some(Bound::Two)),
+    // Two hops, each node known by its events with the pair.
+    variant(ModelName::Tgat, "tgat + MITE", "mite=true", Some(Bound::Marked)),
+    variant(ModelName::Tcl, "tcl + MITE", "mite=true", None),
+    variant(ModelName::GraphMixer, "graphmixer + MITE", "mite=true", None),
+    variant(ModelName::Tgn, "tgn + MITE", "mite=true", None),
+];
+
+const fn variant(of: ModelName, name: &'static str, setting: &'static str, bound: Option<Bound>) -> ModelVariant {
+    ModelVariant { of, name, setting, bound }
+}
+
+/// All models, each followed by its variants.
 pub fn all() -> Result<Vec<TestedModel>> {
     use ModelName::{DyRep, GraphMixer, HopeDgn, HopeDgnGlobal, Jodie, Tcl, Tgat, Tgn};
     let mut models = Vec::new();
@@ -89,13 +124,9 @@ pub fn all() -> Result<Vec<TestedModel>> {
             _ => None,
         };
         models.push(TestedModel { name: name.as_str().to_owned(), config: small(name, &[])?, bound });
-        if name == HopeDgnGlobal {
-            let config = small(name, &["replacing=met"])?;
-            models.push(TestedModel { name: "hopedgn-global, met".to_owned(), config, bound });
-        }
-        if [Tgat, Tcl, GraphMixer, Tgn].contains(&name) {
-            let config = small(name, &["mite=true"])?;
-            models.push(TestedModel { name: format!("{} + MITE", name.as_str()), config, bound: None });
+        for variant in VARIANTS.iter().filter(|variant| variant.of == name) {
+            let config = small(name, &[variant.setting])?;
+            models.push(TestedModel { name: variant.name.to_owned(), config, bound: variant.bound });
         }
     }
     Ok(models)

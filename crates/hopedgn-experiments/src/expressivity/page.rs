@@ -44,8 +44,8 @@ ul.cases { padding-left: 1.1rem; font-size: 0.9rem; }
 pub fn html(findings: &Findings) -> String {
     let mut page = page_head("What the models separate", STYLE);
     page.push_str(
-        r"<p>Graphs and pairs of nodes that are hard to separate, and which of them 1-DWL, 2-DWL and each model, with small widths,
-separates. A model separates two pairs if their logits differ for one of its sets of weights, and two graphs if the sorted logits
+        r"<p>Graphs and pairs of nodes that are hard to separate, and which of them 1-DWL, 2-DWL, marked DWL and each model, with small
+widths, separates. A model separates two pairs if their logits differ for one of its sets of weights, and two graphs if the sorted logits
 of all their pairs do. “yes” and “no” stand for a single case, “n/m” for n of m cases; small figures are the round in which a
 test separates.</p>
 ",
@@ -58,7 +58,7 @@ test separates.</p>
     let lists = [
         ("Beyond the bound", &findings.beyond),
         ("Missed by global HopeDGN", &findings.missed),
-        ("Not separated by local HopeDGN", &findings.lost),
+        ("Not separated by local models", &findings.lost),
     ];
     page.push_str("<h2>Exceptions</h2>\n");
     for (title, discrepancies) in lists {
@@ -86,7 +86,8 @@ pub(super) fn counted(n: u64, what: &str) -> String {
 fn verdicts(findings: &Findings) -> String {
     let n = |wanted: &dyn Fn(&Discrepancy) -> bool| findings.beyond.iter().filter(|one| wanted(one)).count();
     let nodes = [n(&|one| one.bound == Bound::One && !one.ties), n(&|one| one.bound == Bound::One && one.ties)];
-    let pairs = n(&|one| one.bound == Bound::Two);
+    let [pairs, marked] =
+        [n(&|one| one.bound == Bound::Two), n(&|one| matches!(one.bound, Bound::Marked | Bound::MarkedMet))];
     let of = |list: &[Discrepancy], origin: Origin| list.iter().filter(|one| one.weights == origin).count();
     let missed = Origin::ALL.map(|origin| of(&findings.missed, origin));
     let lost = Origin::ALL.map(|origin| of(&findings.lost, origin));
@@ -100,6 +101,7 @@ fn verdicts(findings: &Findings) -> String {
             ),
         ),
         ("Proposition 4", pairs, "cases that HopeDGN, global or local, separates and 2-DWL does not".to_owned()),
+        ("Marked DWL", marked, "cases that a model bounded by marked DWL separates and it does not".to_owned()),
         (
             "Proposition 5",
             missed[0],
@@ -109,10 +111,10 @@ fn verdicts(findings: &Findings) -> String {
             ),
         ),
         (
-            "Local HopeDGN",
+            "Local models",
             lost[0],
             format!(
-                "cases that 2-DWL separates and a local HopeDGN with random weights does not; trained: {}",
+                "cases that its bound separates and a local model with random weights does not; trained: {}",
                 lost[1]
             ),
         ),

@@ -3,10 +3,10 @@
 use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::mite::PairQuery;
 use ctdg::store::Store;
-use ctdg::wl::{Dwl, Graph, GraphOptions};
+use ctdg::wl::{Graph, GraphOptions};
 use hopedgn_tensor::Dropout;
 
-use super::{Case, WeightedModel};
+use super::{Bound, Case, WeightedModel};
 use hopedgn::collate::{FeatureTables, GlobalInput, Input, Layout, PairBatch, PastInput};
 use hopedgn::memory::Memory;
 use hopedgn::score::PairScorer;
@@ -16,19 +16,20 @@ use hopedgn::{Error, Result};
 /// terms in another order, about ten layers deep, change an `f32` by up to about 1e-6.
 pub const TOLERANCE: f32 = 1e-5;
 
-/// The rounds in which 1-DWL and 2-DWL separate `case`, if they do.
-pub fn dwl(case: &Case) -> Result<[Option<usize>; 2]> {
+/// The rounds in which each test of [`Bound::ALL`] separates `case`, if it does.
+pub fn dwl(case: &Case) -> Result<[Option<usize>; 4]> {
     let reading = GraphOptions { until: Some(case.until), ..GraphOptions::default() };
     let graphs = [Graph::new(&case.a, &reading)?, Graph::new(&case.b, &reading)?];
-    let round = |k: usize| -> Result<Option<usize>> {
-        let test = Dwl::new(k)?;
+    let mut rounds = [None; 4];
+    for (round, bound) in rounds.iter_mut().zip(Bound::ALL) {
+        let test = bound.test()?;
         let comparison = match &case.pairs {
             Some([s, t]) => test.compare_tuples((&graphs[0], s), (&graphs[1], t))?,
             None => test.compare(&graphs[0], &graphs[1])?,
         };
-        Ok(comparison.verdict().round)
-    };
-    Ok([round(1)?, round(2)?])
+        *round = comparison.verdict().round;
+    }
+    Ok(rounds)
 }
 
 /// Whether one of the models, which differ in their weights alone, separates `case` by more than `tolerance`.

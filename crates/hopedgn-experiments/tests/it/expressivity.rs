@@ -304,6 +304,33 @@ fn separation_of_the_examples_is_as_in_the_paper() {
     assert!(!separates("copies", "hopedgn-global") && !separates("copies-turned", "hopedgn-global"));
 }
 
+/// A variant whose setting the model does not know would be the model once more.
+#[test]
+fn every_tested_model_has_settings_of_its_own() {
+    let models = expressivity::models().unwrap();
+    for (at, tested) in models.iter().enumerate() {
+        assert!(models[..at].iter().all(|other| other.config != tested.config), "{}", tested.name);
+    }
+}
+
+/// Where marked DWL sees no difference, TGAT with MITE, which relates more than two nodes at a time, sees none either.
+#[test]
+fn tgat_with_mite_stays_within_marked_dwl() {
+    let (families, models) = (expressivity::families(2, 0).unwrap(), expressivity::models().unwrap());
+    let tested = models.iter().find(|one| one.name == "tgat + MITE").unwrap();
+    assert_eq!(tested.bound, Some(Bound::Marked));
+    let weights = WeightSource::new(0).unwrap();
+    let weighted: Vec<_> = (0..2).map(|seed| weights.random(tested, seed).unwrap()).collect();
+    let mut n_equal = 0;
+    for case in families.iter().flat_map(|family| &family.cases).filter(|case| case.a.len() <= 150) {
+        if expressivity::dwl(case).unwrap()[Bound::Marked as usize].is_none() {
+            assert!(!expressivity::separates(case, weighted.iter(), expressivity::TOLERANCE).unwrap());
+            n_equal += 1;
+        }
+    }
+    assert!(n_equal >= 5, "{n_equal} cases that marked DWL does not separate");
+}
+
 /// Trained weights separate no more than the propositions allow.
 #[test]
 fn trained_models_stay_within_their_bounds() {
@@ -315,7 +342,7 @@ fn trained_models_stay_within_their_bounds() {
         assert!(training.last_loss < training.first_loss, "{training:?}");
         for family in families.iter().filter(|family| family.cases[0].a.len() <= 48) {
             let case = &family.cases[0];
-            let is_separated = expressivity::dwl(case).unwrap()[tested.bound.unwrap().k() - 1].is_some();
+            let is_separated = expressivity::dwl(case).unwrap()[tested.bound.unwrap() as usize].is_some();
             // A memory depends on the order of simultaneous events.
             let is_excused = case.has_ties() && name == "tgn";
             if !is_separated && !is_excused {

@@ -44,6 +44,47 @@ pub(super) fn shrikhande() -> Edges {
     })
 }
 
+/// Latin squares of order five that no exchange of rows, columns and symbols turns into each other: addition modulo 5, and
+/// another.
+pub(super) const LATIN: [[[u32; 5]; 5]; 2] = [
+    [[0, 1, 2, 3, 4], [1, 2, 3, 4, 0], [2, 3, 4, 0, 1], [3, 4, 0, 1, 2], [4, 0, 1, 2, 3]],
+    [[0, 1, 2, 3, 4], [1, 0, 3, 4, 2], [2, 3, 4, 0, 1], [3, 4, 1, 2, 0], [4, 2, 0, 1, 3]],
+];
+
+/// Cells of a Latin square, joined when they share row, column or symbol.
+pub(super) fn latin(square: &[[u32; 5]; 5]) -> Edges {
+    let symbol = |cell: u32| square[(cell / 5) as usize][(cell % 5) as usize];
+    Edges::new(25, |u, v| u / 5 == v / 5 || u % 5 == v % 5 || symbol(u) == symbol(v))
+}
+
+/// The pairs of eight things, joined when they share one.
+pub(super) fn triangular() -> Edges {
+    chang(&[])
+}
+
+/// [`triangular`], switched: pairs in `switched` and pairs outside it are joined when they were not.
+pub(super) fn chang(switched: &[(u32, u32)]) -> Edges {
+    let things = complete_graph(8).pairs;
+    let share = |(a, b): (u32, u32), (c, d): (u32, u32)| a == c || a == d || b == c || b == d;
+    Edges::new(28, |u, v| {
+        let [u, v] = [u, v].map(|pair| things[pair as usize]);
+        share(u, v) != (switched.contains(&u) != switched.contains(&v))
+    })
+}
+
+/// Four disjoint pairs of eight things: switching by them gives one of Chang's three graphs.
+pub(super) const FOUR_PAIRS: [(u32, u32); 4] = [(0, 1), (2, 3), (4, 5), (6, 7)];
+
+/// Three triangles in a row, each joined to the next: treewidth 2, and no two nodes are on all cycles.
+pub(super) fn triangles_in_a_row() -> Edges {
+    Edges::new(9, |u, v| u / 3 == v / 3 || (v == u + 1 && u % 3 == 2))
+}
+
+/// Corners of a cube, joined by its edges: treewidth 3, and no two nodes are on all cycles.
+pub(super) fn cube() -> Edges {
+    Edges::new(8, |u, v| (u ^ v).is_power_of_two())
+}
+
 /// The construction of Cai, Fürer and Immerman in its small form: a node for every base node and even set of its edges;
 /// nodes of adjacent base nodes are joined when both sets hold the edge between them or neither does. `twisted`: for the
 /// first edge, when exactly one of them does.
@@ -81,6 +122,46 @@ mod tests {
             for v in 0..16 {
                 assert_eq!(common(&edges, v, v), 6, "six neighbors");
                 assert!((0..v).all(|u| common(&edges, u, v) == 2), "any two have two in common");
+            }
+        }
+    }
+
+    #[test]
+    fn further_graphs_are_strongly_regular_with_the_same_numbers() {
+        let check = |edges: &Edges, numbers: [usize; 3]| {
+            for v in 0..edges.n_nodes {
+                assert_eq!(common(edges, v, v), numbers[0], "neighbors");
+                assert!((0..v).all(|u| common(edges, u, v) == numbers[if joined(edges, u, v) { 1 } else { 2 }]));
+            }
+        };
+        for square in &LATIN {
+            let is_latin = |line: &dyn Fn(usize, usize) -> u32| {
+                (0..5).all(|i| (0..5).all(|symbol| (0..5).any(|j| line(i, j) == symbol)))
+            };
+            assert!(is_latin(&|i, j| square[i][j]) && is_latin(&|i, j| square[j][i]));
+            check(&latin(square), [12, 5, 6]);
+        }
+        for edges in [triangular(), chang(&FOUR_PAIRS)] {
+            check(&edges, [12, 6, 4]);
+        }
+    }
+
+    #[test]
+    fn no_two_nodes_are_on_all_cycles_of_the_bases() {
+        for base in [triangles_in_a_row(), cube()] {
+            for (u, v) in (0..base.n_nodes).flat_map(|v| (0..=v).map(move |u| (u, v))) {
+                // A forest has fewer edges than nodes in every part: leaves are taken off until none is left.
+                let mut rest: Vec<(u32, u32)> = base.pairs.clone();
+                rest.retain(|&(a, b)| ![a, b].iter().any(|node| [u, v].contains(node)));
+                loop {
+                    let degree = |node: u32| rest.iter().filter(|&&(a, b)| a == node || b == node).count();
+                    let leaves: Vec<u32> = (0..base.n_nodes).filter(|&node| degree(node) == 1).collect();
+                    if leaves.is_empty() {
+                        break;
+                    }
+                    rest.retain(|(a, b)| !leaves.contains(a) && !leaves.contains(b));
+                }
+                assert!(!rest.is_empty(), "a cycle without {u} and {v}");
             }
         }
     }

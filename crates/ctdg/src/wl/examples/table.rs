@@ -7,6 +7,7 @@ use crate::wl::dwl::{Dwl, Variant};
 use crate::wl::examples::{Example, all};
 use crate::wl::graph::{Graph, GraphOptions, Times};
 use crate::wl::isomorphism::tuple_isomorphism;
+use crate::wl::marked::Reach;
 
 /// Dimensions shown.
 const KS: [usize; 3] = [1, 2, 3];
@@ -22,6 +23,8 @@ pub struct Row {
     pub n_nodes: usize,
     /// Round in which k-DWL separates them, for `k` = 1, 2, 3.
     pub dynamic: [Option<usize>; 3],
+    /// The same for marked DWL, by all nodes and by those that interacted with the pair.
+    pub marked: [Option<usize>; 2],
     /// The same for 1-WL, 2-FWL and 3-FWL on the graphs without times.
     pub fixed: [Option<usize>; 3],
     /// Whether they are isomorphic, by exhaustive search.
@@ -56,21 +59,37 @@ fn row(example: &Example) -> Result<Row> {
         let test = Dwl::static_test(k, Variant::Folklore)?;
         fixed[index] = test.compare_with_progress((&static_a, &static_b), tuples, &mut |_| {})?.verdict().round;
     }
+    let marked = |reach| -> Result<Option<usize>> {
+        Ok(Dwl::marked(reach)?.compare_with_progress((&a, &b), tuples, &mut |_| {})?.verdict().round)
+    };
+    let marked = [marked(Reach::All)?, marked(Reach::Met)?];
     let (s, t) = tuples.unwrap_or_default();
     let isomorphic = tuple_isomorphism((&a, s), (&b, t))?.is_some();
     let question = example.tuple_argument().unwrap_or_else(|| "graphs".into());
-    Ok(Row { name: example.name, question, n_nodes: a.n_nodes(), dynamic, fixed, isomorphic })
+    Ok(Row { name: example.name, question, n_nodes: a.n_nodes(), dynamic, marked, fixed, isomorphic })
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const HEAD: [&str; 10] =
-            ["example", "compared", "nodes", "1-DWL", "2-DWL", "3-DWL", "1-WL", "2-FWL", "3-FWL", "isomorphic"];
+        const HEAD: [&str; 12] = [
+            "example",
+            "compared",
+            "nodes",
+            "1-DWL",
+            "2-DWL",
+            "marked",
+            "marked, met",
+            "3-DWL",
+            "1-WL",
+            "2-FWL",
+            "3-FWL",
+            "isomorphic",
+        ];
         let verdict = |round: Option<usize>| round.map_or_else(|| "no".to_owned(), |round| format!("yes, {round}"));
         let cells = |row: &Row| {
-            let Row { name, question, n_nodes, dynamic, fixed, isomorphic } = row;
+            let Row { name, question, n_nodes, dynamic: [one, two, three], marked, fixed, isomorphic } = row;
             let mut cells = vec![(*name).to_owned(), question.clone(), n_nodes.to_string()];
-            cells.extend(dynamic.iter().chain(fixed).map(|&round| verdict(round)));
+            cells.extend([one, two].into_iter().chain(marked).chain([three]).chain(fixed).map(|&round| verdict(round)));
             cells.push(if *isomorphic { "yes" } else { "no" }.to_owned());
             cells
         };

@@ -43,7 +43,7 @@ fn proof_figure_matches_its_proof() {
 #[test]
 fn ordered_examples_are_one_graph_without_times() {
     let static_options = GraphOptions { times: crate::wl::Times::Dropped, ..GraphOptions::default() };
-    let names = ["square-order", "triangles-order", "rook-order", "cfi-k33-order"];
+    let names = ["square-order", "triangles-order", "rook-order", "latin-order", "cfi-k33-order"];
     for example in all().unwrap().iter().filter(|example| names.contains(&example.name)) {
         let mut times = [example.a.times().to_vec(), example.b.times().to_vec()];
         for times in &mut times {

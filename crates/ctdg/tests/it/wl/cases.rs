@@ -8,19 +8,24 @@ use super::{compare, graph, nodes, stream};
 
 /// The verdicts as docs/src/dwl.md shows them.
 const TABLE: &str = "\
-| example         | compared | nodes | 1-DWL  | 2-DWL  | 3-DWL  | 1-WL | 2-FWL  | 3-FWL  | isomorphic |
-| --------------- | -------- | ----- | ------ | ------ | ------ | ---- | ------ | ------ | ---------- |
-| figure-1        | A,C=A,D  | 6     | no     | yes, 1 | yes, 1 | no   | yes, 1 | yes, 1 | no         |
-| proof-figure    | a,c=a,g  | 8     | no     | yes, 1 | yes, 1 | no   | no     | no     | no         |
-| rings           | graphs   | 8     | no     | yes, 1 | yes, 1 | no   | yes, 1 | yes, 1 | no         |
-| square-order    | graphs   | 4     | yes, 1 | yes, 1 | yes, 1 | no   | no     | no     | no         |
-| triangles       | graphs   | 6     | no     | yes, 2 | yes, 2 | no   | yes, 1 | yes, 0 | no         |
-| triangles-order | graphs   | 6     | no     | yes, 1 | yes, 1 | no   | no     | no     | no         |
-| rook            | graphs   | 16    | no     | no     | yes, 2 | no   | no     | yes, 1 | no         |
-| rook-order      | graphs   | 16    | no     | no     | yes, 1 | no   | no     | no     | no         |
-| cfi-k33         | graphs   | 24    | no     | no     | yes, 1 | no   | no     | yes, 1 | no         |
-| cfi-k33-order   | graphs   | 24    | no     | no     | yes, 1 | no   | no     | no     | no         |
-| cfi-k5          | graphs   | 40    | no     | no     | no     | no   | no     | no     | no         |
+| example         | compared | nodes | 1-DWL  | 2-DWL  | marked | marked, met | 3-DWL  | 1-WL | 2-FWL  | 3-FWL  | isomorphic |
+| --------------- | -------- | ----- | ------ | ------ | ------ | ----------- | ------ | ---- | ------ | ------ | ---------- |
+| figure-1        | A,C=A,D  | 6     | no     | yes, 1 | yes, 0 | yes, 0      | yes, 1 | no   | yes, 1 | yes, 1 | no         |
+| proof-figure    | a,c=a,g  | 8     | no     | yes, 1 | yes, 0 | yes, 0      | yes, 1 | no   | no     | no     | no         |
+| rings           | graphs   | 8     | no     | yes, 1 | yes, 0 | yes, 0      | yes, 1 | no   | yes, 1 | yes, 1 | no         |
+| square-order    | graphs   | 4     | yes, 1 | yes, 1 | yes, 0 | yes, 0      | yes, 1 | no   | no     | no     | no         |
+| triangles       | graphs   | 6     | no     | yes, 2 | yes, 0 | yes, 0      | yes, 2 | no   | yes, 1 | yes, 0 | no         |
+| triangles-order | graphs   | 6     | no     | yes, 1 | yes, 0 | yes, 0      | yes, 1 | no   | no     | no     | no         |
+| rook            | graphs   | 16    | no     | no     | yes, 1 | yes, 1      | yes, 2 | no   | no     | yes, 1 | no         |
+| rook-order      | graphs   | 16    | no     | no     | yes, 1 | yes, 1      | yes, 1 | no   | no     | no     | no         |
+| latin           | graphs   | 25    | no     | no     | yes, 1 | yes, 1      | yes, 1 | no   | no     | yes, 1 | no         |
+| latin-order     | graphs   | 25    | no     | no     | yes, 1 | yes, 1      | yes, 1 | no   | no     | no     | no         |
+| chang           | graphs   | 28    | no     | no     | yes, 1 | yes, 1      | yes, 1 | no   | no     | yes, 1 | no         |
+| cfi-k33         | graphs   | 24    | no     | no     | yes, 1 | no          | yes, 1 | no   | no     | yes, 1 | no         |
+| cfi-k33-order   | graphs   | 24    | no     | no     | yes, 1 | yes, 1      | yes, 1 | no   | no     | no     | no         |
+| cfi-triangles   | graphs   | 26    | no     | yes, 3 | no     | no          | yes, 2 | no   | yes, 3 | yes, 2 | no         |
+| cfi-cube        | graphs   | 32    | no     | no     | no     | no          | yes, 2 | no   | no     | yes, 2 | no         |
+| cfi-k5          | graphs   | 40    | no     | no     | no     | no          | no     | no   | no     | no     | no         |
 ";
 
 #[test]

@@ -1,4 +1,4 @@
-//! `hopedgn wl examples`: built-in pairs of graphs and the verdicts of k = 1, 2, 3.
+//! `hopedgn wl examples`: built-in pairs of graphs and the verdicts of k = 1, 2, 3 and of marked DWL.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::commands::new_file::Force;
 use crate::output::{Outcome, Output};
 use crate::progress;
 
-/// Show the verdicts of k = 1, 2, 3 on built-in pairs of graphs, or test one pair
+/// Show the verdicts of k = 1, 2, 3 and of marked DWL on built-in pairs of graphs, or test one pair
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  hopedgn wl examples\n  hopedgn wl examples figure-1 --k 2 --svg figure-1.svg")]
 pub(super) struct Examples {
@@ -37,6 +37,8 @@ struct Row {
     nodes: usize,
     /// Round in which k-DWL separates, for k = 1, 2, 3; null where it does not.
     dwl: [Option<usize>; 3],
+    /// The same for marked DWL, by all nodes and by those that met the pair.
+    marked: [Option<usize>; 2],
     /// The same without times: 1-WL, 2-FWL, 3-FWL.
     without_times: [Option<usize>; 3],
     isomorphic: bool,
@@ -84,12 +86,14 @@ fn table(all: &[Example], output: &Output) -> anyhow::Result<Outcome> {
         compared: row.question.clone(),
         nodes: row.n_nodes,
         dwl: row.dynamic,
+        marked: row.marked,
         without_times: row.fixed,
         isomorphic: row.isomorphic,
     });
     let rows: Vec<Row> = rows.collect();
-    let mut text =
-        format!("{table}\n\"yes, r\": separated in round r. 1-WL, 2-FWL, 3-FWL: the same graphs without times.\n\n");
+    let mut text = format!(
+        "{table}\n\"yes, r\": separated in round r. Marked: marked DWL, by all nodes or by those that met the pair. 1-WL, 2-FWL, 3-FWL: the same graphs without times.\n\n"
+    );
     for example in all {
         writeln!(text, "{}: {}", example.name, example.about)?;
     }

@@ -34,6 +34,8 @@ pub(super) struct Report {
     witness: Option<Witness>,
     /// The test by name, such as `2-DWL`.
     test: String,
+    /// The nodes that marked DWL colours pairs by, `all` or `met`; null for k-DWL.
+    marked: Option<&'static str>,
     /// `graphs` or `tuples`.
     compared: &'static str,
     /// The tuples compared, names of A and of B.
@@ -72,6 +74,11 @@ impl Report {
         let verdict = comparison.verdict().clone();
         Self {
             k: test.k(),
+            marked: match test.variant {
+                wl::Variant::Marked(wl::Reach::All) => Some("all"),
+                wl::Variant::Marked(wl::Reach::Met) => Some("met"),
+                wl::Variant::Folklore | wl::Variant::Oblivious => None,
+            },
             separated: verdict.separated(),
             round: verdict.round,
             rounds: comparison.coloring.rounds(),
@@ -100,12 +107,17 @@ impl Report {
 
 /// The usual name of the test.
 fn name(test: &Dwl, args: &TestArgs) -> String {
+    if let wl::Variant::Marked(reach) = test.variant {
+        let kind = if args.without_times { "WL" } else { "DWL" };
+        let by = if reach == wl::Reach::Met { " by nodes that met the pair" } else { "" };
+        return format!("marked {kind}{by}");
+    }
     let kind = match (args.without_times, test.variant, test.k()) {
         (false, _, 1) | (false, wl::Variant::Folklore, _) => "DWL",
-        (false, wl::Variant::Oblivious, _) => "DWL, oblivious",
+        (false, ..) => "DWL, oblivious",
         (true, _, 1) => "WL",
         (true, wl::Variant::Folklore, _) => "FWL",
-        (true, wl::Variant::Oblivious, _) => "OWL",
+        (true, ..) => "OWL",
     };
     let from = match (test.initial, args.without_times || test.variant == wl::Variant::Oblivious) {
         (wl::Initial::Types, false) => " from isomorphism types",
