@@ -3,7 +3,7 @@
 use ctdg::event::EventStream;
 use ctdg::mite::PairQuery;
 use ctdg::random::RandomStream;
-use hopedgn_tensor::{AdamConfig, Device, Gradients, Parameters, Precision, TrainState, Weights};
+use hopedgn_tensor::{AdamConfig, Device, Gradients, Parameters, Precision, TrainState, Weights, measure};
 use serde::Serialize;
 
 use crate::device_parity;
@@ -54,11 +54,32 @@ pub fn run(device: &Device, seed: u64) -> Result<Vec<Check>> {
     if device.is_gpu() {
         checks.extend(operations(device, seed)?);
         checks.push(bench.checkpoint()?);
+        checks.push(nccl(device)?);
         for name in ModelName::ALL {
-            checks.push(bench.step(name)?);
+            checks.push(bench.step(name, &[])?);
+        }
+        for settings in [&["relations=true"][..], &["relations=true", "patch=2"], &["relations=true", "padding=dyglib"]]
+        {
+            checks.push(bench.step(ModelName::HopeDgn, settings)?);
         }
     }
     Ok(checks)
+}
+
+/// Sums by NCCL, which several GPUs need, on this one. Without the library there is nothing to fail.
+fn nccl(device: &Device) -> Result<Check> {
+    const LEN: usize = 1_200_000;
+    let (ok, detail) = match measure::nccl(device, LEN)? {
+        None => (true, "not installed (libnccl); only training on several GPUs needs it".to_owned()),
+        Some(measure::NcclCheck { version, difference, seconds }) => {
+            let milliseconds = 1e3 * seconds;
+            (
+                difference == 0.0,
+                format!("version {version}, one rank: {LEN} values in {milliseconds:.2} ms, error {difference:.1e}"),
+            )
+        }
+    };
+    Ok(Check { name: "nccl".to_owned(), ok, detail })
 }
 
 /// Every operation, compared with the CPU on random inputs.
@@ -75,9 +96,14 @@ fn operations(device: &Device, seed: u64) -> Result<Vec<Check>> {
     Ok(differences.into_iter().map(check).collect())
 }
 
-/// Name endings of biases before a ReLU, and a value far larger than what is added to them; a memory has no ReLU.
-const RECTIFIED: [(&str, f32); 4] =
-    [("memory.hidden.bias", 0.0), ("mite.hidden.bias", 20.0), ("hidden.bias", 8.0), ("up.bias", 8.0)];
+/// Name endings of biases before a ReLU, and a value far larger than what is added to them; memories and relations have no ReLU.
+const RECTIFIED: [(&str, f32); 5] = [
+    ("memory.hidden.bias", 0.0),
+    ("relations.hidden.bias", 0.0),
+    ("mite.hidden.bias", 20.0),
+    ("hidden.bias", 8.0),
+    ("up.bias", 8.0),
+];
 
 /// Moves biases so that no input of a ReLU is near 0, where rounding decides whether the gradient is zero.
 fn smooth(mut parameters: Parameters) -> Parameters {
@@ -190,10 +216,10 @@ impl Bench<'_> {
 
     /// Loss, gradients and weights after one training step with dropout, compared with the CPU. A memory has replayed some events
     /// before.
-    fn step(&self, name: ModelName) -> Result<Check> {
+    fn step(&self, name: ModelName, settings: &[&str]) -> Result<Check> {
         let small =
             ["d-out=8", "d-time=8", "d-channel=4", "d-mite=4", "d-cooccurrence=4", "neighbors=5", "length=8", "k=4"];
-        let config = ModelConfig::new(name).with_known(&small)?.with_known(&["mite=true"])?;
+        let config = ModelConfig::new(name).with_known(&small)?.with_known(&["mite=true"])?.with_known(settings)?;
         let (model, parameters) = model::build(&config, self.task.tables.widths(), self.config.seed)?;
         let parameters = smooth(parameters);
         let (mut queries, mut targets) = self.queries();
@@ -242,7 +268,8 @@ impl Bench<'_> {
         // A step is many operations deep.
         let tolerance = 2.0 * device_parity::tolerance(self.device.precision());
         let ok = loss <= tolerance && gradient <= tolerance;
-        Ok(Check { name: format!("step of {}", name.title()), ok, detail })
+        let with = if settings.is_empty() { String::new() } else { format!(" with {}", settings.join(", ")) };
+        Ok(Check { name: format!("step of {}{with}", name.title()), ok, detail })
     }
 
     fn threads(&self) -> Result<Check> {

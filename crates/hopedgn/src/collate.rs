@@ -11,6 +11,7 @@ mod canonical;
 mod global;
 mod hops;
 mod patches;
+mod relations;
 mod settings;
 mod stage;
 mod statistics;
@@ -30,6 +31,7 @@ pub(crate) use hops::HopCollator;
 pub use hops::{EmptyGroups, Entries, Hop, HopInput, HopLayout, Sequences};
 pub use patches::{N_DIRECTIONS, PairInput, PatchLayout};
 pub(crate) use patches::{PaddedTo, PatchCollator, longest};
+pub use relations::{N_RELATION_FEATURES, RelationInput};
 pub(crate) use settings::token_encoding;
 pub use settings::{
     MiteHistory, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,

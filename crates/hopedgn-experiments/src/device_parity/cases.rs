@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Case;
 use hopedgn_tensor::init::{self, Uniform};
 use hopedgn_tensor::{
-    Activation, AttentionConfig, BceTerm, BlockVars, Dropout, EncoderConfig, Heads, Indices, Mode, PadRagged, Ragged,
-    Result, Shape, StateTable, Tape, Tensor, Var,
+    Activation, AttentionBias, AttentionConfig, BceTerm, BlockVars, Dropout, EncoderConfig, Heads, Indices, Mode,
+    PadRagged, Ragged, Relations, Result, Shape, StateTable, Tape, Tensor, Var,
 };
 
 pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
@@ -70,7 +70,16 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
         ("encoder, ragged", vec![3, 64, 0, 1, 40, 17, 63, 5, 33], 48, 4, 0.2),
         ("encoder, long", vec![150, 65, 300, 2], 32, 2, 0.1),
     ] {
-        cases.push(encoder(name, &lengths, (width, heads, rate), random));
+        cases.push(encoder(name, &lengths, (width, heads, rate), None, random));
+    }
+    for (name, lengths, (width, heads, rate), per_class) in [
+        ("encoder, relations", vec![64; 6], (200, 2, 0.0), 1),
+        ("encoder, relations, nodes often", vec![64; 6], (200, 2, 0.1), 7),
+        ("encoder, relations, ragged", vec![3, 64, 0, 1, 40, 17, 63, 5, 33], (48, 4, 0.2), 2),
+        ("encoder, relations, long", vec![150, 65, 300, 2], (32, 2, 0.1), 3),
+        ("encoder, relations, two nodes", vec![70, 64, 51], (32, 2, 0.0), 50),
+    ] {
+        cases.push(encoder(name, &lengths, (width, heads, rate), Some(per_class), random));
     }
     cases.extend(values(random));
     cases.extend(layouts(random));
@@ -273,6 +282,7 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
         ("attention, long", &long, (2, false, 0.1), (24, 24)),
         ("attention, long, shared", &long, (2, true, 0.1), (30, 260)),
         ("attention, many and long", &many, (1, false, 0.1), (20, 20)),
+        ("attention, many and long, shared", &many, (2, true, 0.1), (20, 24)),
         ("attention, wide", &wide, (1, false, 0.0), (130, 130)),
     ] {
         let [queries, keys] = [queries, keys].map(|lengths| Ragged::from_lengths(lengths.iter().copied()));
@@ -339,6 +349,7 @@ fn encoder(
     name: &'static str,
     lengths: &[usize],
     (width, heads, rate): (usize, usize, f32),
+    per_class: Option<usize>,
     random: &mut impl Uniform,
 ) -> Case {
     let batch = Ragged::from_lengths(lengths.iter().copied());
@@ -357,7 +368,12 @@ fn encoder(
         let (up, down) = (linear(width, 4 * width), linear(4 * width, width));
         inputs.extend([norm1, qkv, out, norm2, up, down].into_iter().flatten());
     }
-    Case::new(name, inputs, move |tape, x| {
+    let n_weights = inputs.len();
+    let relations = per_class.map(|per_class| relations(lengths, per_class));
+    if let Some(relations) = &relations {
+        inputs.push(matrix(random, relations.n_rows(), 2 * heads));
+    }
+    Case::on_device(name, inputs, move |device, tape, x| {
         let block = |x: &[Var]| BlockVars {
             norm1: [x[0], x[1]],
             qkv: [x[2], x[3]],
@@ -366,10 +382,31 @@ fn encoder(
             up: [x[8], x[9]],
             down: [x[10], x[11]],
         };
-        let blocks: Vec<BlockVars> = x[1..].chunks_exact(12).map(block).collect();
+        let blocks: Vec<BlockVars> = x[1..n_weights].chunks_exact(12).map(block).collect();
         let form = EncoderConfig { heads: Heads(heads), dropout: Dropout::new(rate, 11, Mode::Train)? };
-        tape.encoder(x[0], &blocks, form, &batch, &pools)
+        let Some(relations) = relations.clone() else {
+            return tape.encoder(x[0], &blocks, form, &batch, &pools);
+        };
+        device.stage_relations(&relations)?;
+        let bias = AttentionBias { table: x[n_weights], relations };
+        tape.biased_encoder(x[0], &blocks, form, &batch, &pools, &bias)
     })
+}
+
+/// Relations among about `per_class` tokens of each class, every third pair of classes related.
+fn relations(lengths: &[usize], per_class: usize) -> Relations {
+    let (mut classes, mut pairs, mut n_pairs) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, &n) in (0_u32..).zip(lengths) {
+        let n_classes = u32::try_from(n.div_ceil(per_class)).unwrap_or(u32::MAX);
+        classes.extend((at..).take(n).map(|token| token % n_classes));
+        let first = pairs.len();
+        for high in 0..n_classes {
+            pairs.extend((0..=high).filter(|low| (high + 2 * low + 1).is_multiple_of(3)).map(|low| [high, low]));
+        }
+        n_pairs.push(pairs.len() - first);
+    }
+    let sequences = Ragged::from_lengths(lengths.iter().copied());
+    Relations::new(&sequences, classes, pairs, Ragged::from_lengths(n_pairs)).expect("classes of these sequences")
 }
 
 fn matrix(random: &mut impl Uniform, rows: usize, cols: usize) -> Tensor {

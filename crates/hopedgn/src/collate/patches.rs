@@ -7,12 +7,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use ctdg::event::NodeId;
-use ctdg::mite::{PairTokens, Side};
+use ctdg::event::{EventId, NodeId};
+use ctdg::mite::{PairQuery, PairTokens, Side, TimePrecision};
 use ctdg::store::Store;
 use hopedgn_tensor::{Indices, Ragged, Tensor};
 
-use super::{FeatureTables, MiteIntervals, Normaliser, Padding, Rows, SIDES, rows_of, sides_of};
+use super::relations::RelationCollator;
+use super::{FeatureTables, MiteIntervals, Normaliser, Padding, RelationInput, Rows, SIDES, rows_of, sides_of};
 use crate::Result;
 use crate::fmt::narrow;
 
@@ -38,6 +39,8 @@ pub struct PatchLayout {
     pub with_directions: bool,
     /// How MITE is scaled; nothing for a model that does not read it.
     pub mite: Option<Normaliser>,
+    /// How times since meetings of tokens are rounded; nothing for a model that does not read relations.
+    pub relations: Option<TimePrecision>,
 }
 
 impl Default for PatchLayout {
@@ -49,6 +52,7 @@ impl Default for PatchLayout {
             with_counts: false,
             with_directions: false,
             mite: None,
+            relations: None,
         }
     }
 }
@@ -61,9 +65,12 @@ impl Default for PatchLayout {
 /// // One pair: the source with two events, the destination without.
 /// let ages = Tensor::matrix(4, 1, vec![0.0, 3.0, 1.0, 0.0])?.into();
 /// let (pairs, sides) = (Ragged::from_lengths([4]), Ragged::from_lengths([3, 1]));
-/// # let (nodes, edges, directions, mite, counts, places, is_padded) = (None, None, None, None, None, None, false);
+/// # let (nodes, edges, directions, mite, relations, counts) = (None, None, None, None, None, None);
+/// # let (places, is_padded) = (None, false);
 /// let rows = vec![0, 1, 1, 2].into(); // both events are with the same node
-/// let input = PairInput { pairs, sides, ages, nodes, edges, directions, mite, counts, rows, places, is_padded };
+/// let input = PairInput {
+///     pairs, sides, ages, nodes, edges, directions, mite, relations, counts, rows, places, is_padded,
+/// };
 /// assert_eq!(input.sides.ranges().next(), Some(0..3));
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
@@ -84,6 +91,8 @@ pub struct PairInput {
     pub directions: Option<Arc<Tensor>>,
     /// MITE of `R` nodes; with DyGLib's padding of one more, for padding.
     pub mite: Option<MiteIntervals>,
+    /// Relations among the patches of each pair.
+    pub relations: Option<RelationInput>,
     /// `[2R, 1]`: how often each node is among the tokens of the source, and of the destination.
     pub counts: Option<Arc<Tensor>>,
     /// `[T]`: the node of each token, a row of [`PairInput::mite`] and [`PairInput::counts`]; with DyGLib's padding `[S·P]`,
@@ -115,6 +124,10 @@ pub(crate) struct PatchCollator<'a> {
     pub(crate) tables: &'a FeatureTables,
     pub(crate) store: &'a Store,
     pub(crate) tokens: &'a PairTokens,
+    /// The query of each pair of `tokens`; read for relations.
+    pub(crate) queries: &'a [PairQuery],
+    /// For each pair, events that count as not in the store; empty if there are none.
+    pub(crate) left_out: &'a [&'a [EventId]],
     pub(crate) pairs: Range<usize>,
     /// With [`Padding::Dyglib`] only.
     pub(crate) padded_to: Option<PaddedTo>,
@@ -122,10 +135,11 @@ pub(crate) struct PatchCollator<'a> {
 
 impl PatchCollator<'_> {
     pub(crate) fn run(&self) -> Result<PairInput> {
-        let PatchLayout { patch, padding, with_counts, with_directions, mite, .. } = self.layout;
+        let PatchLayout { patch, padding, with_counts, with_directions, mite, relations, .. } = self.layout;
         let all = self.all_tokens();
         let sides = self.sides();
         let lengths: Vec<usize> = sides.ranges().map(|side| side.len()).collect();
+        let pairs = Ragged::from_lengths(lengths.chunks_exact(2).map(|pair| pair[0] + pair[1]));
         let is_padded = padding == Padding::Dyglib;
         let places = (patch > 1 || is_padded).then(|| self.places(&sides));
         let rows = if is_padded { self.rows_of_places(&sides) } else { self.rows_of_tokens() };
@@ -136,12 +150,19 @@ impl PatchCollator<'_> {
             directions: with_directions.then(|| self.directions()).transpose()?,
             mite: MiteIntervals::new(mite, self.tokens, self.all_rows(), is_padded)?,
             counts: with_counts.then(|| self.counts(is_padded)).transpose()?,
-            pairs: Ragged::from_lengths(lengths.chunks_exact(2).map(|pair| pair[0] + pair[1])),
+            relations: relations.map(|precision| self.relations(precision, &pairs, &sides)).transpose()?,
+            pairs,
             sides,
             rows,
             places,
             is_padded,
         })
+    }
+
+    fn relations(&self, precision: TimePrecision, pairs: &Ragged, sides: &Ragged) -> Result<RelationInput> {
+        let Self { store, tokens, queries, left_out, .. } = *self;
+        let collator = RelationCollator { store, tokens, queries, left_out, precision, patch: self.layout.patch };
+        collator.run(self.pairs.clone(), pairs, sides)
     }
 
     fn all_tokens(&self) -> Range<usize> {
@@ -266,7 +287,16 @@ mod tests {
         PairEncoder::new(&store, PairEncoderConfig::default()).encode(&[query], &mut tokens);
         let layout = PatchLayout { with_directions: true, ..PatchLayout::default() };
         let tables = &FeatureTables::of(&stream).unwrap();
-        let collator = PatchCollator { layout, tables, store: &store, tokens: &tokens, pairs: 0..1, padded_to: None };
+        let collator = PatchCollator {
+            layout,
+            tables,
+            store: &store,
+            tokens: &tokens,
+            queries: &[query],
+            left_out: &[],
+            pairs: 0..1,
+            padded_to: None,
+        };
         let directions = collator.run().unwrap().directions.unwrap();
         let expected = [
             (0.0, 1.0, 0.0),

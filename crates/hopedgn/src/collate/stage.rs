@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hopedgn_tensor::{Device, Indices, Tensor};
 
-use super::{Hop, HopInput, Input, MiteIntervals, PairInput, PastInput};
+use super::{Hop, HopInput, Input, MiteIntervals, PairInput, PastInput, RelationInput};
 use crate::Result;
 
 /// Row numbers of a gather, and how many rows its table has where the table has a gradient.
@@ -20,6 +20,9 @@ impl Input {
         if let Some(mite) = self.mite() {
             device.stage_offsets(&mite.lists)?;
         }
+        if let Some(relations) = self.relations() {
+            device.stage_relations(&relations.of_tokens)?;
+        }
         for (indices, n_table_rows) in self.gathered() {
             device.stage_indices(indices, n_table_rows.filter(|_| for_training))?;
         }
@@ -34,8 +37,16 @@ impl Input {
         }
     }
 
+    fn relations(&self) -> Option<&RelationInput> {
+        match &self.past {
+            PastInput::Patches(input) => input.relations.as_ref(),
+            PastInput::Hops(_) | PastInput::Pairs(_) | PastInput::Nothing => None,
+        }
+    }
+
     fn tensors(&self) -> Vec<&Arc<Tensor>> {
         let mut tensors: Vec<_> = self.mite().map(|mite| &mite.intervals).into_iter().collect();
+        tensors.extend(self.relations().map(|relations| &relations.features));
         tensors.extend(&self.statistics);
         tensors.extend(self.walks.iter().flat_map(|walks| std::iter::once(&walks.pairs).chain(&walks.nodes)));
         match &self.past {

@@ -24,6 +24,8 @@ pub enum Preset {
     DyGLib,
     /// The most accurate predictions under every protocol, on top of other presets.
     Best,
+    /// HopeDGN with relations among tokens, on top of other presets.
+    Relational,
     /// The bundled messages, as the paper treats UCI.
     CollegeMsg,
     /// The paper's settings for UCI.
@@ -119,6 +121,7 @@ impl Preset {
             Self::Quick,
             Self::DyGLib,
             Self::Best,
+            Self::Relational,
             Self::CollegeMsg,
             Self::Uci,
             Self::Wikipedia,
@@ -137,6 +140,7 @@ impl Preset {
             Self::Quick => "quick",
             Self::DyGLib => "dyglib",
             Self::Best => "best",
+            Self::Relational => "hopedgn-relational",
             Self::CollegeMsg => "collegemsg",
             Self::Uci => "uci",
             Self::Wikipedia => "wikipedia",
@@ -157,7 +161,7 @@ impl Preset {
     /// Whether it is applied on top of a dataset's preset instead of replacing it.
     #[must_use]
     pub fn is_on_top(self) -> bool {
-        matches!(self, Self::DyGLib | Self::Best)
+        matches!(self, Self::DyGLib | Self::Best | Self::Relational)
     }
 
     /// The preset called `name`.

@@ -170,7 +170,7 @@ impl Model for DyGFormer {
             let x_mite = mite.forward(tape, input.mite.as_ref())?; // [R, Dm]
             channels.push(self.patches.shared(tape, input, channel, x_mite)?); // [S, C]
         }
-        self.patches.embed(tape, &channels, input, &input.sides, dropout) // [2B, d]
+        self.patches.embed(tape, &channels, (input, None), &input.sides, dropout) // [2B, d]
     }
 
     fn reads_statistics(&self) -> bool {

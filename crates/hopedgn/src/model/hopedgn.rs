@@ -10,10 +10,14 @@
 //! X_M = f([B(w, u) ‖ B(w, v)])                          (7)   MITE; f is a two-layer MLP
 //! Z_* = X_* W_* + b_*                                   (10)  in patches of P tokens; * = C, E, T, M
 //! H⁰  = [Z_C ‖ Z_E ‖ Z_T ‖ Z_M]
-//! H̃ˡ  = MHSA(LN(Hˡ⁻¹)) + Hˡ⁻¹,  Hˡ = FFN(LN(H̃ˡ)) + H̃ˡ   (11)
+//! H̃ˡ  = MHSA(LN(Hˡ⁻¹)) + Hˡ⁻¹,  Hˡ = FFN(LN(H̃ˡ)) + H̃ˡ   (11)  with `relations`: scores of attention + b_h(w_i, w_j)
 //! h   = MEAN(Hᴸ) W_out + b_out                          (12)
 //! logit = W₂ ReLU(W₁ h + b₁) + b₂                          with `stats`: [h ‖ s], s an embedding of the statistics
 //! ```
+//!
+//! `b_h` is what head h of a block makes of a relation, a two-layer perceptron for all heads and blocks: whether `w_i` and `w_j` met each
+//! other before t, how long ago last, how often, and whether they are one node. Without it tokens know when they met u and v, but not
+//! each other.
 //!
 //! Shapes: `B` pairs, `S` patches, `R` distinct nodes within the pairs, `C` width of a channel, `D = 4C`, `d` width of an
 //! embedding, `Dm` width of MITE.
@@ -31,6 +35,7 @@
 //! - **Dropout** does not act on the last feed-forward output: it is averaged at once, so that the last product is taken of the
 //!   mean.
 //! - **A channel without features** is its bias.
+//! - **Relations** are not in the paper; off by default. Two patches of several tokens have the closest relation among their nodes.
 //!
 //! Proposition 5 is about the global model with injective functions; the local model with patches and a mean is weaker.
 
@@ -42,7 +47,7 @@ use serde::{Deserialize, Serialize};
 use super::patches::Patches;
 use super::{CommonSettings, Model, ModelName, PatchSettings};
 use crate::collate::{FeatureWidths, Input, Layout, MiteSettings, PairInput, PatchLayout};
-use crate::nn::{Channel, MiteEmbedding, PairHead, ParamBuilder};
+use crate::nn::{Channel, MiteEmbedding, PairHead, ParamBuilder, RelationBias};
 use crate::{Error, Result};
 
 /// Which tokens are averaged into an embedding.
@@ -83,6 +88,8 @@ pub struct HopeDgnSettings {
     pub mite: MiteSettings,
     /// Which tokens are averaged into an embedding.
     pub pooling: Pooling,
+    /// Whether attention knows how the nodes of two tokens met each other.
+    pub relations: bool,
 }
 
 impl Default for HopeDgnSettings {
@@ -91,6 +98,7 @@ impl Default for HopeDgnSettings {
             patches: PatchSettings::default(),
             mite: MiteSettings { enabled: true, ..MiteSettings::default() },
             pooling: Pooling::Pair,
+            relations: false,
         }
     }
 }
@@ -121,6 +129,7 @@ pub struct HopeDgn {
     patches: Patches,
     mite: Option<MiteEmbedding>,
     mite_channel: Channel,
+    relations: Option<RelationBias>,
     head: PairHead,
 }
 
@@ -132,7 +141,7 @@ impl HopeDgn {
         widths: FeatureWidths,
         seed: u64,
     ) -> Result<(Self, Parameters)> {
-        let HopeDgnSettings { patches, mite, pooling } = settings;
+        let HopeDgnSettings { patches, mite, pooling, relations } = settings;
         patches.check(settings.encoder_width())?;
         let (d, d_mite) = (common.d_out, mite.d_mite);
         let n_embeddings = if *pooling == Pooling::Pair { 1 } else { 2 };
@@ -145,6 +154,7 @@ impl HopeDgn {
             patches: Patches::new(builder, patches, common, widths, (3, settings.encoder_width()))?,
             mite: builder.mite(mite)?,
             mite_channel: patches.channel(builder, "mite", mite.enabled.then_some(d_mite), d_mite)?,
+            relations: relations.then(|| builder.relation_bias(patches.n_blocks * patches.n_heads)).transpose()?,
             head: builder.head(n_embeddings * d, d, &common.statistics)?,
         };
         Ok((model, parameters))
@@ -184,7 +194,10 @@ impl HopeDgn {
             }
             None => self.mite_channel.forward(tape, input.pairs.total(), |_| Err(Error::MissingInput))?,
         };
-        self.patches.embed(tape, &[z_nodes, z_edges, z_times, z_mite], input, pools, dropout)
+        let relation_input = || input.relations.as_ref().ok_or(Error::MissingInput);
+        let bias = self.relations.map(|relations| relations.forward(tape, relation_input()?)).transpose()?;
+        let channels = [z_nodes, z_edges, z_times, z_mite];
+        self.patches.embed(tape, &channels, (input, bias.as_ref()), pools, dropout)
     }
 }
 
@@ -198,7 +211,9 @@ impl Model for HopeDgn {
     }
 
     fn layout(&self) -> Layout {
-        Layout::Patches(PatchLayout { with_roots: true, ..self.settings.patches.layout(&self.settings.mite) })
+        let HopeDgnSettings { patches, mite, relations, .. } = &self.settings;
+        let relations = relations.then(|| patches.precision());
+        Layout::Patches(PatchLayout { with_roots: true, relations, ..patches.layout(mite) })
     }
 
     fn dropout(&self) -> f32 {

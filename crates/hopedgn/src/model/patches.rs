@@ -13,8 +13,8 @@
 
 use std::sync::Arc;
 
-use ctdg::mite::PairEncoderConfig;
-use hopedgn_tensor::{Dropout, EncoderConfig, Heads, Ragged, Tape, Var};
+use ctdg::mite::{PairEncoderConfig, TimePrecision};
+use hopedgn_tensor::{AttentionBias, Dropout, EncoderConfig, Heads, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
 use super::CommonSettings;
@@ -88,6 +88,11 @@ impl PatchSettings {
     /// The tokens of both nodes, with the intervals of `mite`.
     pub(super) fn encoding(&self, mite: &MiteSettings) -> PairEncoderConfig {
         mite.apply(token_encoding(self.length, self.sampling, self.f32_times))
+    }
+
+    /// How times are rounded.
+    pub(super) fn precision(&self) -> TimePrecision {
+        if self.f32_times { TimePrecision::F32 } else { TimePrecision::F64 }
     }
 
     /// The layout without roots and counts.
@@ -205,19 +210,22 @@ impl Patches {
         })
     }
 
-    /// From the channels, `[S, C]` each, to the embedding of each of `pools`, `[pools, d]`.
+    /// From the channels, `[S, C]` each, to the embedding of each of `pools`, `[pools, d]`; attention has the `bias`, if any.
     pub(super) fn embed(
         &self,
         tape: &mut Tape<'_>,
         channels: &[Var],
-        input: &PairInput,
+        (input, bias): (&PairInput, Option<&AttentionBias>),
         pools: &Ragged,
         dropout: Dropout,
     ) -> Result<Var> {
         let h = tape.concat(channels)?; // [S, D]
         let blocks: Vec<_> = self.blocks.iter().map(|block| block.vars(tape)).collect();
         let form = EncoderConfig { heads: self.heads, dropout };
-        let mean = tape.encoder(h, &blocks, form, &input.pairs, pools)?; // [pools, D]
+        let mean = match bias {
+            None => tape.encoder(h, &blocks, form, &input.pairs, pools)?,
+            Some(bias) => tape.biased_encoder(h, &blocks, form, &input.pairs, pools, bias)?,
+        }; // [pools, D]
         self.output.forward(tape, mean, None)
     }
 

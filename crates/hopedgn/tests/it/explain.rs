@@ -54,6 +54,8 @@ fn configs() -> Vec<ModelConfig> {
     let config = |name: ModelName| ModelConfig::new(name).with_known(&settings).unwrap();
     let whole_history = config(ModelName::HopeDgn).with("mite-history", "full").unwrap();
     let padded = config(ModelName::DyGFormer).with("padding", "dyglib").unwrap();
+    let relations =
+        |others: &[&str]| config(ModelName::HopeDgn).with("relations", true).unwrap().with_known(others).unwrap();
     vec![
         config(ModelName::HopeDgn),
         whole_history,
@@ -63,6 +65,9 @@ fn configs() -> Vec<ModelConfig> {
         config(ModelName::GraphMixer),
         config(ModelName::Stats),
         config(ModelName::HopeDgn).with_known(&["stats=true", "direction=true"]).unwrap(),
+        relations(&[]),
+        relations(&["patch=2", "stats=true"]),
+        relations(&["padding=dyglib"]),
     ]
 }
 

@@ -28,15 +28,20 @@ fn models() -> impl Iterator<Item = ModelConfig> {
     ModelName::ALL.into_iter().map(move |name| ModelConfig::new(name).with_known(&settings).unwrap())
 }
 
-/// Every model with MITE and without, if it can be; with statistics and directions; and with walks.
+/// Every model with MITE and without, if it can be; with statistics and directions; with walks; and with relations, if it can be.
 fn variants() -> impl Iterator<Item = ModelConfig> {
     models().flat_map(|config| {
         let statistics = config.with_known(&["stats=true", "direction=true"]).unwrap();
         let walks = config.with_known(&["walks=true", "d-walk=20", "walk-decay=0.1"]).unwrap();
-        match config.with("mite", true) {
-            Ok(with) => vec![with, config.with("mite", false).unwrap(), statistics, walks],
-            Err(_) => vec![config, statistics, walks],
+        let mut all = vec![statistics, walks];
+        if let Ok(relations) = config.with("relations", true) {
+            all.extend([relations.with("patch", 2).unwrap(), relations]);
         }
+        match config.with("mite", true) {
+            Ok(with) => all.extend([with, config.with("mite", false).unwrap()]),
+            Err(_) => all.push(config),
+        }
+        all
     })
 }
 

@@ -35,7 +35,7 @@ fn each_try(test: &str, mut attempt: impl FnMut(&mut RandomStream, &ModelConfig)
     tries::report(test, n);
 }
 
-/// Every model with every sampling it knows, with MITE, walks and directions or without; each also with statistics.
+/// Every model with every sampling it knows, with MITE, walks, directions and relations or without; each also with statistics.
 fn models(mite: bool) -> Vec<ModelConfig> {
     let sizes = ["length=5", "neighbors=3", "k=3", "d-channel=4", "d-time=4", "d-mite=4", "d-out=8", "n-heads=2"];
     // Global HopeDGN reads all nodes by default, unrelated ones too.
@@ -45,7 +45,7 @@ fn models(mite: bool) -> Vec<ModelConfig> {
     for name in ModelName::ALL {
         let config = ModelConfig::new(name).with_known(&settings).unwrap();
         let config = config.with("mite", mite).unwrap_or(config);
-        let others = ["direction=true", "walks=true", "d-walk=20", "walk-decay=0.1"];
+        let others = ["direction=true", "relations=true", "walks=true", "d-walk=20", "walk-decay=0.1"];
         let config = if mite { config.with_known(&others).unwrap() } else { config };
         if !config.common.statistics.enabled {
             all.push(config.with("stats", true).unwrap());

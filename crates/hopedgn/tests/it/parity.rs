@@ -61,6 +61,7 @@ impl Case {
         let files = [
             "hopedgn/cases.json",
             "models/hopedgn_global.json",
+            "models/hopedgn_relational.json",
             "models/dygformer.json",
             "models/tgat.json",
             "models/tcl.json",

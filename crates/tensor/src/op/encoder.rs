@@ -12,8 +12,8 @@ mod cuda;
 mod tests;
 
 use crate::tape::dispatch;
-use crate::{Dropout, Heads, Ragged, Result, Shape, Tape, Var};
-pub(crate) use cuda::{ATTENTION_KERNELS, KERNELS, MAX_HEAD_WIDTH, MAX_WIDTH};
+use crate::{Dropout, Error, Heads, Ragged, Relations, Result, Shape, Tape, Var};
+pub(crate) use cuda::{ATTENTION_KERNELS, BIAS_KERNELS, KERNELS, MAX_HEAD_WIDTH, MAX_WIDTH};
 
 /// The weights of one pre-norm transformer block as variables; each pair is `[weight, bias]`.
 #[derive(Debug, Clone, Copy)]
@@ -41,6 +41,15 @@ pub struct EncoderConfig {
     pub dropout: Dropout,
 }
 
+/// What is added to the scores of attention, before the softmax.
+#[derive(Debug, Clone)]
+pub struct AttentionBias {
+    /// `[relations.n_rows(), n_blocks · heads]`: the biases of each relation, block by block.
+    pub table: Var,
+    /// Which row belongs to which pair of tokens.
+    pub relations: Relations,
+}
+
 impl Tape<'_> {
     /// Pre-norm transformer blocks over packed sequences `x` `[T, D]`, then the mean of each of `pools`, `[pools, D]`.
     ///
@@ -65,6 +74,44 @@ impl Tape<'_> {
         batch: &Ragged,
         pools: &Ragged,
     ) -> Result<Var> {
+        self.encode(x, blocks, config, [batch, pools], None)
+    }
+
+    /// [`Tape::encoder`] whose attention has a bias: head `h` of block `i` adds column `i · heads + h` of the table's row for a pair of
+    /// tokens to their score, q·k/√d.
+    ///
+    /// The table usually comes from other operations; its gradient is summed in a fixed order.
+    #[expect(clippy::too_many_arguments, reason = "those of the encoder, and the bias")]
+    pub fn biased_encoder(
+        &mut self,
+        x: Var,
+        blocks: &[BlockVars],
+        config: EncoderConfig,
+        batch: &Ragged,
+        pools: &Ragged,
+        bias: &AttentionBias,
+    ) -> Result<Var> {
+        let (rows, cols) = (bias.relations.n_rows(), blocks.len() * config.heads.0);
+        if self.shape(bias.table) != Shape::Matrix(rows, cols) {
+            return Err(self.shape_error("encoder", "the table of biases", bias.table, Shape::Matrix(rows, cols)));
+        }
+        if !bias.relations.fits(batch) {
+            return Err(Error::Relations {
+                found: "relations of other sequences".to_owned(),
+                expected: "those of the batch".to_owned(),
+            });
+        }
+        self.encode(x, blocks, config, [batch, pools], Some(bias))
+    }
+
+    fn encode(
+        &mut self,
+        x: Var,
+        blocks: &[BlockVars],
+        config: EncoderConfig,
+        [batch, pools]: [&Ragged; 2],
+        bias: Option<&AttentionBias>,
+    ) -> Result<Var> {
         let d_model = self.shape(x).cols();
         for (what, rows) in [("x, beside its batch,", batch), ("x, beside its pools,", pools)] {
             if self.shape(x) != Shape::Matrix(rows.total(), d_model) {
@@ -81,8 +128,8 @@ impl Tape<'_> {
             let dropouts = [0, 1, 2, 3].map(|place| config.dropout.site(4 * index + place));
             blocks_with_sizes.push(Block { vars, d_hidden, dropouts });
         }
-        let (blocks, batch, pools) = (blocks_with_sizes, batch.clone(), pools.clone());
-        dispatch!(self.encoder(Stack { x, blocks, batch, pools, n_heads: config.heads.0, d_model }))
+        let (blocks, batch, pools, bias) = (blocks_with_sizes, batch.clone(), pools.clone(), bias.cloned());
+        dispatch!(self.encoder(Stack { x, blocks, batch, pools, bias, n_heads: config.heads.0, d_model }))
     }
 
     /// The width of the block's feed-forward layer.
@@ -119,14 +166,16 @@ pub(crate) struct Stack {
     blocks: Vec<Block>,
     batch: Ragged,
     pools: Ragged,
+    bias: Option<AttentionBias>,
     n_heads: usize,
     d_model: usize,
 }
 
 impl Stack {
-    /// `x` and the weights of all blocks.
+    /// `x`, the weights of all blocks, and the table of biases.
     fn operands(&self) -> Vec<Var> {
-        std::iter::once(self.x).chain(self.blocks.iter().flat_map(|block| block.vars.all())).collect()
+        let weights = self.blocks.iter().flat_map(|block| block.vars.all());
+        std::iter::once(self.x).chain(weights).chain(self.bias.iter().map(|bias| bias.table)).collect()
     }
 
     fn output_shape(&self) -> Shape {

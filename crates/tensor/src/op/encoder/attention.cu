@@ -101,10 +101,11 @@ __device__ __forceinline__ void store_row(elem* row, const float4 (&x)[2], int t
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256)
-self_attention_forward(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask, elem* out,
-                  float* logs, int n_heads, int width, int step, float scale) {
-    WAIT_FOR_PREVIOUS_KERNELS;
+// With `BIASED` scores have a bias, at the position of their weight among all.
+template <bool BIASED>
+__device__ __forceinline__ void attend(const elem* qkv, const float* bias, const float* biases, const u32* starts,
+                                       const u64* weight_starts, Mask mask, elem* out, float* logs, int n_heads, int width,
+                                       int step, float scale) {
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step, *p = v + TILE * step;
     int sequence = blockIdx.x / n_heads, head = blockIdx.x % n_heads;
@@ -135,6 +136,8 @@ self_attention_forward(const elem* qkv, const float* bias, const u32* starts, co
 #pragma unroll
                 for (int c = 0; c < 4; c++) {
                     if (j0 + tx + 16 * c >= n) s[r][c] = -1e30f;
+                    else if (BIASED && i0 + ty + 16 * r < n)
+                        s[r][c] += biases[first_weight + (u64)(i0 + ty + 16 * r) * n + j0 + tx + 16 * c];
                     largest = fmaxf(largest, s[r][c]);
                 }
                 largest = half_max(largest);
@@ -168,13 +171,28 @@ self_attention_forward(const elem* qkv, const float* bias, const u32* starts, co
     }
 }
 
-// The gradient of qkv. The outer loop is over tiles of keys and values; this block alone accumulates the gradient of the
-// queries, in order.
 extern "C" __global__ void __launch_bounds__(256)
-self_attention_backward(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
-                   const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width, int step,
-                   float scale) {
+self_attention_forward(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask, elem* out,
+                  float* logs, int n_heads, int width, int step, float scale) {
     WAIT_FOR_PREVIOUS_KERNELS;
+    attend<false>(qkv, bias, nullptr, starts, weight_starts, mask, out, logs, n_heads, width, step, scale);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+self_attention_forward_biased(const elem* qkv, const float* bias, const float* biases, const u32* starts,
+                         const u64* weight_starts, Mask mask, elem* out, float* logs, int n_heads, int width, int step,
+                         float scale) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    attend<true>(qkv, bias, biases, starts, weight_starts, mask, out, logs, n_heads, width, step, scale);
+}
+
+// The gradient of qkv. The outer loop is over tiles of keys and values; this block alone accumulates the gradient of the
+// queries, in order. With `BIASED` the gradients of the biases replace them.
+template <bool BIASED>
+__device__ __forceinline__ void attend_backward(const elem* qkv, const float* bias, float* biases, const u32* starts,
+                                                const u64* weight_starts, Mask mask, const elem* out, const elem* d_out,
+                                                const float* logs, elem* d_qkv, int n_heads, int width, int step,
+                                                float scale) {
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step, *g = v + TILE * step, *p = g + TILE * step;
     float* along = p + TILE * P_STEP;
@@ -221,10 +239,14 @@ self_attention_backward(const elem* qkv, const float* bias, const u32* starts, c
 #pragma unroll
                 for (int c = 0; c < 4; c++) {
                     int j = j0 + tx + 16 * c;
+                    bool has_bias = BIASED && i < n && j < n;
+                    u64 at = first_weight + (u64)i * n + j;
+                    if (has_bias) s[r][c] += biases[at];
                     float w = i < n && j < n ? expf(s[r][c] - log_total) : 0.0f;
-                    float factor = mask.bound ? mask_at(mask, first_weight + (u64)i * n + j) : 1.0f;
+                    float factor = mask.bound ? mask_at(mask, at) : 1.0f;
                     p[(tx + 16 * c) * P_STEP + ty + 16 * r] = w * factor;
                     s[r][c] = w * (dw[r][c] * factor - along[ty + 16 * r]);
+                    if (has_bias) biases[at] = s[r][c];
                 }
             }
             __syncthreads();
@@ -259,4 +281,22 @@ self_attention_backward(const elem* qkv, const float* bias, const u32* starts, c
             store_row(d_base + (u64)j * from_step + 2 * d_model, dv[r], tx, width, 1.0f, false);
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+self_attention_backward(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
+                   const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width, int step,
+                   float scale) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    attend_backward<false>(qkv, bias, nullptr, starts, weight_starts, mask, out, d_out, logs, d_qkv, n_heads, width, step,
+                           scale);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+self_attention_backward_biased(const elem* qkv, const float* bias, float* biases, const u32* starts,
+                          const u64* weight_starts, Mask mask, const elem* out, const elem* d_out, const float* logs,
+                          elem* d_qkv, int n_heads, int width, int step, float scale) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    attend_backward<true>(qkv, bias, biases, starts, weight_starts, mask, out, d_out, logs, d_qkv, n_heads, width, step,
+                          scale);
 }

@@ -84,10 +84,10 @@ __device__ __forceinline__ void half_width(int width, int half, int& col, int& e
     end = half ? 8 * blocks : 8 * left;
 }
 
-extern "C" __global__ void __launch_bounds__(256, 2)
-self_attention_forward_mma(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
-                      elem* out, float* logs, int n_heads, int width, int step, float scale) {
-    WAIT_FOR_PREVIOUS_KERNELS;
+template <bool BIASED>
+__device__ __forceinline__ void attend_mma(const elem* qkv, const float* bias, const float* biases, const u32* starts,
+                                           const u64* weight_starts, Mask mask, elem* out, float* logs, int n_heads,
+                                           int width, int step, float scale) {
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step;
     // The weights reuse the memory of the keys.
@@ -128,6 +128,8 @@ self_attention_forward_mma(const elem* qkv, const float* bias, const u32* starts
 #pragma unroll
             for (int c = 0; c < 16; c++) {
                 values[c] = p[r * P_STEP + 4 * c + lane];
+                if (BIASED && i0 + r < n && 4 * c + lane < cols)
+                    values[c] += biases[first_weight + (u64)(i0 + r) * n + j0 + 4 * c + lane];
                 if (4 * c + lane < cols) largest = fmaxf(largest, values[c]);
             }
             largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFu, largest, 1));
@@ -164,10 +166,25 @@ self_attention_forward_mma(const elem* qkv, const float* bias, const u32* starts
 }
 
 extern "C" __global__ void __launch_bounds__(256, 2)
-self_attention_backward_mma(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
-                       const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width,
-                       int step, float scale) {
+self_attention_forward_mma(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
+                      elem* out, float* logs, int n_heads, int width, int step, float scale) {
     WAIT_FOR_PREVIOUS_KERNELS;
+    attend_mma<false>(qkv, bias, nullptr, starts, weight_starts, mask, out, logs, n_heads, width, step, scale);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+self_attention_forward_mma_biased(const elem* qkv, const float* bias, const float* biases, const u32* starts,
+                             const u64* weight_starts, Mask mask, elem* out, float* logs, int n_heads, int width, int step,
+                             float scale) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    attend_mma<true>(qkv, bias, biases, starts, weight_starts, mask, out, logs, n_heads, width, step, scale);
+}
+
+template <bool BIASED>
+__device__ __forceinline__ void attend_backward_mma(const elem* qkv, const float* bias, float* biases, const u32* starts,
+                                                    const u64* weight_starts, Mask mask, const elem* out,
+                                                    const elem* d_out, const float* logs, elem* d_qkv, int n_heads,
+                                                    int width, int step, float scale) {
     extern __shared__ float shared[];
     float *q = shared, *k = q + TILE * step, *v = k + TILE * step, *grad = v + TILE * step;
     // The weights reuse the memory of the values.
@@ -183,15 +200,15 @@ self_attention_backward_mma(const elem* qkv, const float* bias, const u32* start
     const float* head_bias = bias + head * width;
     u64 first_weight = weight_starts[sequence] * n_heads + (u64)head * n * n;
     for (int j0 = 0; j0 < n; j0 += TILE) {
-        const elem* at = base + (u64)j0 * from_step;
+        const elem* at_key = base + (u64)j0 * from_step;
         int cols = min(n - j0, TILE);
         __syncthreads();
-        load_tile_tf32(k, step, at + d_model, from_step, head_bias + d_model, cols, width, 1.0f);
+        load_tile_tf32(k, step, at_key + d_model, from_step, head_bias + d_model, cols, width, 1.0f);
         for (int i0 = 0; i0 < n; i0 += TILE) {
             __syncthreads();
             int rows = min(n - i0, TILE);
             u64 first_row = (u64)(first + i0) * d_model + head * width;
-            load_tile_tf32(v, step, at + 2 * d_model, from_step, head_bias + 2 * d_model, cols, width, 1.0f);
+            load_tile_tf32(v, step, at_key + 2 * d_model, from_step, head_bias + 2 * d_model, cols, width, 1.0f);
             load_tile_tf32(q, step, base + (u64)i0 * from_step, from_step, head_bias, rows, width, scale);
             load_tile_tf32(grad, step, d_out + first_row, d_model, nullptr, rows, width, 1.0f);
             // Σ d_out · out of each row, by four threads.
@@ -221,11 +238,15 @@ self_attention_backward_mma(const elem* qkv, const float* bias, const u32* start
 #pragma unroll
                     for (int i = 2 * half; i < 2 * half + 2; i++) {
                         int c = warp % 2 * 32 + 8 * b + 2 * t + i % 2;
+                        bool has_bias = BIASED && r < rows && c < cols;
+                        u64 at = first_weight + (u64)(i0 + r) * n + j0 + c;
+                        if (has_bias) s[b][i] += biases[at];
                         float w = r < rows && c < cols ? __expf(s[b][i] - log_total) : 0.0f;
-                        float factor =
-                            mask.bound ? mask_at(mask, first_weight + (u64)(i0 + r) * n + j0 + c) : 1.0f;
+                        float factor = mask.bound ? mask_at(mask, at) : 1.0f;
                         p[r * P_STEP + c] = tf32(w * factor);
-                        s[b][i] = tf32(w * (dw[b][i] * factor - along[r]));
+                        float ds = w * (dw[b][i] * factor - along[r]);
+                        if (has_bias) biases[at] = ds;
+                        s[b][i] = tf32(ds);
                     }
             }
             __syncthreads();
@@ -257,4 +278,22 @@ self_attention_backward_mma(const elem* qkv, const float* bias, const u32* start
             }
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+self_attention_backward_mma(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
+                       const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width,
+                       int step, float scale) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    attend_backward_mma<false>(qkv, bias, nullptr, starts, weight_starts, mask, out, d_out, logs, d_qkv, n_heads, width,
+                               step, scale);
+}
+
+extern "C" __global__ void __launch_bounds__(256, 2)
+self_attention_backward_mma_biased(const elem* qkv, const float* bias, float* biases, const u32* starts,
+                              const u64* weight_starts, Mask mask, const elem* out, const elem* d_out, const float* logs,
+                              elem* d_qkv, int n_heads, int width, int step, float scale) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    attend_backward_mma<true>(qkv, bias, biases, starts, weight_starts, mask, out, d_out, logs, d_qkv, n_heads, width,
+                              step, scale);
 }

@@ -158,10 +158,11 @@ __device__ __forceinline__ void store_product(elem* to, int to_step, const Weigh
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128, SHORT_BLOCKS)
-self_attention_forward_short(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
-                        elem* out, float* logs, int n_heads, int width, int step, float scale) {
-    WAIT_FOR_PREVIOUS_KERNELS;
+// With `BIASED` scores have a bias, at the position of their weight among all.
+template <bool BIASED>
+__device__ __forceinline__ void attend_short(const elem* qkv, const float* bias, const float* biases, const u32* starts,
+                                             const u64* weight_starts, Mask mask, elem* out, float* logs, int n_heads,
+                                             int width, int step, float scale) {
     extern __shared__ float4 aligned[];
     int size = blockDim.x / 2 * step;
     elem *q = (elem*)aligned, *k = q + size, *v = q;
@@ -188,6 +189,20 @@ self_attention_forward_short(const elem* qkv, const float* bias, const u32* star
     begin_rows<16>(v, step, base + 2 * d_model, from_step, n, width);
     // Columns from here on are past the end: their weights are 0.
     int end = n - 2 * t;
+    u64 first_weight = weight_starts[sequence] * n_heads + (u64)head * n * n;
+    if (BIASED) {
+        // Scores are scaled below.
+        float factor = 1.0f / scale;
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int i = row + g + e / 2 * 8;
+            if (i >= n) continue;
+            const float* own = biases + first_weight + i * n + 2 * t + e % 2;
+#pragma unroll
+            for (int b = 0; b < 8; b++)
+                if (8 * b + e % 2 < end) s[b][e] += own[8 * b] * factor;
+        }
+    }
 #pragma unroll
     for (int b = 0; b < 8; b++)
 #pragma unroll
@@ -200,7 +215,6 @@ self_attention_forward_short(const elem* qkv, const float* bias, const u32* star
         top[half] = fmaxf(top[half], __shfl_xor_sync(0xFFFFFFFFu, top[half], 1));
         top[half] = fmaxf(top[half], __shfl_xor_sync(0xFFFFFFFFu, top[half], 2));
     }
-    u64 first_weight = weight_starts[sequence] * n_heads + (u64)head * n * n;
     u32 kept = kept_weights<8>(mask, first_weight, row, n, 1);
     float keep = mask.bound ? mask.keep : 1.0f;
 #pragma unroll
@@ -228,13 +242,28 @@ self_attention_forward_short(const elem* qkv, const float* bias, const u32* star
                   1.0f / total[0], 1.0f / total[1]);
 }
 
-// Two warps share 16 keys: each computes the scores of half of the queries, and half of the columns of every result. They
-// exchange scores through shared memory.
-extern "C" __global__ void __launch_bounds__(256, SHORT_BLOCKS_BACK)
-self_attention_backward_short(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
-                         const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width,
-                         int step, float scale) {
+extern "C" __global__ void __launch_bounds__(128, SHORT_BLOCKS)
+self_attention_forward_short(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
+                        elem* out, float* logs, int n_heads, int width, int step, float scale) {
     WAIT_FOR_PREVIOUS_KERNELS;
+    attend_short<false>(qkv, bias, nullptr, starts, weight_starts, mask, out, logs, n_heads, width, step, scale);
+}
+
+extern "C" __global__ void __launch_bounds__(128, SHORT_BLOCKS)
+self_attention_forward_short_biased(const elem* qkv, const float* bias, const float* biases, const u32* starts,
+                               const u64* weight_starts, Mask mask, elem* out, float* logs, int n_heads, int width,
+                               int step, float scale) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    attend_short<true>(qkv, bias, biases, starts, weight_starts, mask, out, logs, n_heads, width, step, scale);
+}
+
+// Two warps share 16 keys: each computes the scores of half of the queries, and half of the columns of every result. They
+// exchange scores through shared memory. With `BIASED` the gradients of the biases replace them.
+template <bool BIASED>
+__device__ __forceinline__ void attend_backward_short(const elem* qkv, const float* bias, float* biases,
+                                                      const u32* starts, const u64* weight_starts, Mask mask,
+                                                      const elem* out, const elem* d_out, const float* logs, elem* d_qkv,
+                                                      int n_heads, int width, int step, float scale) {
     extern __shared__ float4 aligned[];
     int n_rows = blockDim.x / 4, last = n_rows - 16, size = n_rows * step;
     elem *q = (elem*)aligned, *k = q + size, *v = k + size, *grad = v + n_rows * max(step, TILE_STRIDE);
@@ -279,11 +308,14 @@ self_attention_backward_short(const elem* qkv, const float* bias, const u32* sta
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 bool is_real = 8 * b + e % 2 < end && row + g + e / 2 * 8 < n;
+                float* own = biases + first_weight + (at + e % 2) * n + row + g + e / 2 * 8;
+                if (BIASED && is_real) s[b][e] += *own * (1.0f / scale);
                 float power = s[b][e] * (scale * LOG2_E) - (e % 2 ? log_total.y : log_total.x) * LOG2_E;
                 float w = power_of_2(is_real ? power : -1e30f);
                 float factor = kept >> (4 * b + e) & 1 ? keep : 0.0f;
                 s[b][e] = w * factor;
                 ds[b][e] = is_real ? w * (ds[b][e] * factor - (e % 2 ? sums.y : sums.x)) : 0.0f;
+                if (BIASED && is_real) *own = ds[b][e];
             }
         }
     }
@@ -305,4 +337,22 @@ self_attention_backward_short(const elem* qkv, const float* bias, const u32* sta
     store_product(d_base + d_model, from_step, p, q, step, row, n, last, col, end, width, scale, scale);
     p.load_transposed(grad, row, n);
     store_product(d_base, from_step, p, k, step, row, n, last, col, end, width, scale, scale);
+}
+
+extern "C" __global__ void __launch_bounds__(256, SHORT_BLOCKS_BACK)
+self_attention_backward_short(const elem* qkv, const float* bias, const u32* starts, const u64* weight_starts, Mask mask,
+                         const elem* out, const elem* d_out, const float* logs, elem* d_qkv, int n_heads, int width,
+                         int step, float scale) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    attend_backward_short<false>(qkv, bias, nullptr, starts, weight_starts, mask, out, d_out, logs, d_qkv, n_heads, width,
+                                 step, scale);
+}
+
+extern "C" __global__ void __launch_bounds__(256, SHORT_BLOCKS_BACK)
+self_attention_backward_short_biased(const elem* qkv, const float* bias, float* biases, const u32* starts,
+                                const u64* weight_starts, Mask mask, const elem* out, const elem* d_out,
+                                const float* logs, elem* d_qkv, int n_heads, int width, int step, float scale) {
+    WAIT_FOR_PREVIOUS_KERNELS;
+    attend_backward_short<true>(qkv, bias, biases, starts, weight_starts, mask, out, d_out, logs, d_qkv, n_heads, width,
+                                step, scale);
 }

@@ -1,15 +1,17 @@
 //! The transformer encoder on the CPU. All buffers are [`scratch`] memory, which a thread reuses for its next chunk.
 
+mod bias;
 mod block;
 mod mean;
 
-use super::{BlockVars, Stack};
+use super::{AttentionBias, BlockVars, Stack};
 use crate::gemm;
 use crate::op::self_attention::cpu::Sequence;
 use crate::scratch::{self, Scratch};
 use crate::tape::{BackwardCtx, CpuTape, GradSink};
 use crate::vector::add_to;
 use crate::{Result, Tensor, Var};
+use bias::{BlockBias, SequenceBias};
 use block::{BlockSizes, Linear, SavedAttention, SavedFeedForward, Weights};
 
 impl CpuTape<'_> {
@@ -49,6 +51,13 @@ impl Stack {
         sizes.attention.sequences(&self.batch)
     }
 
+    /// The biases of a block; `value` finds their table.
+    fn bias_of<'a>(&'a self, block: usize, value: impl Fn(Var) -> &'a Tensor) -> Option<BlockBias<'a>> {
+        let AttentionBias { table, relations } = self.bias.as_ref()?;
+        let (cols, first_col) = (self.blocks.len() * self.n_heads, block * self.n_heads);
+        Some(BlockBias { relations, table: value(*table).values(), cols, first_col })
+    }
+
     fn cpu_forward(&self, tape: &CpuTape<'_>, requires_grad: bool, values: &mut [f32]) -> Saved {
         let mut saved = Saved::new();
         let x_values = tape.value(self.x).values();
@@ -57,7 +66,8 @@ impl Stack {
         for (index, block) in self.blocks.iter().enumerate() {
             let sizes = BlockSizes::new(block, self.n_heads, self.d_model);
             let weights = block.vars.weights(|var| tape.value(var), |var| tape.weight(var));
-            let attended = sizes.attention_forward(&weights, &self.sequences(&sizes), &mut x);
+            let biases = self.bias_of(index, |var| tape.value(var)).map_or_else(Vec::new, BlockBias::of_sequences);
+            let attended = sizes.attention_forward(&weights, (&self.sequences(&sizes), &biases), &mut x);
             let ffn = if index + 1 < self.blocks.len() {
                 sizes.ffn(&weights, &mut x)
             } else {
@@ -89,7 +99,14 @@ impl Stack {
             } else {
                 sizes.ffn_means_backward(&weights, ffn, (&self.pools, &grad), &mut dx, sink);
             }
-            sizes.attention_backward(&weights, (&attended, &self.sequences(&sizes)), &mut dx, sink);
+            let bias = self.bias_of(index, |var| ctx.value(var));
+            let biases: Vec<SequenceBias<'_>> = bias.map_or_else(Vec::new, BlockBias::of_sequences);
+            let mut d_table = bias.map_or_else(Scratch::default, BlockBias::zero_gradients);
+            let saved = (&attended, &*self.sequences(&sizes));
+            sizes.attention_backward(&weights, saved, (&biases, &mut d_table), &mut dx, sink);
+            if let Some(bias) = &self.bias {
+                sink.accumulate_with(bias.table, |sum| add_to(sum, &d_table));
+            }
         }
         sink.accumulate(self.x, dx);
     }

@@ -6,6 +6,7 @@
 #![expect(clippy::many_single_char_names, reason = "matrices and their sizes are named as in the formulas")]
 
 mod attention;
+mod bias;
 
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ use crate::cuda::{
 };
 use crate::{Dropout, Error, Result, Var};
 pub(crate) use attention::ATTENTION_KERNELS;
+pub(crate) use bias::BIAS_KERNELS;
+use bias::DeviceBias;
 
 kernels! {
     pub(crate) KERNELS:
@@ -118,9 +121,11 @@ impl CudaTape<'_> {
         let requires_grad = self.any_requires_grad(&operands);
         let offsets = stack.upload_offsets(self.cuda())?;
         let values = self.cuda().alloc_f32(shape.len())?;
-        let saved = stack.cuda_forward(self, &offsets, &values, requires_grad)?;
-        let backward =
-            move |grad: Arc<Buffer>, ctx: &mut CudaBackwardCtx<'_>| stack.cuda_backward(saved, &offsets, &grad, ctx);
+        let bias = stack.spread_bias(self, &offsets)?;
+        let saved = stack.cuda_forward(self, (&offsets, bias.as_ref()), &values, requires_grad)?;
+        let backward = move |grad: Arc<Buffer>, ctx: &mut CudaBackwardCtx<'_>| {
+            stack.cuda_backward(saved, (&offsets, bias.as_ref()), &grad, ctx)
+        };
         Ok(self.push(&operands, shape, values, backward))
     }
 }
@@ -152,7 +157,7 @@ impl Stack {
     fn cuda_forward(
         &self,
         tape: &CudaTape<'_>,
-        offsets: &DeviceOffsets,
+        (offsets, attention_bias): (&DeviceOffsets, Option<&DeviceBias>),
         values: &Arc<Buffer>,
         requires_grad: bool,
     ) -> Result<Vec<Saved>> {
@@ -167,8 +172,8 @@ impl Stack {
             let (x0, y1, stats1) = run.norm((&x, branch.take()), block.vars.norm1.map(|var| tape.ptr(var)), t, d)?;
             let qkv = run.alloc_elems(t * 3 * d)?;
             run.linear(&y1, tape.gemm_operand(block.vars.qkv[0])?.ptr, &qkv, (t, d, 3 * d))?;
-            let (attended, logs) =
-                self.attention(&run, tape.ptr(block.vars.qkv[1]), offsets, &qkv, block.dropouts[0])?;
+            let biases = (tape.ptr(block.vars.qkv[1]), attention_bias.map_or(0, |bias| bias.of_block(index)));
+            let (attended, logs) = self.attention(&run, biases, offsets, &qkv, block.dropouts[0])?;
             let out = run.alloc_elems(t * d)?;
             run.linear(&attended, tape.gemm_operand(block.vars.out[0])?.ptr, &out, (t, d, d))?;
             let out = Branch { rows: out, bias: tape.ptr(block.vars.out[1]), dropout: block.dropouts[1] };
@@ -208,7 +213,7 @@ impl Stack {
     fn cuda_backward(
         self,
         saved: Vec<Saved>,
-        offsets: &DeviceOffsets,
+        (offsets, attention_bias): (&DeviceOffsets, Option<&DeviceBias>),
         grad: &Buffer,
         ctx: &mut CudaBackwardCtx<'_>,
     ) -> Result<()> {
@@ -216,6 +221,7 @@ impl Stack {
         let run = Steps { cuda: &cuda };
         let (t, d, p) = (self.rows(), self.d_model, self.pools.len());
         let dx = cuda.alloc_f32(t * d)?;
+        let table = self.table_gradients(&cuda)?;
         let mut branch = run.alloc_elems(p * d)?;
         cuda.launch(strip_grid(d, p), pool_means_backward(grad.ptr(), offsets.pools, dx.ptr(), branch.ptr(), dim(d)))?;
         for (index, (block, saved)) in self.blocks.iter().zip(saved).enumerate().rev() {
@@ -240,7 +246,11 @@ impl Stack {
             run.parameter_gradients(&branch, &saved.attended, (t, d, d), (block.vars.out[0], None), ctx)?;
             let d_attended = run.alloc_elems(t * d)?;
             run.input_gradient(&branch, ctx.tape.gemm_operand(block.vars.out[0])?.ptr, &d_attended, (t, d, d))?;
-            let d_qkv = self.attention_backward(block, &saved, &d_attended, offsets, ctx)?;
+            let biases = attention_bias.map_or(0, |bias| bias.of_block(index));
+            let d_qkv = self.attention_backward(block, &saved, (&d_attended, biases), offsets, ctx)?;
+            if let (Some(bias), Some(table)) = (attention_bias, &table) {
+                self.sum_bias(&cuda, (bias, table), offsets, index)?;
+            }
             run.parameter_gradients(
                 &d_qkv,
                 &saved.y1,
@@ -255,6 +265,7 @@ impl Stack {
             let sums = before.as_ref().map(|before| (&branch, before.dropouts[3], before.vars.down[1]));
             run.norm_backward((&dy, &dx), (&*saved.x, &*saved.stats1, block.vars.norm1), sums, (t, d), ctx)?;
         }
+        table.map_or(Ok(()), |table| self.accumulate_bias(table, ctx))?;
         ctx.accumulate(self.x, dx)
     }
 

@@ -1,5 +1,7 @@
 //! The fused encoder against separate operations, finite differences and PyTorch.
 
+mod bias;
+
 use rayon::ThreadPoolBuilder;
 
 use super::*;

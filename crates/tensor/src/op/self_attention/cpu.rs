@@ -22,7 +22,7 @@ impl CpuTape<'_> {
         self.threads().each(
             sequences.iter().zip(outputs.zip(all_weights)).collect(),
             |(sequence, (output, weights))| {
-                sizes.forward(sequence, qkv_values, weights, output);
+                sizes.forward(sequence, qkv_values, weights, output, |_, _| ());
             },
         );
 
@@ -37,6 +37,7 @@ impl CpuTape<'_> {
                         Saved { qkv: qkv_values, weights: &weights, grad: &grad },
                         WriteMode::Accumulate,
                         sum,
+                        |_, _| (),
                     );
                 });
             });
@@ -106,8 +107,16 @@ impl Sizes {
         part * self.d_model + head * self.d_head
     }
 
-    /// The forward pass of one sequence. `weights` are those before dropout, saved for backward.
-    pub(crate) fn forward(self, sequence: &Sequence, qkv: &[f32], weights: &mut [f32], output: &mut [f32]) {
+    /// The forward pass of one sequence; `add_bias` changes the scores of a head, `[length, length]`. `weights` are those before
+    /// dropout, saved for backward.
+    pub(crate) fn forward(
+        self,
+        sequence: &Sequence,
+        qkv: &[f32],
+        weights: &mut [f32],
+        output: &mut [f32],
+        add_bias: impl Fn(usize, &mut [f32]),
+    ) {
         let n = sequence.length;
         if n == 0 {
             return;
@@ -116,6 +125,7 @@ impl Sizes {
         for (head, weights) in weights.chunks_exact_mut(n * n).enumerate() {
             let [q, k, v] = [0, 1, 2].map(|part| self.part(qkv, sequence, part, head));
             gemm(q, k.t(), self.scale(), WriteMode::Overwrite, weights, n);
+            add_bias(head, weights);
             softmax_rows(weights, n);
             let used = self.after_dropout(sequence, head, weights, &mut dropped);
             let out = &mut output[head * self.d_head..];
@@ -123,8 +133,16 @@ impl Sizes {
         }
     }
 
-    /// The backward pass of one sequence: writes, or adds to, the gradient of its rows of `qkv`.
-    pub(crate) fn backward(self, sequence: &Sequence, saved: Saved<'_>, mode: WriteMode, sum: &mut [f32]) {
+    /// The backward pass of one sequence: writes, or adds to, the gradient of its rows of `qkv`. `bias_gradients` is given those of the
+    /// scores of a head, `[length, length]`.
+    pub(crate) fn backward(
+        self,
+        sequence: &Sequence,
+        saved: Saved<'_>,
+        mode: WriteMode,
+        sum: &mut [f32],
+        mut bias_gradients: impl FnMut(usize, &[f32]),
+    ) {
         let Saved { qkv, weights, grad } = saved;
         let n = sequence.length;
         if n == 0 {
@@ -144,6 +162,7 @@ impl Sizes {
             gemm(d_out, v.t(), 1.0, WriteMode::Overwrite, &mut d_weights, n);
             self.dropout.apply(sequence.first_weight_of(head), &mut d_weights);
             softmax_rows_backward(&mut d_weights, weights, n);
+            bias_gradients(head, &d_weights);
             let d_scores = View::new(&d_weights, n, n);
             gemm(d_scores, k, self.scale(), mode, &mut sum[dq..], step);
             gemm(d_scores.t(), q, self.scale(), mode, &mut sum[dk..], step);

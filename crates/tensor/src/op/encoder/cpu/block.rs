@@ -3,6 +3,7 @@
 //! Shapes: T tokens, D model width, F width of the feed-forward layer.
 
 use super::super::{Block, BlockVars};
+use super::bias::SequenceBias;
 use super::mean;
 use crate::gemm::{View, Weight, WriteMode, gemm};
 use crate::op::layer_norm::cpu::{normalise_rows, normalise_rows_backward, scale_and_shift};
@@ -68,8 +69,13 @@ impl BlockSizes {
         Self { d_model, d_hidden: block.d_hidden, attention, out_dropout, hidden_dropout, down_dropout }
     }
 
-    /// x += drop(out(attention(norm1(x)))).
-    pub(super) fn attention_forward(&self, w: &Weights<'_>, sequences: &[Sequence], x: &mut [f32]) -> SavedAttention {
+    /// x += drop(out(attention(norm1(x)))). `biases` has an element for each sequence, or is empty.
+    pub(super) fn attention_forward(
+        &self,
+        w: &Weights<'_>,
+        (sequences, biases): (&[Sequence], &[SequenceBias<'_>]),
+        x: &mut [f32],
+    ) -> SavedAttention {
         let d = self.d_model;
         let normal = Normal::of(x, d);
         let y = normal.scaled(w.norm1); // [T, D]
@@ -79,8 +85,13 @@ impl BlockSizes {
         let mut attended = take(x.len());
         let outputs = split(&mut attended, sequences.iter().map(|sequence| sequence.length * d));
         let all_weights = split(&mut weights, sequences.iter().map(|sequence| sequence.n_weights));
-        for (sequence, (output, weights)) in sequences.iter().zip(outputs.zip(all_weights)) {
-            self.attention.forward(sequence, &qkv, weights, output);
+        for (at, (sequence, (output, weights))) in sequences.iter().zip(outputs.zip(all_weights)).enumerate() {
+            match biases.get(at) {
+                None => self.attention.forward(sequence, &qkv, weights, output, |_, _| ()),
+                Some(bias) => self.attention.forward(sequence, &qkv, weights, output, |head, scores| {
+                    bias.add(head, scores);
+                }),
+            }
         }
         let mut out = y;
         linear(&attended, w.out, d, &mut out); // [T, D]
@@ -89,11 +100,12 @@ impl BlockSizes {
         SavedAttention { normal, qkv, weights, attended }
     }
 
-    /// Adds the input gradient of [`attention_forward`](Self::attention_forward) to `dx`.
+    /// Adds the input gradient of [`attention_forward`](Self::attention_forward) to `dx`, and the gradients of `biases` to `d_table`.
     pub(super) fn attention_backward(
         &self,
         w: &Weights<'_>,
         (saved, sequences): (&SavedAttention, &[Sequence]),
+        (biases, d_table): (&[SequenceBias<'_>], &mut [f32]),
         dx: &mut [f32],
         sink: &mut GradSink<'_>,
     ) {
@@ -107,8 +119,12 @@ impl BlockSizes {
         let mut d_qkv = take(saved.qkv.len());
         let attention_saved = self_attention::Saved { qkv: &saved.qkv, weights: &saved.weights, grad: &d_attended };
         let sums = split(&mut d_qkv, sequences.iter().map(|sequence| sequence.length * 3 * d));
-        for (sequence, sum) in sequences.iter().zip(sums) {
-            self.attention.backward(sequence, attention_saved, WriteMode::Overwrite, sum);
+        for (at, (sequence, sum)) in sequences.iter().zip(sums).enumerate() {
+            self.attention.backward(sequence, attention_saved, WriteMode::Overwrite, sum, |head, d_scores| {
+                if let Some(bias) = biases.get(at) {
+                    bias.add_gradients(head, d_scores, d_table);
+                }
+            });
         }
         saved.normal.linear_after_norm_backward((&d_qkv, w.norm1, w.qkv.weight), (w.vars.norm1, w.vars.qkv), dx, sink);
     }
