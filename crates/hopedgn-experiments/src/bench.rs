@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use ctdg::random::RandomStream;
 use hopedgn_tensor::measure::{self, Gemm};
-use hopedgn_tensor::{AdamConfig, Device, Dropout, Indices, Ragged, Shape, Tape, TrainState, Var, init};
+use hopedgn_tensor::{
+    AdamConfig, Device, Dropout, Indices, Ragged, Relations, Shape, Tape, Tensor, TrainState, Var, init,
+};
 
 use hopedgn::Result;
-use hopedgn::collate::{FeatureWidths, Input, MiteIntervals, PairInput, PastInput, Rows};
+use hopedgn::collate::{
+    FeatureWidths, Input, MiteIntervals, N_RELATION_FEATURES, PairInput, PastInput, RelationInput, Rows,
+};
 use hopedgn::config::{CommonSettings, HopeDgnSettings, MiteSettings};
 use hopedgn::model::{HopeDgn, Model};
 
@@ -22,6 +26,8 @@ pub struct StepSpec {
     pub node_features: usize,
     /// Features of an event.
     pub edge_features: usize,
+    /// Whether attention knows relations: one in eight of the pairs of tokens met.
+    pub relations: bool,
 }
 
 /// A model with its optimizer and a fixed batch.
@@ -37,7 +43,8 @@ impl StepBench {
     /// The paper's model without dropout; tokens share no features, ages or intervals.
     pub fn new(spec: StepSpec, device: &Device) -> Result<Self> {
         let defaults = HopeDgnSettings::default();
-        let settings = HopeDgnSettings { mite: MiteSettings { valid_bit: false, ..defaults.mite }, ..defaults };
+        let mite = MiteSettings { valid_bit: false, ..defaults.mite };
+        let settings = HopeDgnSettings { mite, relations: spec.relations, ..defaults };
         let common = CommonSettings { dropout: 0.0, ..CommonSettings::DEFAULT };
         let some = |width: usize| (width > 0).then_some(width);
         let widths = FeatureWidths { node: some(spec.node_features), edge: some(spec.edge_features) };
@@ -48,16 +55,21 @@ impl StepBench {
         for first in (0..spec.pairs).step_by(per_chunk) {
             let pairs = per_chunk.min(spec.pairs - first);
             let targets = (0..pairs).map(|i| if (first + i).is_multiple_of(2) { 1.0 } else { 0.0 }).collect();
-            let input = dense(pairs, spec.tokens, &settings.mite, widths, &mut random);
+            let relations = spec.relations.then(|| relations(pairs, spec.tokens, &mut random)).transpose()?;
+            let input = PairInput { relations, ..dense(pairs, spec.tokens, &settings.mite, widths, &mut random) };
             batch.push((Input::from(PastInput::Patches(input)), targets));
         }
         let state = TrainState::new(device, parameters, AdamConfig { lr: 1e-4, ..AdamConfig::default() })?;
         for (input, _) in &batch {
-            let PairInput { ages, mite, rows, .. } = input.patches()?;
+            let PairInput { ages, mite, rows, relations, .. } = input.patches()?;
             state.weights().upload(ages)?;
             if let Some(mite) = mite {
                 state.weights().upload(&mite.intervals)?;
                 device.stage_offsets(&mite.lists)?;
+            }
+            if let Some(relations) = relations {
+                state.weights().upload(&relations.features)?;
+                device.stage_relations(&relations.of_tokens)?;
             }
             device.stage_indices(rows, Some(rows.len()))?;
         }
@@ -144,11 +156,36 @@ fn dense(
             intervals: tensor(rows * slots.values_per_row(), 1),
             lists: Ragged::from_lengths(vec![slots.max_len; rows * slots.lists_per_row]),
         }),
+        relations: None,
         counts: None,
         rows: (0..).take(rows).collect::<Indices>(),
         places: None,
         is_padded: false,
     }
+}
+
+/// Tokens of different nodes, of which one in eight pairs met.
+fn relations(pairs: usize, tokens: usize, random: &mut RandomStream) -> Result<RelationInput> {
+    let nodes = 0..u32::try_from(tokens).unwrap_or(u32::MAX);
+    let (mut classes, mut met, mut n_met) = (Vec::new(), Vec::new(), Vec::new());
+    // Nodes that never met, and a node with itself.
+    let mut features = vec![0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
+    for _ in 0..pairs {
+        let first = met.len();
+        classes.extend(nodes.clone());
+        for high in nodes.clone() {
+            met.extend((0..high).filter(|_| random.below(8) == 0).map(|low| [high, low]));
+        }
+        n_met.push(met.len() - first);
+    }
+    for _ in &met {
+        features.extend([1.0, random.below(16) as f32 / 8.0, random.below(16) as f32 / 8.0, 0.0]);
+    }
+    let sequences = Ragged::from_lengths(vec![tokens; pairs]);
+    Ok(RelationInput {
+        features: Tensor::matrix(features.len() / N_RELATION_FEATURES, N_RELATION_FEATURES, features)?.into(),
+        of_tokens: Relations::new(&sequences, classes, met, Ragged::from_lengths(n_met))?,
+    })
 }
 
 #[cfg(test)]
@@ -157,17 +194,19 @@ mod tests {
 
     #[test]
     fn steps_lower_the_loss_and_flops_are_counted() {
-        let spec = StepSpec { pairs: 3, tokens: 4, node_features: 2, edge_features: 0 };
-        let mut bench = StepBench::new(spec, &Device::cpu()).unwrap();
-        let first = bench.steps(1).unwrap();
-        assert!(bench.steps(6).unwrap() < first);
-        assert!(bench.flops() > 1e6);
+        for relations in [false, true] {
+            let spec = StepSpec { pairs: 3, tokens: 4, node_features: 2, edge_features: 0, relations };
+            let mut bench = StepBench::new(spec, &Device::cpu()).unwrap();
+            let first = bench.steps(1).unwrap();
+            assert!(bench.steps(6).unwrap() < first);
+            assert!(bench.flops() > 1e6);
+        }
     }
 
     /// 400 pairs of 64 tokens: 155 GFLOP, minus what the mean saves in the last block.
     #[test]
     fn the_step_of_the_paper_has_the_expected_flops() {
-        let spec = StepSpec { pairs: 8, tokens: 64, node_features: 172, edge_features: 172 };
+        let spec = StepSpec { pairs: 8, tokens: 64, node_features: 172, edge_features: 172, relations: false };
         let flops = StepBench::new(spec, &Device::cpu()).unwrap().flops() * 50.0;
         assert!((120e9..140e9).contains(&flops), "{flops:e}");
     }

@@ -33,6 +33,14 @@ pub(crate) fn in_order<T: Send, E>(
     })
 }
 
+/// Runs `work` in a `rayon` pool of the current thread alone, as a worker should that is one of several.
+pub(crate) fn on_this_thread<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    match rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build() {
+        Ok(alone) => alone.install(work),
+        Err(_) => work(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,7 @@ use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
 use collator::{Chunk, Collator, Target, staged};
+pub(crate) use collator::{PendingScores, PreparedScores};
 
 /// Scores pairs from the events of one store; keeps its buffers between batches.
 ///
@@ -122,8 +123,14 @@ impl<'a> PairScorer<'a> {
         walks: Option<TemporalWalks>,
     ) -> Self {
         let encoder = PairEncoder::new(store, model.encoding());
-        let collator = Collator { model, tables: tables.clone(), store, left_out: &[], walks: None };
+        let collator = Collator { model, tables: tables.clone(), store, left_out: &[], walks: None, n_shares: 1 };
         Self { collator, encoder, tokens: PairTokens::default(), walks }
+    }
+
+    /// The same with batches in at least so many chunks, where there are so many pairs.
+    pub(crate) fn in_shares(mut self, n_shares: usize) -> Self {
+        self.collator.n_shares = n_shares.max(1);
+        self
     }
 
     /// The walks, advanced to the latest query.
@@ -140,6 +147,22 @@ impl<'a> PairScorer<'a> {
     pub fn scores(&mut self, weights: &Weights, pairs: PairBatch<'_>, output: Output) -> Result<Vec<f32>> {
         self.sample(pairs.queries, 0);
         self.collator.score(weights, &self.tokens, pairs, Target::Score(output))
+    }
+
+    /// A scorer of the same model and store with buffers of its own.
+    pub(crate) fn fork(&self) -> Self {
+        Self::new(self.collator.model, &self.collator.tables, self.collator.store)
+    }
+
+    /// Samples and collates `pairs` for [`submit`](Self::submit) on `device`; by any [fork](Self::fork), on any thread.
+    pub(crate) fn prepare_scores(&mut self, device: &Device, pairs: PairBatch<'_>) -> Result<PreparedScores> {
+        self.sample(pairs.queries, 0);
+        Ok(PreparedScores { inputs: self.collator.inputs(device, &self.tokens, pairs)? })
+    }
+
+    /// Submits the forward passes of prepared pairs.
+    pub(crate) fn submit(&self, weights: &Weights, prepared: &PreparedScores, output: Output) -> Result<PendingScores> {
+        prepared.submit(self.collator.model, weights, Target::Score(output))
     }
 
     /// The same with a node memory, which is updated with `events`, those of the first queries, afterwards.
@@ -416,7 +439,7 @@ pub(crate) fn score_tokens(
     left_out: &[&[EventId]],
 ) -> Result<Vec<f32>> {
     let queries = vec![query; tokens.n_pairs()];
-    Collator { model, tables: tables.clone(), store, left_out, walks: None }.score(
+    Collator { model, tables: tables.clone(), store, left_out, walks: None, n_shares: 1 }.score(
         weights,
         tokens,
         PairBatch::new(&queries).padded_alone(),

@@ -49,6 +49,24 @@ pub fn attention(t: usize, d: usize, count: usize) -> Vec<Gemm> {
     gemms.to_vec()
 }
 
+/// What NCCL did on this GPU alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NcclCheck {
+    /// Its version, e.g. 22803.
+    pub version: i32,
+    /// The largest difference to the values that a sum over one rank must leave as they are.
+    pub difference: f32,
+    /// Seconds of a sum of `len` values, the best of ten.
+    pub seconds: f64,
+}
+
+/// Sums `len` values over a group of one rank by NCCL, as a training step on several GPUs does. `None` without a GPU or without NCCL.
+pub fn nccl(device: &Device, len: usize) -> Result<Option<NcclCheck>> {
+    let (Some(cuda), Some(version)) = (device.context(), cuda::nccl_version()) else { return Ok(None) };
+    let (difference, seconds) = cuda::measure::nccl_of_one_rank(cuda, len)?;
+    Ok(Some(NcclCheck { version, difference, seconds }))
+}
+
 /// Floating-point operations of all `gemms`.
 #[must_use]
 pub fn flops(gemms: &[Gemm]) -> f64 {

@@ -10,6 +10,7 @@ mod step;
 mod wl;
 
 use std::fmt::{self, Display};
+use std::ops::Range;
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
@@ -65,6 +66,9 @@ struct DataBenchArgs {
     /// Events per batch
     #[arg(long, default_value_t = 2000)]
     batch: usize,
+    /// Events of a pass, in batches spread over the stream [default: all]
+    #[arg(long, value_name = "N")]
+    events: Option<usize>,
     #[command(flatten)]
     read: ReadArgs,
 }
@@ -74,6 +78,15 @@ impl DataBenchArgs {
         check_range("--repeats", self.repeats, 1_000_000)?;
         check_range("--batch", self.batch, 100_000_000)?;
         self.read.load(&self.data, output)
+    }
+
+    /// The events of each batch of a pass.
+    fn batches(&self, n_events: usize) -> Vec<Range<usize>> {
+        let n_batches = n_events.div_ceil(self.batch);
+        let n_timed = self.events.map_or(n_batches, |events| events.div_ceil(self.batch).clamp(1, n_batches.max(1)));
+        // The middle one of each share.
+        let batches = (0..n_timed.min(n_batches)).map(|at| (2 * at + 1) * n_batches / (2 * n_timed));
+        batches.map(|batch| batch * self.batch..n_events.min((batch + 1) * self.batch)).collect()
     }
 
     /// Times `pass` over `items`: one warm-up, then `repeats` passes.

@@ -1,13 +1,14 @@
 //! Test of a trained model, with untrained heuristics beside it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ctdg::heuristic;
+use ctdg::heuristic::{self, Heuristic};
 use ctdg::negative::{Candidates, Pass};
 use hopedgn_tensor::Weights;
 
 use crate::callbacks::Callback;
-use crate::evaluate::{ModelScorer, Negatives, Scorer, evaluate, rank};
+use crate::evaluate::{ModelScorer, Negatives, evaluate, rank};
 use crate::memory::{Memory, MemoryState};
 use crate::metrics::{LinkMetrics, PerSetting, RankingMetrics};
 use crate::model::Model;
@@ -46,8 +47,8 @@ pub struct Evaluator<'a> {
     pub batch: usize,
 }
 
-/// Scorers and their names.
-type Named<'a> = (Vec<String>, Vec<Box<dyn Scorer + 'a>>);
+/// A heuristic.
+type Untrained<'a> = Box<dyn Heuristic + Send + 'a>;
 
 /// The passes of a test: all events, then those with new nodes.
 pub(crate) const PASSES: [Pass; 2] = [Pass::Test, Pass::NewNodeTest];
@@ -68,9 +69,13 @@ impl Evaluator<'_> {
         negatives: Negatives,
         callback: &mut dyn Callback,
     ) -> Result<OfPass<LinkMetrics>> {
-        self.by_name(pass, negatives.output(), |scorers| {
+        let model = |scorer: &mut ModelScorer<'_>, callback: &mut dyn Callback| {
+            evaluate(self.task, pass, negatives, self.batch, std::slice::from_mut(scorer), callback)
+        };
+        let heuristics = |scorers: &mut [Untrained<'_>], callback: &mut dyn Callback| {
             evaluate(self.task, pass, negatives, self.batch, scorers, callback)
-        })
+        };
+        self.by_name(pass, negatives.output(), callback, model, heuristics)
     }
 
     /// Ranking metrics among other destinations, by scorer.
@@ -89,17 +94,39 @@ impl Evaluator<'_> {
         candidates: &Candidates,
         callback: &mut dyn Callback,
     ) -> Result<OfPass<RankingMetrics>> {
-        self.by_name(pass, Output::Partner, |scorers| rank(self.task, pass, candidates, self.batch, scorers, callback))
+        let model = |scorer: &mut ModelScorer<'_>, callback: &mut dyn Callback| {
+            rank(self.task, pass, candidates, self.batch, std::slice::from_mut(scorer), callback)
+        };
+        let heuristics = |scorers: &mut [Untrained<'_>], callback: &mut dyn Callback| {
+            rank(self.task, pass, candidates, self.batch, scorers, callback)
+        };
+        self.by_name(pass, Output::Partner, callback, model, heuristics)
     }
 
-    fn by_name<M>(
+    /// Measures the model, and at the same time the heuristics on another thread of the pool.
+    fn by_name<M: Send>(
         &self,
         pass: Pass,
         output: Output,
-        run: impl FnOnce(&mut [Box<dyn Scorer + '_>]) -> Result<Option<Vec<M>>>,
+        callback: &mut dyn Callback,
+        of_model: impl FnOnce(&mut ModelScorer<'_>, &mut dyn Callback) -> Result<Option<Vec<M>>>,
+        of_heuristics: impl FnOnce(&mut [Untrained<'_>], &mut dyn Callback) -> Result<Option<Vec<M>>> + Send,
     ) -> Result<OfPass<M>> {
-        let (names, mut scorers) = self.scorers(pass, output)?;
-        Ok(names.into_iter().zip(run(&mut scorers)?.unwrap_or_default()).collect())
+        let base = pass.base(&self.task.split);
+        let mut heuristics = heuristic::all(self.task.stream, &self.task.full_store, &base)?;
+        let mut names = vec![self.model.name().as_str().to_owned()];
+        names.extend(heuristics.iter().map(|heuristic| heuristic.name()));
+        let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
+        let mut scorer = ModelScorer::new(scorer, self.weights, self.memory()?).output(output);
+        let (is_over, mut untrained) = (AtomicBool::new(false), Ok(None));
+        let model = rayon::in_place_scope(|scope| {
+            scope.spawn(|_| untrained = of_heuristics(&mut heuristics, &mut UntilOver(&is_over)));
+            let model = of_model(&mut scorer, callback);
+            is_over.store(model.is_err(), Ordering::Relaxed);
+            model
+        })?;
+        let metrics = model.into_iter().chain(untrained?).flatten();
+        Ok(names.into_iter().zip(metrics).collect())
     }
 
     /// The memory at the start of the test: both passes start after validation.
@@ -121,18 +148,14 @@ impl Evaluator<'_> {
         });
         Ok(ModelScorer::new(scorer, self.weights, memory.transpose()?))
     }
+}
 
-    fn scorers(&self, pass: Pass, output: Output) -> Result<Named<'_>> {
-        let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
-        let mut names = vec![self.model.name().as_str().to_owned()];
-        let mut scorers: Vec<Box<dyn Scorer + '_>> =
-            vec![Box::new(ModelScorer::new(scorer, self.weights, self.memory()?).output(output))];
-        let base = pass.base(&self.task.split);
-        for heuristic in heuristic::all(self.task.stream, &self.task.full_store, &base)? {
-            names.push(heuristic.name());
-            scorers.push(Box::new(heuristic));
-        }
-        Ok((names, scorers))
+/// Stops the heuristics if the model stopped.
+struct UntilOver<'a>(&'a AtomicBool);
+
+impl Callback for UntilOver<'_> {
+    fn should_stop(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
     }
 }
 

@@ -4,14 +4,14 @@ use ctdg::event::EventId;
 use ctdg::mite::PairQuery;
 use ctdg::negative::Pass;
 
-use super::ranking::RANKING_CHUNK;
+use super::window::{RankedWindows, ask};
 use super::{Evaluator, ModelScorer, Scorer};
+use crate::Result;
 use crate::callbacks::{Callback, Stage};
-use crate::collate::{Layout, PairBatch};
+use crate::collate::Layout;
 use crate::metrics::{Calibration, CalibrationCounts};
 use crate::predict::{Destinations, ScoreMeaning};
 use crate::score::PairScorer;
-use crate::{Error, Result};
 
 /// Pairs that are scored at most, of a model that reads statistics alone and of any other, which takes far longer for each.
 const MAX_PAIRS: [usize; 2] = [1 << 22, 1 << 18];
@@ -54,38 +54,33 @@ impl Evaluator<'_> {
         let events = pass.events(&self.task.split);
         let measured = self.measured(events, max_pairs);
         let mut counts = CalibrationCounts::default();
-        let mut destinations = Destinations::new(self.task.stream);
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
         let mut scorer = ModelScorer::new(scorer, self.weights, self.memory()?);
-        let has_memory = self.model.memory().is_some();
+        let (mut destinations, mut rest) = (Destinations::new(self.task.stream), measured.as_slice());
+        let queries = |_, event: EventId| -> Result<Option<Vec<PairQuery>>> {
+            if rest.first() != Some(&event) {
+                return Ok(None);
+            }
+            rest = &rest[1..];
+            let positive = self.task.queries(&[event])[0];
+            destinations.advance(self.task.full_store.cut(positive.time));
+            Ok(Some(destinations.of(positive.src).map(|dst| PairQuery { dst, ..positive }).collect()))
+        };
+        let mut windows = RankedWindows { task: self.task, events, batch_size: self.batch.max(1), at: 0, queries };
         let mut done = 0;
-        for batch in events.chunks(self.batch.max(1)) {
-            let first = done;
-            let of_batch = measured[first..].iter().take_while(|event| Some(*event) <= batch.last()).count();
-            let mut new_events = batch;
-            if has_memory && of_batch == 0 {
-                // The memory reads every batch.
-                scorer.score(new_events, PairBatch::new(&self.task.queries(&batch[..1])).padded_alone())?;
+        ask(callback, Stage::Rank, 0, measured.len())?;
+        scorer.score_windows(&mut windows, &mut |window, scores| {
+            let mut queries = window.queries.as_slice();
+            for (event, logits) in window.by_event(&scores) {
+                let (of_event, others) = queries.split_at(logits.len());
+                queries = others;
+                let probabilities: Vec<f32> = logits.iter().map(|&logit| meaning.score(logit)).collect();
+                let partner = self.task.stream.event(event).dst;
+                counts.push(&probabilities, of_event.iter().position(|query| query.dst == partner));
             }
-            for &event in &measured[first..first + of_batch] {
-                callback.on_progress(Stage::Rank, done, measured.len());
-                if callback.should_stop() {
-                    return Err(Error::Interrupted);
-                }
-                let positive = self.task.queries(&[event])[0];
-                destinations.advance(self.task.full_store.cut(positive.time));
-                let queries: Vec<PairQuery> =
-                    destinations.of(positive.src).map(|dst| PairQuery { dst, ..positive }).collect();
-                let mut probabilities = Vec::with_capacity(queries.len());
-                for block in queries.chunks(RANKING_CHUNK) {
-                    let logits = scorer.score(std::mem::take(&mut new_events), PairBatch::new(block).padded_alone())?;
-                    probabilities.extend(logits.into_iter().map(|logit| meaning.score(logit)));
-                }
-                counts.push(&probabilities, queries.iter().position(|query| query.dst == positive.dst));
-                done += 1;
-            }
-        }
-        callback.on_progress(Stage::Rank, done, measured.len());
+            done += window.ranked.len();
+            ask(callback, Stage::Rank, done, measured.len())
+        })?;
         Ok(counts.finish(events.len()))
     }
 

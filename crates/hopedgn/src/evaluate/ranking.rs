@@ -6,14 +6,11 @@ use ctdg::mite::PairQuery;
 use ctdg::negative::{Candidates, Pass};
 
 use super::Scorer;
+use super::window::{RankedWindows, ask, score_with_all};
+use crate::Result;
 use crate::callbacks::{Callback, Stage};
-use crate::collate::PairBatch;
 use crate::metrics::RankingMetrics;
 use crate::task::Task;
-use crate::{Error, Result};
-
-/// Queries scored in one call, which bounds the memory of ranking.
-pub(super) const RANKING_CHUNK: usize = 8192;
 
 /// Ranks the destination of each event of the pass among candidates; `None` if the pass has no events.
 ///
@@ -68,74 +65,36 @@ pub(crate) fn rank_some<S: Scorer>(
     if n_ranked == 0 {
         return Ok(None);
     }
+    let mut lists = candidates.lists(task.stream, &task.split, pass)?;
     // Of each `len / n` successive events the last one.
     let n_ranked_until = |at: usize| at * n_ranked / events.len();
-    let mut lists = candidates.lists(task.stream, &task.split, pass)?;
+    let queries = |at: usize, event: EventId| -> Result<Option<Vec<PairQuery>>> {
+        if n_ranked_until(at + 1) == n_ranked_until(at) {
+            return Ok(None);
+        }
+        let positive = task.queries(&[event])[0];
+        let mut queries = vec![positive];
+        queries.extend(lists.of(event)?.into_iter().map(|dst| PairQuery { dst, ..positive }));
+        Ok(Some(queries))
+    };
+    let mut windows = RankedWindows { task, events, batch_size, at: 0, queries };
     let mut rankings = vec![Ranking::new(); scorers.len()];
-    for (first, batch) in (0..).step_by(batch_size).zip(events.chunks(batch_size)) {
-        let ranked = (first..).zip(batch).filter(|&(at, _)| n_ranked_until(at + 1) > n_ranked_until(at));
-        let mut block = Block { new_events: batch, ..Block::default() };
-        for (at, &event) in ranked {
-            if block.queries.len() >= RANKING_CHUNK {
-                block.score(scorers, &mut rankings)?;
-            }
-            callback.on_progress(Stage::Rank, n_ranked_until(at), n_ranked);
-            if callback.should_stop() {
-                return Err(Error::Interrupted);
-            }
-            let positive = task.queries(&[event])[0];
-            let before = block.queries.len();
-            block.queries.push(positive);
-            block.queries.extend(lists.of(event)?.into_iter().map(|dst| PairQuery { dst, ..positive }));
-            block.sizes.push(block.queries.len() - before);
-        }
-        if block.queries.is_empty() {
-            // Nothing to rank, but a memory must see the batch: one pair, whose score is not used.
-            for scorer in &mut *scorers {
-                scorer.score(batch, PairBatch::new(&task.queries(&batch[..1])).padded_alone())?;
+    let mut done = 0;
+    ask(callback, Stage::Rank, 0, n_ranked)?;
+    score_with_all(scorers, &mut windows, |window, scores| {
+        for (scores, ranking) in scores.iter().zip(&mut rankings) {
+            for (_, of_event) in window.by_event(scores) {
+                ranking.push(of_event[0], &of_event[1..])?;
             }
         }
-        block.score(scorers, &mut rankings)?;
-    }
-    callback.on_progress(Stage::Rank, n_ranked, n_ranked);
+        done += window.ranked.len();
+        ask(callback, Stage::Rank, done, n_ranked)
+    })?;
     let metrics = |ranking: Ranking| {
         let (mrr, hits_at_10) = (ranking.mrr()?, ranking.hits_at(10)?);
         Ok(RankingMetrics { mrr, hits_at_10, ndcg_at_10: Some(ranking.ndcg_at(10)?) })
     };
     rankings.into_iter().map(metrics).collect::<Result<_>>().map(Some)
-}
-
-/// Events of one batch with their candidates, scored together.
-#[derive(Default)]
-struct Block<'e> {
-    /// For each event its own pair, then those with its candidates.
-    queries: Vec<PairQuery>,
-    /// Queries of each event.
-    sizes: Vec<usize>,
-    /// The batch, until the scorers have seen it.
-    new_events: &'e [EventId],
-}
-
-impl Block<'_> {
-    /// Scores all queries, adds the ranks and empties the block.
-    fn score<S: Scorer>(&mut self, scorers: &mut [S], rankings: &mut [Ranking]) -> Result<()> {
-        for (scorer, ranking) in scorers.iter_mut().zip(rankings) {
-            let mut scores = Vec::with_capacity(self.queries.len());
-            let mut new_events = self.new_events;
-            for chunk in self.queries.chunks(RANKING_CHUNK) {
-                scores.extend(scorer.score(new_events, PairBatch::new(chunk).padded_alone())?);
-                new_events = &[];
-            }
-            let mut rest = scores.as_slice();
-            for &size in &self.sizes {
-                let (of_event, others) = rest.split_at(size);
-                ranking.push(of_event[0], &of_event[1..])?;
-                rest = others;
-            }
-        }
-        *self = Self::default();
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -146,6 +105,8 @@ mod tests {
 
     use super::*;
     use crate::callbacks::NoCallback;
+    use crate::collate::PairBatch;
+    use crate::evaluate::window::MAX_QUERIES;
 
     const BATCH: usize = 7;
 
@@ -198,7 +159,7 @@ mod tests {
             }
             let expected = reciprocal.iter().sum::<f64>() / reciprocal.len() as f64;
             assert!((found[0].mrr - expected).abs() < 1e-12, "{} is not {expected}", found[0].mrr);
-            assert!(recorder.calls.iter().all(|&n| n <= RANKING_CHUNK));
+            assert!(recorder.calls.iter().all(|&n| n <= MAX_QUERIES));
         }
     }
 

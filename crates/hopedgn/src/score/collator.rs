@@ -5,7 +5,7 @@ use std::ops::Range;
 use ctdg::event::EventId;
 use ctdg::mite::{PairQuery, PairTokens, Side};
 use ctdg::store::Store;
-use hopedgn_tensor::{Device, Dropout, Tape, Weights};
+use hopedgn_tensor::{Device, Dropout, PendingValues, Tape, Var, Weights};
 use rayon::prelude::*;
 
 use super::Output;
@@ -35,6 +35,8 @@ pub(super) struct Collator<'a> {
     pub(super) left_out: &'a [&'a [EventId]],
     /// The walks of the pairs, of a model that reads them.
     pub(super) walks: Option<WalkRows>,
+    /// Chunks of a batch at least, so that each of several GPUs has one.
+    pub(super) n_shares: usize,
 }
 
 /// The output of a model.
@@ -54,41 +56,29 @@ impl Collator<'_> {
         pairs: PairBatch<'_>,
         target: Target,
     ) -> Result<Vec<f32>> {
-        let (device, queries) = (weights.device(), pairs.queries);
-        let plan = self.plan(device.eval_chunk_rows(), tokens, pairs);
-        let scores = if device.is_gpu() {
+        let device = weights.device();
+        if device.is_gpu() {
             // All host threads collate; the GPU reads the results.
-            let collate = |chunk: &Chunk| staged(device, self.input(tokens, queries, chunk)?, false);
-            let inputs: Vec<Input> = plan.par_iter().with_max_len(1).map(collate).collect::<Result<_>>()?;
-            weights.evaluate(&inputs, |tape, input| self.forward(tape, input, target))?
-        } else {
-            weights.evaluate(&plan, |tape, chunk| self.forward(tape, &self.input(tokens, queries, chunk)?, target))?
+            let inputs = self.inputs(device, tokens, pairs)?;
+            return PreparedScores { inputs }.submit(self.model, weights, target)?.wait();
+        }
+        let plan = self.plan(device.eval_chunk_rows(), tokens, pairs);
+        let forward = |tape: &mut Tape<'_>, chunk: &Chunk| -> Result<Vec<f32>> {
+            self.forward(tape, &self.input(tokens, pairs.queries, chunk)?, target)
         };
-        Ok(scores.concat())
+        Ok(weights.evaluate(&plan, forward)?.concat())
     }
 
     pub(super) fn forward(&self, tape: &mut Tape<'_>, input: &Input, target: Target) -> Result<Vec<f32>> {
-        if target != Target::Sources {
-            let partner = self.model.logits(tape, input, Dropout::NONE)?; // [B, 1]
-            let mut score = partner;
-            if target != Target::Score(Output::Partner)
-                && let Some(activity) = self.model.activity(tape, input)?
-            {
-                score = tape.add(partner, activity)?;
-            }
-            if target == Target::BothScores {
-                score = tape.concat(&[partner, score])?; // [B, 2]
-            }
-            return Ok(tape.read(score)?);
-        }
-        let nodes = self.model.nodes(tape, input, Dropout::NONE)?;
-        if matches!(input.past, PastInput::Pairs(_)) {
-            return Ok(tape.read(nodes)?); // [B, d]
-        }
-        let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
-        let pairs = tape.reshape(nodes, rows / 2, 2 * cols)?; // [B, 2d]
-        let sources = tape.columns(pairs, 0, cols)?; // [B, d]
-        Ok(tape.read(sources)?)
+        let output = output(self.model, tape, input, target)?;
+        Ok(tape.read(output)?)
+    }
+
+    /// The staged input of each chunk of `tokens`.
+    pub(super) fn inputs(&self, device: &Device, tokens: &PairTokens, pairs: PairBatch<'_>) -> Result<Vec<Input>> {
+        let plan = self.plan(device.eval_chunk_rows(), tokens, pairs);
+        let collate = |chunk: &Chunk| staged(device, self.input(tokens, pairs.queries, chunk)?, false);
+        plan.par_iter().with_max_len(1).map(collate).collect()
     }
 
     pub(super) fn input(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<Input> {
@@ -101,7 +91,9 @@ impl Collator<'_> {
         let walks = self.walks.as_ref().map(|walks| walks.input(pairs.clone(), rows)).transpose()?;
         let past = match self.model.layout() {
             Layout::Patches(layout) => {
-                PastInput::Patches(PatchCollator { layout, tables, store, tokens, pairs, padded_to }.run()?)
+                let left_out = self.left_out;
+                let collator = PatchCollator { layout, tables, store, tokens, queries, left_out, pairs, padded_to };
+                PastInput::Patches(collator.run()?)
             }
             Layout::Hops(layout) => {
                 let has_second = self.model.encoding().second.is_some();
@@ -140,8 +132,9 @@ impl Collator<'_> {
     /// Divides the pairs of `tokens` into chunks of at most `n_rows` rows, or one pair. The plan depends on the tokens alone.
     pub(super) fn plan(&self, n_rows: usize, tokens: &PairTokens, pairs: PairBatch<'_>) -> Vec<Chunk> {
         let layout = self.model.layout();
+        let of_share = pairs.queries.len().div_ceil(self.n_shares).max(1);
         if layout == Layout::Statistics {
-            let n = pairs.queries.len();
+            let (n, n_rows) = (pairs.queries.len(), n_rows.min(of_share));
             let chunk = |(index, start): (usize, usize)| Chunk {
                 index: index as u64,
                 pairs: start..n.min(start + n_rows),
@@ -179,7 +172,7 @@ impl Collator<'_> {
             while start < in_group.end {
                 let (mut end, mut rows) = (start, 0);
                 let room = n_rows.min(MAX_TOKENS / patch.max(1));
-                let last = in_group.end.min(start + max_pairs);
+                let last = in_group.end.min(start + max_pairs.min(of_share));
                 while end < last && (end == start || rows + n_patches(end) <= room) {
                     rows += n_patches(end);
                     end += 1;
@@ -189,6 +182,62 @@ impl Collator<'_> {
             }
         }
         plan
+    }
+}
+
+/// What a model says of the pairs of `input`.
+fn output(model: &dyn Model, tape: &mut Tape<'_>, input: &Input, target: Target) -> Result<Var> {
+    if target != Target::Sources {
+        let partner = model.logits(tape, input, Dropout::NONE)?; // [B, 1]
+        let mut score = partner;
+        if target != Target::Score(Output::Partner)
+            && let Some(activity) = model.activity(tape, input)?
+        {
+            score = tape.add(partner, activity)?;
+        }
+        if target == Target::BothScores {
+            score = tape.concat(&[partner, score])?; // [B, 2]
+        }
+        return Ok(score);
+    }
+    let nodes = model.nodes(tape, input, Dropout::NONE)?;
+    if matches!(input.past, PastInput::Pairs(_)) {
+        return Ok(nodes); // [B, d]
+    }
+    let (rows, cols) = (tape.shape(nodes).rows(), tape.shape(nodes).cols());
+    let pairs = tape.reshape(nodes, rows / 2, 2 * cols)?; // [B, 2d]
+    Ok(tape.columns(pairs, 0, cols)?) // [B, d]
+}
+
+/// Collated pairs, to be scored later.
+#[derive(Debug)]
+pub(crate) struct PreparedScores {
+    pub(super) inputs: Vec<Input>,
+}
+
+impl PreparedScores {
+    /// Submits their forward passes; a GPU may still be computing when this returns.
+    pub(super) fn submit(&self, model: &dyn Model, weights: &Weights, target: Target) -> Result<PendingScores> {
+        let forward = |tape: &mut Tape<'_>, input: &Input| -> Result<PendingValues> {
+            let output = output(model, tape, input, target)?;
+            Ok(tape.read_later(output)?)
+        };
+        Ok(PendingScores(weights.evaluate(&self.inputs, forward)?))
+    }
+}
+
+/// Scores that a GPU may still be computing.
+#[derive(Debug)]
+pub(crate) struct PendingScores(Vec<PendingValues>);
+
+impl PendingScores {
+    /// Waits for the scores, in the order of the pairs.
+    pub(crate) fn wait(self) -> Result<Vec<f32>> {
+        let mut scores = Vec::new();
+        for values in self.0 {
+            scores.extend(values.wait()?);
+        }
+        Ok(scores)
     }
 }
 

@@ -69,8 +69,8 @@ fn an_evaluation_interrupted_anywhere_continues_to_the_same_metrics() {
     let (mut n_calls, mut n_done) = (0, 0);
     let continued = loop {
         n_calls += 1;
-        // A pass against negatives asks three times, the ranking once for each of 45 events.
-        let mut callback = StopAfter::questions(4 + 12 * n_calls);
+        // Each pass asks three times: once a batch.
+        let mut callback = StopAfter::questions(3 + n_calls);
         let evaluation = predictor.evaluate_run(&options(), &mut callback).unwrap();
         // Six passes against negatives, then two of the ranking.
         assert!(n_done < 6 || callback.n_batches == 0, "complete passes are not measured again");

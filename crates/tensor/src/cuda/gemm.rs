@@ -100,9 +100,9 @@ fn failed(error: CublasError) -> Error {
     Error::Cuda { doing: "multiply", detail: format!("{:?}", error.0) }
 }
 
-/// Row counts vary from batch to batch: similar ones share an algorithm.
+/// Row counts vary from batch to batch: similar ones share an algorithm, so that a new one costs no search.
 fn bucket(size: usize) -> usize {
-    if size < 1024 { size } else { size.next_multiple_of(size.next_power_of_two() / 8) }
+    size.next_multiple_of((size.next_power_of_two() / 8).max(32))
 }
 
 struct Layouts([sys::cublasLtMatrixLayout_t; 3]);
@@ -339,8 +339,10 @@ impl Context {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn similar_large_sizes_share_a_bucket_and_small_ones_do_not() {
-        assert_eq!([1, 200, 1023].map(super::bucket), [1, 200, 1023]);
+    fn similar_sizes_share_a_bucket() {
+        assert_eq!([1, 32, 33, 200, 400, 1023].map(super::bucket), [32, 32, 64, 224, 448, 1024]);
         assert_eq!(super::bucket(25_000), super::bucket(25_600));
+        let buckets: std::collections::BTreeSet<usize> = (1..=1 << 16).map(super::bucket).collect();
+        assert_eq!(buckets.len(), 40, "eight for each power of two, and few for small ones");
     }
 }

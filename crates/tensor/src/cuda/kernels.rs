@@ -26,6 +26,7 @@ pub(super) const SOURCE: &str = concat!(
     include_str!("../op/cross_attention/kernels.cu"),
     include_str!("../op/cross_attention/tile.cu"),
     include_str!("../op/encoder/kernels.cu"),
+    include_str!("../op/encoder/bias.cu"),
     include_str!("../op/encoder/attention.cu"),
     include_str!("kernels/mma.cu"),
     include_str!("../op/encoder/attention_mma.cu"),
@@ -34,7 +35,7 @@ pub(super) const SOURCE: &str = concat!(
 );
 
 /// Every kernel of the source, by operation.
-const DECLARED: [&[Kernel]; 17] = [
+const DECLARED: [&[Kernel]; 18] = [
     KERNELS,
     op::rows::KERNELS,
     op::layout::KERNELS,
@@ -52,6 +53,7 @@ const DECLARED: [&[Kernel]; 17] = [
     op::cross_attention::KERNELS,
     op::encoder::KERNELS,
     op::encoder::ATTENTION_KERNELS,
+    op::encoder::BIAS_KERNELS,
 ];
 
 pub(super) fn all() -> impl Iterator<Item = &'static Kernel> {
@@ -102,6 +104,8 @@ pub(crate) type Mask = [u32; 4];
 pub(crate) type Ends = [u32; 4];
 /// The row strides of queries, keys, values and outputs.
 pub(crate) type Strides = [u32; 4];
+/// The numbers of sequences, classes, tokens and pairs of relations.
+pub(crate) type RelationSizes = [u32; 4];
 /// The scalars of an Adam step.
 pub(crate) type Update = [f32; 7];
 
@@ -250,7 +254,7 @@ mod tests {
         let mut declared: Vec<(String, Vec<String>)> = all().map(own).collect();
         in_source.sort();
         declared.sort();
-        assert_eq!(declared.len(), 62);
+        assert_eq!(declared.len(), 70);
         for (declared, in_source) in declared.iter().zip(&in_source) {
             assert_eq!(declared, in_source, "Rust declaration, CUDA declaration");
         }

@@ -1,11 +1,12 @@
-//! GEMM throughput of the GPU.
+//! GEMM throughput of the GPU, and sums by NCCL.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::context::Context;
 use super::gemm::Gemm;
-use crate::{Result, measure};
+use super::nccl::Nccl;
+use crate::{ProcessGroup, Result, measure};
 
 /// Seconds of one round of `gemms`, each once: the best of `repeats` groups of rounds.
 pub(crate) fn seconds(cuda: &Arc<Context>, gemms: &[measure::Gemm], repeats: usize) -> Result<f64> {
@@ -35,4 +36,23 @@ pub(crate) fn seconds(cuda: &Arc<Context>, gemms: &[measure::Gemm], repeats: usi
         best = best.min(start.elapsed().as_secs_f64() / f64::from(ROUNDS));
     }
     Ok(best)
+}
+
+/// Sums `len` values over this GPU alone: the largest difference to what they were, and the seconds of one sum.
+pub(crate) fn nccl_of_one_rank(cuda: &Arc<Context>, len: usize) -> Result<(f32, f64)> {
+    const REPEATS: usize = 10;
+    let mut nccl = Nccl::new(cuda, &ProcessGroup::default(), len)?;
+    let values: Vec<f32> = (0..len).map(|at| (at % 1000) as f32 / 7.0 - 50.0).collect();
+    let on_gpu = cuda.upload(&values)?;
+    let mut best = f64::INFINITY;
+    for _ in 0..REPEATS {
+        cuda.wait()?;
+        let start = Instant::now();
+        nccl.sum_in_order(on_gpu.ptr())?;
+        cuda.wait()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    let mut found = vec![0.0; len];
+    cuda.download(on_gpu.ptr(), &mut found)?;
+    Ok((values.iter().zip(&found).map(|(a, b): (&f32, &f32)| (a - b).abs()).fold(0.0, f32::max), best))
 }

@@ -110,7 +110,7 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    pub(super) fn is_of(&self, cuda: &Arc<Context>) -> bool {
+    pub(crate) fn is_of(&self, cuda: &Arc<Context>) -> bool {
         Arc::ptr_eq(&self.cuda, cuda)
     }
 }
@@ -122,6 +122,31 @@ impl Drop for Staged {
         if self.cuda.enter().and_then(|()| read.record(self.cuda.stream)).is_ok() {
             self.cuda.spare().push((memory, read));
         }
+    }
+}
+
+/// Values on their way from the GPU to pinned memory, which returns to the context when they are dropped.
+#[derive(Debug)]
+pub(crate) struct PendingCopy {
+    cuda: Arc<Context>,
+    memory: Option<(Pinned, Event)>,
+    count: usize,
+}
+
+impl PendingCopy {
+    /// Waits for the values.
+    pub(crate) fn wait(self) -> Result<Vec<f32>> {
+        self.cuda.enter()?;
+        let Some((memory, written)) = &self.memory else { return Ok(Vec::new()) };
+        written.wait()?;
+        Ok(memory.floats(self.count).to_vec())
+    }
+}
+
+impl Drop for PendingCopy {
+    fn drop(&mut self) {
+        // Whoever takes the memory next waits for its event.
+        self.cuda.spare().extend(self.memory.take());
     }
 }
 
@@ -258,19 +283,33 @@ impl Context {
     pub(crate) fn stage<T: Copy>(self: &Arc<Self>, parts: &[&[T]]) -> Result<Staged> {
         self.enter()?;
         let bytes = bytes_of(parts);
+        let (memory, read) = self.pinned(bytes)?;
+        read.wait()?;
+        // SAFETY: the memory is at least as large, and the GPU has read its previous content.
+        unsafe { copy_parts(parts, memory.ptr) };
+        Ok(Staged { cuda: Arc::clone(self), memory: Some((memory, read)), bytes })
+    }
+
+    /// Pinned memory of at least `bytes`, with the event after which the host may write to it.
+    fn pinned(&self, bytes: usize) -> Result<(Pinned, Event)> {
         let fits = |(memory, _): &(Pinned, Event)| (bytes..=2 * bytes.max(1 << 20)).contains(&memory.size);
         let found = {
             let mut spare = self.spare();
             spare.iter().position(fits).map(|at| spare.remove(at))
         };
-        let (memory, read) = match found {
-            Some(found) => found,
-            None => (Pinned::new(rounded(bytes))?, Event::new()?),
-        };
-        read.wait()?;
-        // SAFETY: the memory is at least as large, and the GPU has read its previous content.
-        unsafe { copy_parts(parts, memory.ptr) };
-        Ok(Staged { cuda: Arc::clone(self), memory: Some((memory, read)), bytes })
+        match found {
+            Some(found) => Ok(found),
+            None => Ok((Pinned::new(rounded(bytes))?, Event::new()?)),
+        }
+    }
+
+    /// Copies `count` values to the host, which does not wait until [`PendingCopy::wait`].
+    pub(crate) fn download_later(self: &Arc<Self>, from: u64, count: usize) -> Result<PendingCopy> {
+        // Its earlier use was on the same stream, so that this copy comes after it.
+        let (mut memory, written) = self.pinned(4 * count)?;
+        self.download_async(from, &mut memory, count)?;
+        written.record(self.stream)?;
+        Ok(PendingCopy { cuda: Arc::clone(self), memory: Some((memory, written)), count })
     }
 
     /// Copies staged values to the GPU. The host does not wait, and may drop them.

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::context::Context;
 use super::kernels::{accumulate, f32_to_elem};
-use super::memory::Buffer;
+use super::memory::{Buffer, PendingCopy};
 use super::params::CudaParams;
 use super::streams::Stream;
 use crate::indices::RowListSizes;
@@ -284,6 +284,11 @@ impl<'p> CudaTape<'p> {
         let mut values = vec![0.0; self.shape(var).len()];
         self.cuda().download(self.ptr(var), &mut values)?;
         Ok(values)
+    }
+
+    /// Copies a value to the host without waiting for it.
+    pub(crate) fn read_later(&self, var: Var) -> Result<PendingCopy> {
+        self.cuda().download_later(self.ptr(var), self.shape(var).len())
     }
 
     /// Adds the gradients of `loss`, a single value, to those at `gradients`; returns the loss, still on the GPU.

@@ -12,8 +12,8 @@ use super::streams::Stream;
 use crate::Result;
 use crate::device::CudaOptions;
 
-/// Smaller GEMMs, in multiplications, are not worth tuning.
-const MIN_WORK: usize = 1 << 25;
+/// Smaller GEMMs, in multiplications, are not worth tuning: an H200 takes less time for them than for a launch.
+const MIN_WORK: usize = 1 << 27;
 /// Algorithms that are timed.
 const CANDIDATES: usize = 16;
 /// Each is timed in groups of runs; the best group counts.

@@ -29,6 +29,9 @@ pub(crate) struct Step {
     /// Number of edge features
     #[arg(long, default_value_t = 172)]
     edge_features: usize,
+    /// Attention knows which tokens met: `model.relations`, one in eight of the pairs of tokens
+    #[arg(long)]
+    relations: bool,
     /// Steps to time after two warm-up steps; the best and the median are reported
     #[arg(long, default_value_t = 5)]
     repeats: usize,
@@ -46,6 +49,7 @@ struct Report {
     tokens: usize,
     node_features: usize,
     edge_features: usize,
+    relations: bool,
     repeats: usize,
     seconds_per_step: f64,
     best: f64,
@@ -71,6 +75,7 @@ pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
         tokens: args.tokens,
         node_features: args.node_features,
         edge_features: args.edge_features,
+        relations: args.relations,
     };
     let mut bench = StepBench::new(spec, &device)?;
     let bar = progress::steps(output, "step", args.repeats as u64 + 2);
@@ -98,6 +103,7 @@ pub(crate) fn run(args: &Step, output: &Output) -> anyhow::Result<Outcome> {
         tokens: args.tokens,
         node_features: args.node_features,
         edge_features: args.edge_features,
+        relations: args.relations,
         repeats: args.repeats,
         seconds_per_step: best,
         best,
@@ -115,9 +121,10 @@ impl Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "step of {} × {}: {} (median {})",
+            "step of {} × {}{}: {} (median {})",
             count(self.pairs, "pair"),
             count(self.tokens, "token"),
+            if self.relations { " with relations" } else { "" },
             precise(self.best),
             precise(self.median)
         )?;
