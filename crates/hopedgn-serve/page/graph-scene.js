@@ -10,6 +10,9 @@ const RECENT = 0.02; // part of the time span in which an edge counts as just ac
 const FADES = [0.02, 0.1, 0.3, 1.01]; // steps of ageing
 const FADE_TO = [1, 0.8, 0.6, 0.42];
 
+/** Levels of detail: edges around the node are drawn until so many steps of ageing. */
+export const LEVELS = FADES.length;
+
 /** A colour mixed with that of the page: opaque, so that thousands of overlapping edges stay quiet and cheap. */
 function mixed(variable, part) {
   const [a, b] = [colour(variable), colour("--page")].map((hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)));
@@ -39,6 +42,7 @@ export function graphScene(container, data, { select, open }) {
   let moment = Infinity;
   let predicted = data.predicted;
   let selected = null;
+  let detail = LEVELS;
   const pinned = new Set();
   const size = (node) => {
     const base = { center: 12, other: 12, common: many ? 4 : 5.5, predicted: many ? 5 : 7 }[node.role] ?? (many ? 2.4 : 4);
@@ -185,13 +189,14 @@ export function graphScene(container, data, { select, open }) {
       if (edge.source === edge.target) return;
       const age = n ? (now - edge.times[n - 1]) / span() : 0;
       const fade = FADES.findIndex((limit) => age <= limit);
-      const code = n === 0 ? 0 : 1 + fade * 16 + Math.min(15, n);
+      const near = ego(edge);
+      const hidden = n === 0 || (!near && fade >= detail);
+      const code = hidden ? 0 : 1 + fade * 16 + Math.min(15, n);
       if (!all && code === codes[i]) return;
       codes[i] = code;
       const attributes = graph.getEdgeAttributes(i);
-      attributes.hidden = n === 0;
+      attributes.hidden = hidden;
       // What the node itself did stands out from what happened around it.
-      const near = ego(edge);
       attributes.color = age <= RECENT ? mixed("--all", near ? 0.95 : 0.6) : mixed("--sixth", FADE_TO[fade] * (near ? 1 : 0.45));
       attributes.size = near ? 1 + Math.log2(1 + Math.min(15, n)) * (many ? 0.4 : 0.6) : 0.8 + Math.log2(1 + Math.min(15, n)) * 0.2;
       changedEdges.push(String(i));
@@ -255,8 +260,8 @@ export function graphScene(container, data, { select, open }) {
     camera,
     pinned,
     choose,
-    /** Shows the network as it was at `t`; Infinity is the newest. Returns { nodes, edges } shown. */
-    setTime(t) { moment = t; return apply(); },
+    /** Shows the network as it was at `t`; Infinity is the newest. Returns how many { nodes, edges } there were. */
+    setTime(t, level = LEVELS) { moment = t; detail = level; return apply(); },
     setPredicted(links) { predicted = links; renderer.refresh({ partialGraph: { nodes: [], edges: [] }, skipIndexation: true, schedule: true }); },
     unpin(i) {
       pinned.delete(i);

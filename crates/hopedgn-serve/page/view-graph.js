@@ -4,6 +4,7 @@ import { api } from "./api.js";
 import { announce, el, hash, name, problem, replace, setText, shown, still, svg } from "./dom.js";
 import { chance, count, plural, time } from "./format.js";
 import { subscribe } from "./live.js";
+import { pace } from "./pace.js";
 import { pickNodes } from "./picker.js";
 
 const STEPS = 1000; // of the slider
@@ -33,9 +34,9 @@ export function mount(place, [id, other]) {
   async function load() {
     try {
       // sigma is as large as all the rest of the page: it comes with the first graph.
-      const [{ graphScene }, data] = await Promise.all([import("./graph-scene.js"), api.graph(id, { other, limit: size, top: TOP }, ends.signal)]);
+      const [{ graphScene, LEVELS }, data] = await Promise.all([import("./graph-scene.js"), api.graph(id, { other, limit: size, top: TOP }, ends.signal)]);
       scene?.();
-      scene = show(body, data, graphScene, { id, other, signal: ends.signal, reload: load });
+      scene = show(body, data, graphScene, { id, other, levels: LEVELS, signal: ends.signal, reload: load });
     } catch (error) {
       if (!ends.signal.aborted) replace(body, problem(error));
     }
@@ -45,7 +46,7 @@ export function mount(place, [id, other]) {
   return () => cleanup.forEach((end) => end());
 }
 
-function show(body, data, graphScene, { id, other, signal, reload }) {
+function show(body, data, graphScene, { id, other, levels, signal, reload }) {
   const index = new Map(data.nodes.map((node, i) => [String(node.id), i]));
   const canvas = el("div", { id: "graph", tabindex: "0", role: "application", "aria-label": "Graph. Arrow keys move, plus and minus zoom, 0 shows all, n and b go from node to node. The nodes are also listed below.", "aria-describedby": "graph-summary" });
   const card = el("div", { class: "graph-card", hidden: true, "aria-live": "polite" });
@@ -111,15 +112,17 @@ function show(body, data, graphScene, { id, other, signal, reload }) {
   let timer;
   const total = { nodes: data.nodes.length, edges: data.edges.length };
 
-  function draw() {
+  function draw(level = levels) {
     const t = at();
-    const shownNow = scene.setTime(t);
+    const shownNow = scene.setTime(t, level);
     const text = t === Infinity ? `newest, ${time(data.last_time)}` : time(t);
     setText(moment, t === Infinity ? time(data.last_time) : time(t));
     slider.setAttribute("aria-valuetext", text);
     Object.assign(summary.dataset, { nodes: shownNow.nodes, edges: shownNow.edges, predicted: predicted.length });
     setText(summary, `${count(shownNow.nodes)} of ${plural(total.nodes, "node")}, ${count(shownNow.edges)} of ${plural(data.edges.length, "edge")} at ${text}`
-      + `${predicted.length ? `, ${plural(predicted.length, "predicted link")}` : ""}${data.truncated ? "; there are more nodes than shown" : ""}.`);
+      + `${predicted.length ? `, ${plural(predicted.length, "predicted link")}` : ""}${data.truncated ? "; there are more nodes than shown" : ""}`
+      + `${level < levels ? "; while it plays, older edges further away are left out" : ""}.`);
+    summary.dataset.level = level;
   }
 
   /** Predictions belong to a moment: those of the slider's, asked for once it rests. */
@@ -150,6 +153,7 @@ function show(body, data, graphScene, { id, other, signal, reload }) {
     cancelAnimationFrame(frame);
     setText(play, "Play");
     predict();
+    draw();
   }
   function start() {
     playing = true;
@@ -158,9 +162,11 @@ function show(body, data, graphScene, { id, other, signal, reload }) {
     let position = Number(slider.value);
     let before = performance.now();
     let told = 0;
+    const pacer = pace(levels);
     predict();
     const step = (now) => {
       if (!playing) return;
+      const level = pacer.frame(now);
       position += ((now - before) / 1000 / WHOLE) * STEPS * Number(speed.value);
       before = now;
       // The picture moves with every frame; slider and words five times a second, since painting them costs more than the graph.
@@ -168,8 +174,8 @@ function show(body, data, graphScene, { id, other, signal, reload }) {
       if (now - told > 200) {
         told = now;
         slider.value = position;
-        draw();
-      } else if (!still()) scene.setTime(at(position));
+        draw(level);
+      } else if (!still()) scene.setTime(at(position), level);
       if (position >= STEPS) { slider.value = STEPS; draw(); stop(); announce("The end of the stream"); return; }
       frame = requestAnimationFrame(step);
     };

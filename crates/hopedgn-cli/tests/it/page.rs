@@ -106,6 +106,18 @@ fn the_graph_plays_the_stream_and_the_runs_are_compared() {
     browser.run(slide, &json!("last"));
     browser.until(&format!("Number(document.querySelector('#graph-summary').dataset.edges) === {at_the_end}"));
 
+    // Frames that come slowly take detail away, quick ones give it back; never all of it.
+    let levels =
+        "const [{pace}, {LEVELS}] = await Promise.all([import('/assets/pace.js'), import('/assets/graph-scene.js')]);
+                  const pacer = pace(LEVELS); let now = 0; const seen = [LEVELS];
+                  for (const [ms, frames] of [[16, 200], [70, 200], [16, 2000]]) {
+                      for (let i = 0; i < frames; i++) seen.push(pacer.frame(now += ms));
+                      seen.push('then');
+                  }
+                  return seen.filter((level, i) => level !== seen[i - 1]);";
+    let levels = browser.run(&format!("return (async () => {{ {levels} }})();"), &Value::Null);
+    assert_eq!(levels, json!([4, "then", 4, 3, 2, 1, "then", 1, 2, 3, 4, "then"]));
+
     go(&browser, "#/runs");
     browser.until("document.querySelector('#runs-table tr[data-run=\"mine\"]')");
     browser.picture("runs-light");
