@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hopedgn import _columns, _native, metrics
 from hopedgn._evaluation import Candidates, candidate_file, evaluate_options
+from hopedgn._group import Group, from_environment
 from hopedgn._progress import Callback, Progress
 from hopedgn._runs import EVENTS_FILE, device_options, keep_events, recorded_events, zipped
 from hopedgn._settings import command_name, dotted, flattened, is_same, written
@@ -121,7 +122,9 @@ class LinkPredictor:
         """Refuses settings that the model does not have, with the nearest name."""
         _native.check_settings(self._options(Path("run"), False, None), "events")
 
-    def _options(self, run: Path, resume: bool, warm_start: str | os.PathLike[str] | None) -> str:
+    def _options(
+        self, run: Path, resume: bool, warm_start: str | os.PathLike[str] | None, group: Group | None = None
+    ) -> str:
         settings: list[str] = []
         for short, long in (("epochs", "train__epochs"), ("mite", "model__mite")):
             if getattr(self, short) is not None and long in self._settings:
@@ -141,6 +144,7 @@ class LinkPredictor:
                 "resume": resume,
                 "warm_start": None if warm_start is None else os.fspath(warm_start),
                 "command": [command_name(), *sys.argv[1:]],
+                "group": group,
             }
             | device_options(self.device, self.precision)
         )
@@ -186,20 +190,38 @@ class LinkPredictor:
         ``fit(events, resume=True)`` continues bit by bit as if nothing had happened. Without one, the best epoch so far is kept: a
         warning says so and ``fit`` returns; before the first epoch is complete there is nothing to keep, and ``KeyboardInterrupt`` is
         raised. ``warm_start`` names a run whose weights training begins with, on events that have grown.
+
+        Several processes train one model together, bit for bit as one, if each is started with ``WORLD_SIZE``, its own ``RANK`` from 0, and
+        the ``MASTER_ADDR`` and ``MASTER_PORT`` of rank 0 in its environment; rank 0 has the run folder. :func:`hopedgn.ray.fit` starts them.
         """
-        events = as_events(X)
+        return self._fit(as_events(X), callbacks, progress, resume, warm_start, from_environment(os.environ))
+
+    def _fit(
+        self,
+        events: Events,
+        callbacks: Iterable[Callback],
+        progress: str | bool,
+        resume: bool,
+        warm_start: str | os.PathLike[str] | None,
+        group: Group | None,
+    ) -> LinkPredictor:
         if resume and self.run is None:
             raise HopedgnError("found resume=True without a run folder, expected run=, the folder to continue in", "invalid-argument")
-        folder = None if self.run is not None else tempfile.TemporaryDirectory(prefix="hopedgn-")
-        run = Path(self.run if folder is None else Path(folder.name, "run"))  # type: ignore[arg-type]
+        is_first = group is None or group["rank"] == 0
+        folder = None if self.run is not None and is_first else tempfile.TemporaryDirectory(prefix="hopedgn-")
+        own = None if folder is None else Path(folder.name, "run")
+        run = Path(self.run) if self.run is not None else own
+        assert run is not None
+        if group is not None and not is_first:
+            group = {**group, "folder": str(own)}
         shown = Progress(progress, callbacks)
         try:
-            trained, raised = _native.fit(events._native, self._options(run, resume, warm_start), shown)
+            trained, raised = _native.fit(events._native, self._options(run, resume, warm_start, group), shown)
         finally:
             shown.close()
         if trained is not None:
             self._native, self._folder = trained, folder
-            if self.run is not None:
+            if folder is None:
                 keep_events(run, events)
         if raised is None:
             return self

@@ -99,7 +99,7 @@ def test_the_number_of_threads_changes_no_bit(fitted, events):
 
 
 def test_importing_needs_numpy_alone():
-    code = "import sys, hopedgn; print([m for m in ('torch', 'pandas', 'sklearn', 'pyarrow', 'tqdm', 'matplotlib') if m in sys.modules])"
+    code = "import sys, hopedgn; print([m for m in ('torch', 'pandas', 'sklearn', 'pyarrow', 'tqdm', 'matplotlib', 'ray') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -206,6 +206,19 @@ def test_dwl_separates_tuples_by_name():
         hopedgn.dwl.compare(ring, ring, tuples=(["a"], ["z"]))
 
 
+def test_marked_dwl_separates_the_rook_s_graph_from_the_shrikhande_graph():
+    cells = [(row, column) for row in range(4) for column in range(4)]
+    names = {cell: f"{cell[0]}{cell[1]}" for cell in cells}
+    steps = [(0, 1), (0, 3), (1, 0), (3, 0), (1, 1), (3, 3)]
+    rook = [(names[a], names[b], 1.0) for a in cells for b in cells if a < b and (a[0] == b[0] or a[1] == b[1])]
+    shrikhande = [(names[a], names[b], 1.0) for a in cells for b in cells if a < b and ((b[0] - a[0]) % 4, (b[1] - a[1]) % 4) in steps]
+    assert not hopedgn.dwl.separates(rook, shrikhande, k=2)
+    verdict = hopedgn.dwl.compare(rook, shrikhande, marked=True)
+    assert verdict.separated and verdict.round == 1 and verdict.k == 2
+    with pytest.raises(HopedgnError, match="marked DWL colours pairs"):
+        hopedgn.dwl.compare(rook, shrikhande, k=3, marked=True)
+
+
 def test_what_an_object_is_can_be_read(events):
     encoder = hopedgn.PairEncoder(events, tokens=4, k=2)
     shown = [encoder, encoder.encode([1, 2], [3, 4], [9.0, 9.0]), hopedgn.NegativeSampler(events), hopedgn.CandidateSampler(events, 9)]

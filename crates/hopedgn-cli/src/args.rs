@@ -21,7 +21,7 @@ pub(crate) struct Global {
 }
 
 /// Parses a size: `4GiB`, `512MB`, `1000000`.
-fn parse_bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
     let unit: u64 = match text[digits.len()..].trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,

@@ -13,6 +13,7 @@ pub(crate) mod lab;
 pub(crate) mod man;
 mod model;
 mod new_file;
+mod process_group;
 mod progress;
 mod protocol_arg;
 pub(crate) mod recommend;
@@ -54,7 +55,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List, inspect, generate, convert, fetch and split datasets
+    /// List, inspect, generate, convert, index, fetch and split datasets
     #[command(subcommand, after_help = data::EXAMPLES)]
     Data(data::Data),
     Train(Box<train::Train>),

@@ -50,6 +50,16 @@ pub fn main(registry: &ModelRegistry) -> ExitCode {
 /// assert_eq!(status, 0);
 /// ```
 pub fn run(registry: &ModelRegistry, arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    run_as(registry, arguments, None)
+}
+
+/// The same for a program that its own file does not start, such as a module of an interpreter: a command that starts itself again, as
+/// `experiment run` does for its cells, starts `program`, by default the file of this process.
+pub fn run_as(
+    registry: &ModelRegistry,
+    arguments: impl IntoIterator<Item = OsString>,
+    program: Option<Vec<OsString>>,
+) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut line = commands::command_line(registry);
     let parsed = line.try_get_matches_from_mut(&arguments);
@@ -59,7 +69,7 @@ pub fn run(registry: &ModelRegistry, arguments: impl IntoIterator<Item = OsStrin
         Err(error) => return refuse_usage(&error, arguments),
     };
     let command = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let output = Output::new(&cli.global, command);
+    let output = Output::new(&cli.global, command, program);
     allocator::set_limit(cli.global.max_memory, cli.global.json);
     let outcome = set_threads(cli.global.threads).and_then(|()| commands::run(cli.command, registry, &output));
     match outcome {

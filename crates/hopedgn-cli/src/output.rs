@@ -1,11 +1,14 @@
 //! Results go to stdout; notes, progress and errors go to stderr.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use anyhow::Context as _;
 use ctdg::error::printable_lines;
 use serde::Serialize;
 
@@ -30,6 +33,8 @@ pub(crate) struct Output {
     max_memory: Option<u64>,
     /// The arguments of the program.
     command: Arc<[String]>,
+    /// What starts this program again, if not its file.
+    program: Option<Arc<[OsString]>>,
     progress: ProgressForm,
     start: Instant,
     /// Bits of the seconds since `start` at which the last line was printed to stderr.
@@ -48,8 +53,9 @@ pub(crate) enum ProgressForm {
 }
 
 impl Output {
-    /// As the flags of every command say; `command` are the arguments of the program, as a run records them.
-    pub(crate) fn new(global: &Global, command: Vec<String>) -> Self {
+    /// As the flags of every command say; `command` are the arguments of the program, as a run records them, `program` is what starts it
+    /// again, if not its file.
+    pub(crate) fn new(global: &Global, command: Vec<String>, program: Option<Vec<OsString>>) -> Self {
         let last_line = Arc::new(AtomicU64::new(0.0_f64.to_bits()));
         let progress = match (global.quiet, io::stderr().is_terminal()) {
             (true, _) => ProgressForm::Silent,
@@ -61,6 +67,7 @@ impl Output {
             quiet: global.quiet,
             max_memory: global.max_memory,
             command: command.into(),
+            program: program.filter(|words| !words.is_empty()).map(Into::into),
             progress,
             start: Instant::now(),
             last_line,
@@ -127,6 +134,16 @@ impl Output {
     /// The arguments of the program.
     pub(crate) fn command(&self) -> impl Iterator<Item = String> {
         self.command.iter().cloned()
+    }
+
+    /// Starts this program again, with arguments to be added.
+    pub(crate) fn program(&self) -> anyhow::Result<Command> {
+        if let Some([first, rest @ ..]) = self.program.as_deref() {
+            let mut command = Command::new(first);
+            command.args(rest);
+            return Ok(command);
+        }
+        Ok(Command::new(std::env::current_exe().context("could not find this program to start it again")?))
     }
 
     /// Whether results are JSON.

@@ -79,6 +79,7 @@ fn data_advice(remedy: Remedy) -> Option<Cow<'static, str>> {
         Remedy::ListDatasets => "see `hopedgn data list`".into(),
         Remedy::SmallerK => "take a smaller --k, or allow more with --max-memory".into(),
         Remedy::ConvertAgain => "convert the original file again with `hopedgn data convert`".into(),
+        Remedy::IndexAgain => "build it again with `hopedgn data index`, or remove its folder".into(),
         Remedy::RetryLater => "the server is busy or down; run the same command again later".into(),
         Remedy::DownloadByHand => {
             "the file may have moved; download it by hand and read it with `hopedgn data convert`".into()

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-/// Runs the command with these arguments, the first of which names the program, and returns its exit status.
+/// Runs the command with these arguments, the first of which names the program, and returns its exit status. `program` starts it again.
 #[pyfunction]
-pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| hopedgn_cli::run(&hopedgn::ModelRegistry::default(), arguments))
+#[pyo3(signature = (arguments, program=None))]
+pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>, program: Option<Vec<OsString>>) -> u8 {
+    py.detach(|| hopedgn_cli::run_as(&hopedgn::ModelRegistry::default(), arguments, program))
 }

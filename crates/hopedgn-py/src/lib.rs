@@ -22,6 +22,7 @@ mod negatives;
 mod pool;
 mod predictor;
 mod remedy;
+mod rendezvous;
 mod sampler;
 mod store;
 mod view;
@@ -37,6 +38,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sampler::RecentSampler>()?;
     module.add_class::<negatives::Split>()?;
     module.add_class::<predictor::Predictor>()?;
+    module.add_class::<rendezvous::Rendezvous>()?;
     module.add_function(wrap_pyfunction!(events::pair_columns, module)?)?;
     module.add_function(wrap_pyfunction!(store::pad_intervals, module)?)?;
     module.add_function(wrap_pyfunction!(predictor::model_names, module)?)?;

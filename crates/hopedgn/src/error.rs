@@ -194,6 +194,23 @@ pub enum Error {
         /// Its name.
         model: &'static str,
     },
+    /// A model with a node memory in a process group.
+    #[error(
+        "found {workers} workers for {model}, expected one: every batch reads the memory that the batch before it wrote, so a batch \
+         cannot be shared out; train it in one process, or choose a model without a memory, such as hopedgn or tpnet"
+    )]
+    OneWorker {
+        /// The model.
+        model: &'static str,
+        /// Processes of the group.
+        workers: usize,
+    },
+    /// Events of a rank that are not those of rank 0.
+    #[error("rank {rank} reads other events than rank 0; name the same file with the same options on every worker")]
+    OtherEvents {
+        /// The process.
+        rank: usize,
+    },
     /// A checkpoint without the memory that its model keeps.
     #[error(
         "found no memory beside the weights, expected one; the file is not of this model, or from another version: train it again"
@@ -362,6 +379,8 @@ impl Error {
             Self::NotExplained { .. } => "not-explained",
             Self::NoNodeEmbeddings { .. } => "no-node-embeddings",
             Self::NoMemory => "no-node-memory",
+            Self::OneWorker { .. } => "one-worker",
+            Self::OtherEvents { .. } => "other-events",
             Self::EmptyPart { .. } => "empty-split",
             Self::Progress { .. } => "damaged-checkpoint",
             Self::Threads { .. } => "no-threads",

@@ -21,7 +21,7 @@
 //! |---|---|
 //! | settings | [`config`]: every setting with its default, presets |
 //! | models of your own | [`model`]: the trait and the registry; [`nn`]: layers; [`collate`]: what a model reads; [`memory`]: node memories |
-//! | training | [`callbacks`]: progress, interruption, reports; [`run`]: run folders |
+//! | training | [`callbacks`]: progress, interruption, reports; [`run`]: run folders; [`distributed`]: several workers |
 //! | results | [`metrics`], [`evaluate`]: the protocols, with heuristics beside the model; [`explain`], [`classify`] |
 //! | below the front door | [`task`], [`score`], [`train`], [`predict`] |
 //!
@@ -34,6 +34,7 @@ pub mod chart;
 pub mod classify;
 pub mod collate;
 pub mod config;
+pub mod distributed;
 mod error;
 pub mod evaluate;
 mod events;

@@ -19,6 +19,7 @@
 
 mod classify;
 mod evaluation;
+mod handover;
 mod known_part;
 mod manifest;
 mod record;
@@ -249,6 +250,12 @@ impl RunFolder {
         let (metadata, beside) = load(parameters).map_err(|problem| Error::Checkpoint { file, problem })?;
         let memory = if beside.is_empty() { None } else { Some(MemoryState::of(beside)?) };
         Ok((metadata, memory))
+    }
+
+    /// Whether it is the folder of a run with these settings and events.
+    pub(crate) fn is_of(&self, registry: &ModelRegistry, config: &Config, manifest: &Manifest) -> bool {
+        let is_same_config = self.config(registry).is_ok_and(|own| own == *config);
+        is_same_config && self.manifest().is_ok_and(|own| own.data.sha256 == manifest.data.sha256)
     }
 
     /// Whether there is a checkpoint to resume from.

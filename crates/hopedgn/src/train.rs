@@ -3,6 +3,8 @@
 mod batches;
 mod constants;
 mod intensity;
+#[cfg(test)]
+mod tests;
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use ctdg::negative::{CandidateCount, Pass, RandomNegatives};
-use hopedgn_tensor::{Device, Parameters, TrainState, Weights};
+use hopedgn_tensor::{Device, Parameters, ProcessGroup, TrainState, Weights};
 use serde::{Deserialize, Serialize};
 
 use crate::callbacks::{Callback, Stage};
@@ -173,6 +175,17 @@ impl<'a> Trainer<'a> {
         })
     }
 
+    /// The same, trained by all processes of `group`.
+    ///
+    /// # Errors
+    /// If there are several and the model has a memory.
+    pub fn in_group(self, group: &ProcessGroup) -> Result<Self> {
+        if self.memory.is_some() && !group.is_alone() {
+            return Err(Error::OneWorker { model: self.config.model.name().title(), workers: group.n_ranks() });
+        }
+        Ok(Self { state: self.state.in_group(group), ..self })
+    }
+
     /// A checkpoint: the bytes of a safetensors file for [`Trainer::restore`].
     pub fn save(&self) -> Result<Vec<u8>> {
         let progress = serde_json::to_string(&self.progress).map_err(|error| unreadable(&error))?;
@@ -297,8 +310,10 @@ impl<'a> Trainer<'a> {
         let Self { config, task, model, .. } = *self;
         let Progress { batch: first, steps, .. } = self.progress;
         let (negatives, intensity) = (self.negatives.clone(), self.intensity.clone());
-        let batches = TrainBatches { config, task, model, negatives, first, end, steps, intensity };
         let device = self.state.weights().device().clone();
+        // On the CPU a batch has chunks enough, and their number is that of one process.
+        let n_shares = if device.is_gpu() { self.state.weights().group().n_ranks() } else { 1 };
+        let batches = TrainBatches { config, task, model, negatives, first, end, steps, intensity, n_shares };
         if let (Some(memory), 0) = (&mut self.memory, first) {
             memory.reset()?;
         }
@@ -455,46 +470,4 @@ impl<'a> Trainer<'a> {
 
 fn unreadable(detail: &dyn std::fmt::Display) -> Error {
     Error::Progress { detail: detail.to_string() }
-}
-
-#[cfg(test)]
-mod tests {
-    use ctdg::generate::TriadicSpec;
-
-    use super::*;
-
-    #[test]
-    fn prefetched_batches_train_bit_identically() {
-        let stream = TriadicSpec { n_episodes: 400, ..TriadicSpec::default() }.generate(1).unwrap().stream;
-        let mut config = Config::default();
-        for (setting, value) in [("length", 4), ("k", 2), ("d-channel", 4), ("d-time", 4), ("d-mite", 4), ("d-out", 4)]
-        {
-            config.model = config.model.with(setting, value).unwrap();
-        }
-        let task = Task::new(&stream, config.split).unwrap();
-        let (model, parameters) = crate::model::build(&config.model, task.tables.widths(), 1).unwrap();
-        let train = |workers: Option<usize>, stop: usize| {
-            let mut trainer = Trainer::new(&config, &task, &*model, parameters.clone(), &Device::cpu()).unwrap();
-            trainer.workers = workers;
-            trainer.steps(stop, &mut || {}).unwrap();
-            trainer.steps(7 - stop, &mut || {}).unwrap();
-            trainer.save().unwrap()
-        };
-        let expected = train(None, 3);
-        for (n_workers, stop) in [(1, 7), (2, 3), (5, 2)] {
-            assert_eq!(train(Some(n_workers), stop), expected);
-        }
-    }
-
-    #[test]
-    fn an_epoch_is_better_if_neither_metric_is_worse() {
-        let mut progress = Progress::default();
-        assert!(progress.record_validation(1, 0.5, 0.5));
-        assert!(!progress.record_validation(2, 0.6, 0.4));
-        assert_eq!((progress.waited, progress.best.unwrap().epoch), (1, 1));
-        assert!(progress.record_validation(3, 0.5, 0.5), "a tie counts as better");
-        assert!(progress.record_validation(4, 0.5, 0.7));
-        assert!(!progress.record_validation(5, 0.9, 0.6));
-        assert_eq!((progress.waited, progress.best.unwrap().epoch), (1, 4));
-    }
 }

@@ -4,11 +4,12 @@
 //! summed in a fixed number of groups, each over its own chunks in order, and the groups are added in order: the result
 //! does not depend on the number of threads. A batch of one chunk is computed by all threads, operation by operation.
 
+use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rayon::prelude::*;
 
-use crate::{Error, Gradients, Parameters, Tape, Threads, Var};
+use crate::{Error, Gradients, Parameters, ProcessGroup, Result, Tape, Threads, Var};
 
 /// Rows of a chunk whose values fit a core's cache: about eight pairs of 64 tokens.
 pub(crate) const CHUNK_ROWS: usize = 512;
@@ -20,13 +21,20 @@ const N_GROUPS: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Chunks {
     groups: Vec<Gradients>,
+    /// The sums of a process group, all parameters in order.
+    sums: Vec<f32>,
 }
 
 impl Chunks {
     /// For a model with `parameters`.
     #[must_use]
     pub(crate) fn new(parameters: &Parameters) -> Self {
-        Self { groups: (0..N_GROUPS).map(|_| Gradients::zeros(parameters)).collect() }
+        Self { groups: (0..N_GROUPS).map(|_| Gradients::zeros(parameters)).collect(), sums: Vec::new() }
+    }
+
+    /// The groups of a batch of `n_chunks`.
+    pub(crate) fn n_used(&self, n_chunks: usize) -> usize {
+        n_chunks.min(self.groups.len())
     }
 
     /// Runs `forward` for every chunk, adds the gradients of its losses to `gradients`, and returns the other results of
@@ -41,9 +49,23 @@ impl Chunks {
         gradients: &mut Gradients,
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<(Var, R), E> + Sync,
     ) -> Result<Vec<R>, E> {
-        let used = chunks.len().min(self.groups.len());
-        let n_threads = used.min(rayon::current_num_threads());
-        let queue = Mutex::new(Queue::new(&mut self.groups[..used], chunks.len()));
+        let used = self.n_used(chunks.len());
+        let results = self.compute(parameters, chunks, 0..used, forward)?;
+        gradients.add_all(&self.groups[..used]);
+        Ok(results)
+    }
+
+    /// The chunks of `own` groups alone: their gradients stay in the groups, and their results are returned in order.
+    pub(crate) fn compute<T: Sync, R: Send, E: From<Error> + Send>(
+        &mut self,
+        parameters: &Parameters,
+        chunks: &[T],
+        own: Range<usize>,
+        forward: impl Fn(&mut Tape<'_>, &T) -> Result<(Var, R), E> + Sync,
+    ) -> Result<Vec<R>, E> {
+        let used = self.n_used(chunks.len());
+        let n_threads = own.len().min(rayon::current_num_threads());
+        let queue = Mutex::new(Queue::new(&mut self.groups[own.clone()], own.start, used, chunks.len()));
         let work = || {
             let mut last = None;
             loop {
@@ -67,9 +89,24 @@ impl Chunks {
                 scope.spawn(|_| work());
             }
         });
-        let results = queue.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
-        gradients.add_all(&self.groups[..used]);
-        Ok(results)
+        queue.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+    }
+
+    /// Overwrites `gradients` with the sum over all groups of a batch of `n_chunks`, of which every rank has computed its share.
+    /// They are added in the order of [`run`](Self::run): the result has the same bits for any number of ranks.
+    pub(crate) fn sum_over(&mut self, group: &ProcessGroup, n_chunks: usize, gradients: &mut Gradients) -> Result<()> {
+        const PART: usize = 1 << 13;
+        let own = &self.groups[group.share(n_chunks.min(self.groups.len()))];
+        self.sums.resize(gradients.n_values(), 0.0);
+        group.sum_in_order(&mut self.sums, &mut |range, sums| {
+            sums.par_chunks_mut(PART).enumerate().for_each(|(part, sums)| {
+                for gradients in own {
+                    gradients.add_values_to(range.start + part * PART, sums);
+                }
+            });
+        })?;
+        gradients.set_values(&self.sums);
+        Ok(())
     }
 }
 
@@ -83,9 +120,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The chunks that are left. Chunk `i` belongs to group `i mod groups`, whose chunks run one after another.
+/// The chunks that are left. Chunk `i` belongs to group `i mod used`, whose chunks run one after another.
 struct Queue<'a, R, E> {
+    /// Adjacent groups, from `first` on, of `used` in all.
     groups: Vec<Group<'a>>,
+    first: usize,
+    used: usize,
     results: Vec<Option<R>>,
     /// The first chunk that failed, and its error.
     error: Option<(usize, E)>,
@@ -100,10 +140,10 @@ struct Group<'a> {
 }
 
 impl<'a, R, E> Queue<'a, R, E> {
-    fn new(groups: &'a mut [Gradients], n_chunks: usize) -> Self {
+    fn new(groups: &'a mut [Gradients], first: usize, used: usize, n_chunks: usize) -> Self {
         let group = |(next, owner): (usize, &'a mut Gradients)| Group { next, sum: Some(std::mem::take(owner)), owner };
-        let groups = groups.iter_mut().enumerate().map(group).collect();
-        Self { groups, results: (0..n_chunks).map(|_| None).collect(), error: None }
+        let groups = (first..).zip(groups).map(group).collect();
+        Self { groups, first, used, results: (0..n_chunks).map(|_| None).collect(), error: None }
     }
 
     /// A chunk whose group is free, with the group's sum, for one of `n_threads` that has just run a chunk of `last`.
@@ -118,17 +158,16 @@ impl<'a, R, E> Queue<'a, R, E> {
         let is_open = |group: &Group<'_>| group.sum.is_some() && group.next < self.results.len();
         let open = (0..self.groups.len()).filter(|&at| is_open(&self.groups[at]));
         let enough = open.clone().count() > 2 * n_threads;
-        let own = last.filter(|&at| enough && is_open(&self.groups[at]));
+        let own = last.map(|at| at - self.first).filter(|&at| enough && is_open(&self.groups[at]));
         let at = own.or_else(|| open.min_by_key(|&at| self.groups[at].next))?;
         let group = &mut self.groups[at];
         group.sum.take().map(|sum| (group.next, sum))
     }
 
     fn finish_chunk(&mut self, chunk: usize, sum: Gradients, result: Result<R, E>) {
-        let n_groups = self.groups.len();
-        let group = &mut self.groups[chunk % n_groups];
+        let group = &mut self.groups[chunk % self.used - self.first];
         group.sum = Some(sum);
-        group.next += n_groups;
+        group.next += self.used;
         match result {
             Ok(result) => self.results[chunk] = Some(result),
             Err(error) if self.error.as_ref().is_none_or(|(first, _)| chunk < *first) => {
@@ -138,7 +177,7 @@ impl<'a, R, E> Queue<'a, R, E> {
         }
     }
 
-    /// The results in order, or the error; returns the sums to their owners.
+    /// The results of all chunks that ran, in order, or the error; returns the sums to their owners.
     fn finish(self) -> Result<Vec<R>, E> {
         for group in self.groups {
             *group.owner = group.sum.unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The CUDA backend: context, memory, streams, GEMM and kernel compilation for NVIDIA GPUs.
 //!
-//! The driver, NVRTC and cuBLASLt are loaded at run time; nothing is linked. The kernels of an operation and their launches
+//! The driver, NVRTC, cuBLASLt and, for several GPUs, NCCL are loaded at run time; nothing is linked. The kernels of an operation and their launches
 //! are in the operation's folder in [`crate::op`].
 //!
 //! All work is submitted to one stream, in order, so a buffer can be reused as soon as it is dropped. Only gradients of
@@ -14,6 +14,7 @@ mod gemm_cache;
 mod kernels;
 pub(crate) mod measure;
 mod memory;
+mod nccl;
 mod params;
 mod reduce;
 mod streams;
@@ -23,7 +24,8 @@ mod tune;
 pub(crate) use context::{Context, Grid, check_row_count, dim, one_warp_per_row};
 pub(crate) use gemm::Gemm;
 pub(crate) use kernels::{Arg, Call, Kernel, kernels};
-pub(crate) use memory::{Buffer, Staged};
+pub(crate) use memory::{Buffer, PendingCopy, Staged};
+pub(crate) use nccl::version as nccl_version;
 pub(crate) use params::{CudaAdam, CudaParams};
 pub(crate) use reduce::{
     LinearGradPass, STRIP, add_column_sums, add_column_sums_elem, add_partials, add_partials_of_widths,
@@ -33,5 +35,5 @@ pub(crate) use tape::{CudaBackwardCtx, CudaTape, DeviceCopy, DeviceIndices, Gemm
 
 /// The types of kernel parameters.
 pub(crate) mod param {
-    pub(crate) use super::kernels::{Double, Ends, Float, Int, Mask, Ptr, Strides, U64, Update};
+    pub(crate) use super::kernels::{Double, Ends, Float, Int, Mask, Ptr, RelationSizes, Strides, U64, Update};
 }

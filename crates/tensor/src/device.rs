@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cuda::Context;
 use crate::op::encoder::{MAX_HEAD_WIDTH, MAX_WIDTH};
-use crate::{Error, Heads, Indices, Ragged, Result, Tensor, chunks};
+use crate::{Error, Heads, Indices, Ragged, Relations, Result, Tensor, chunks};
 
 /// The precision of GEMMs on a GPU; they always accumulate in `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -153,6 +153,11 @@ impl Device {
         let Some(cuda) = self.cuda.as_ref().filter(|_| batch.staged().is_none()) else { return Ok(()) };
         batch.set_staged(cuda.stage_offsets(batch)?);
         Ok(())
+    }
+
+    /// [Stages](Self::stage) relations between tokens.
+    pub fn stage_relations(&self, relations: &Relations) -> Result<()> {
+        self.cuda.as_ref().map_or(Ok(()), |cuda| relations.stage(cuda))
     }
 
     pub(crate) fn context(&self) -> Option<&Arc<Context>> {

@@ -63,6 +63,14 @@ pub enum Error {
         /// Its value.
         offset: usize,
     },
+    /// Relations between tokens that do not fit their sequences.
+    #[error("found {found}, expected {expected}")]
+    Relations {
+        /// What was given.
+        found: String,
+        /// What fits.
+        expected: String,
+    },
     /// A dropout rate outside `[0, 1)`.
     #[error("a dropout rate lies in [0, 1), but {rate} was given")]
     Rate {
@@ -164,6 +172,28 @@ pub enum Error {
         /// The operation.
         operation: &'static str,
     },
+    /// A process of the group is gone.
+    #[error("rank {rank} {detail}; start it again with the same RANK, and all go on from the last step")]
+    LostRank {
+        /// The process, from 0.
+        rank: usize,
+        /// What was noticed.
+        detail: String,
+    },
+    /// A process of the group ended with an error.
+    #[error("rank {rank} failed: {detail}")]
+    FailedRank {
+        /// The process, from 0.
+        rank: usize,
+        /// Its error.
+        detail: String,
+    },
+    /// The processes do not come together.
+    #[error("no process group: {detail}")]
+    NoGroup {
+        /// What was found, expected, and what to do.
+        detail: String,
+    },
     /// The bytes are not a safetensors file.
     #[error("not a readable safetensors file: {detail}")]
     Safetensors {
@@ -198,6 +228,7 @@ impl Error {
             Self::DuplicateIndex { .. } => "tensor-duplicate-index",
             Self::OtherDevice { .. } => "tensor-device",
             Self::Offsets { .. } => "tensor-offsets",
+            Self::Relations { .. } => "tensor-relations",
             Self::Rate { .. } => "dropout-rate",
             Self::DuplicateName { .. } => "duplicate-parameter",
             Self::Missing { .. } => "checkpoint-missing-tensor",
@@ -211,6 +242,9 @@ impl Error {
             Self::Cuda { .. } => "gpu-failed",
             Self::GpuMemory { .. } => "gpu-memory",
             Self::NotOnGpu { .. } => "not-on-gpu",
+            Self::LostRank { .. } => "lost-rank",
+            Self::FailedRank { .. } => "failed-rank",
+            Self::NoGroup { .. } => "no-process-group",
             Self::Safetensors { .. } => "checkpoint-unreadable",
         }
     }

@@ -6,7 +6,7 @@ mod nodes;
 
 use std::sync::Arc;
 
-use crate::cuda::{CudaParams, CudaTape};
+use crate::cuda::{CudaParams, CudaTape, PendingCopy};
 use crate::{Error, ParameterId, Parameters, Result, Shape, Tensor, Threads};
 pub(crate) use cpu::{BackwardCtx, Cpu, CpuTape, GradSink};
 pub use gradients::Gradients;
@@ -15,6 +15,26 @@ pub(crate) use nodes::{Backend, BackwardPass, Kind, Node, NodeList};
 /// A value on a [`Tape`]. It is only meaningful on the tape that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Var(pub(crate) usize);
+
+/// Values of [`Tape::read_later`].
+#[derive(Debug)]
+pub struct PendingValues(Pending);
+
+#[derive(Debug)]
+enum Pending {
+    Ready(Vec<f32>),
+    OnGpu(PendingCopy),
+}
+
+impl PendingValues {
+    /// Waits for the values, row-major.
+    pub fn wait(self) -> Result<Vec<f32>> {
+        match self.0 {
+            Pending::Ready(values) => Ok(values),
+            Pending::OnGpu(copy) => copy.wait(),
+        }
+    }
+}
 
 /// A forward pass, recorded while it is computed, and its backward pass.
 ///
@@ -148,6 +168,26 @@ impl<'p> Tape<'p> {
             OnDevice::Cpu(tape) => Ok(tape.read(var)),
             OnDevice::Cuda(tape) => tape.read(var),
         }
+    }
+
+    /// The values of a variable, which a GPU may still be computing.
+    ///
+    /// ```
+    /// use hopedgn_tensor::{Parameters, Tape, Tensor};
+    ///
+    /// let parameters = Parameters::default();
+    /// let mut tape = Tape::new(&parameters);
+    /// let x = tape.input(Tensor::vector(vec![1.0, 2.0]));
+    /// let values = tape.read_later(x)?;
+    /// drop(tape); // not needed any more
+    /// assert_eq!(values.wait()?, [1.0, 2.0]);
+    /// # Ok::<(), hopedgn_tensor::Error>(())
+    /// ```
+    pub fn read_later(&self, var: Var) -> Result<PendingValues> {
+        Ok(PendingValues(match &self.backend {
+            OnDevice::Cpu(tape) => Pending::Ready(tape.read(var)),
+            OnDevice::Cuda(tape) => Pending::OnGpu(tape.read_later(var)?),
+        }))
     }
 
     /// The value of a variable on the CPU.

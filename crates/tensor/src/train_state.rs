@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::chunks::{self, Chunks};
 use crate::cuda::{CudaAdam, CudaParams};
-use crate::{Adam, AdamConfig, Device, Error, Gradients, Parameters, Result, Tape, Tensor, Var};
+use crate::{Adam, AdamConfig, Device, Error, Gradients, Parameters, ProcessGroup, Result, Tape, Tensor, Var};
 
 /// Parameters on a device, for forward passes.
 #[derive(Debug)]
@@ -14,13 +14,27 @@ pub struct Weights {
     /// The parameters on the CPU; for a GPU their names and shapes.
     parameters: Parameters,
     on_gpu: Option<Arc<CudaParams>>,
+    /// The processes that hold the same weights.
+    group: ProcessGroup,
 }
 
 impl Weights {
     /// Copies `parameters` to `device`.
     pub fn new(device: &Device, parameters: Parameters) -> Result<Self> {
         let on_gpu = device.context().map(|cuda| CudaParams::new(cuda, &parameters)).transpose()?.map(Arc::new);
-        Ok(Self { device: device.clone(), parameters, on_gpu })
+        Ok(Self { device: device.clone(), parameters, on_gpu, group: ProcessGroup::default() })
+    }
+
+    /// The same weights, held by all processes of `group`: work with them is shared out.
+    #[must_use]
+    pub fn in_group(self, group: &ProcessGroup) -> Self {
+        Self { group: group.clone(), ..self }
+    }
+
+    /// The processes that hold the same weights; by default this one alone.
+    #[must_use]
+    pub fn group(&self) -> &ProcessGroup {
+        &self.group
     }
 
     /// The device.
@@ -121,6 +135,12 @@ impl TrainState {
         Ok(Self { weights: Weights::new(device, parameters)?, adam, backend })
     }
 
+    /// The same state, trained by all processes of `group`: each computes its share of every step.
+    #[must_use]
+    pub fn in_group(self, group: &ProcessGroup) -> Self {
+        Self { weights: self.weights.in_group(group), ..self }
+    }
+
     /// The current weights, for forward passes.
     #[must_use]
     pub fn weights(&self) -> &Weights {
@@ -143,7 +163,7 @@ impl TrainState {
     /// If it is of another model.
     pub fn restore(&mut self, parameters: Parameters, adam: Adam) -> Result<()> {
         assert_eq!(parameters.len(), self.weights.parameters.len(), "a snapshot of the same model");
-        let weights = Weights::new(&self.weights.device, parameters)?;
+        let weights = Weights::new(&self.weights.device, parameters)?.in_group(&self.weights.group);
         match &mut self.backend {
             Backend::Cpu { results, .. } => results.clear(),
             Backend::Cuda(cuda_adam) => cuda_adam.upload(&adam)?,
@@ -162,7 +182,7 @@ impl TrainState {
     ) -> Result<(), E> {
         match &mut self.backend {
             Backend::Cpu { gradients, chunks: groups, results } => {
-                let loss = cpu_losses(&self.weights.parameters, groups, gradients, chunks, forward)?;
+                let loss = cpu_losses(&self.weights, groups, gradients, chunks, forward)?;
                 let is_finite = loss.is_finite() && gradients.is_finite();
                 if is_finite {
                     self.adam.step(&mut self.weights.parameters, gradients);
@@ -171,7 +191,12 @@ impl TrainState {
             }
             Backend::Cuda(cuda_adam) => {
                 let Some(params) = &self.weights.on_gpu else { unreachable!("weights are on the optimizer's device") };
-                let losses = cuda_adam.losses(&self.weights.parameters, params, chunks, forward)?;
+                let group = &self.weights.group;
+                let own = &chunks[group.share(chunks.len())];
+                let losses = cuda_adam.losses(&self.weights.parameters, params, own, forward)?;
+                if !group.is_alone() {
+                    cuda_adam.sum_over(group)?;
+                }
                 cuda_adam.step(params, &mut self.adam, &losses)?;
             }
         }
@@ -183,11 +208,14 @@ impl TrainState {
     pub fn step_results(&mut self, max_pending: usize) -> Result<Vec<StepResult>> {
         match &mut self.backend {
             Backend::Cpu { results, .. } => Ok(std::mem::take(results)),
-            Backend::Cuda(cuda_adam) => cuda_adam.results(max_pending),
+            Backend::Cuda(cuda_adam) => {
+                let results = cuda_adam.results(max_pending)?;
+                results.into_iter().map(|own| of_all_ranks(&self.weights.group, own)).collect()
+            }
         }
     }
 
-    /// The sum of the chunks' losses and its gradients, without a step.
+    /// The sum of the chunks' losses and its gradients, without a step. Several GPUs each compute all of it.
     pub fn loss_and_gradients<T: Sync, E: From<Error> + Send>(
         &mut self,
         chunks: &[T],
@@ -195,7 +223,7 @@ impl TrainState {
     ) -> Result<(f64, Gradients), E> {
         match &mut self.backend {
             Backend::Cpu { gradients, chunks: groups, .. } => {
-                let loss = cpu_losses(&self.weights.parameters, groups, gradients, chunks, forward)?;
+                let loss = cpu_losses(&self.weights, groups, gradients, chunks, forward)?;
                 Ok((loss, Gradients::clone(gradients)))
             }
             Backend::Cuda(cuda_adam) => {
@@ -208,19 +236,50 @@ impl TrainState {
     }
 }
 
+/// The result of a step of which every rank knows its own chunks.
+fn of_all_ranks(group: &ProcessGroup, own: StepResult) -> Result<StepResult> {
+    if group.is_alone() {
+        return Ok(own);
+    }
+    let losses = group.all_gather(&own.loss.to_le_bytes())?;
+    let loss = losses.iter().filter_map(|part| Some(f64::from_le_bytes(*part.first_chunk()?))).sum();
+    Ok(StepResult { loss, is_finite: !group.any(!own.is_finite)? })
+}
+
 /// The sum of the losses; overwrites `gradients` with its gradients.
 fn cpu_losses<T: Sync, E: From<Error> + Send>(
-    parameters: &Parameters,
+    weights: &Weights,
     groups: &mut Chunks,
     gradients: &mut Gradients,
     chunks: &[T],
     forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E> + Sync,
 ) -> Result<f64, E> {
-    gradients.clear();
+    let Weights { parameters, group, .. } = weights;
     let forward = |tape: &mut Tape<'_>, chunk: &T| -> Result<(Var, f64), E> {
         let loss = forward(tape, chunk)?;
         let value = tape.read(loss)?.first().copied().unwrap_or_default();
         Ok((loss, f64::from(value)))
     };
-    Ok(groups.run(parameters, chunks, gradients, forward)?.iter().sum())
+    if group.is_alone() {
+        gradients.clear();
+        return Ok(groups.run(parameters, chunks, gradients, forward)?.iter().sum());
+    }
+    let used = groups.n_used(chunks.len());
+    // A rank whose chunks fail reports it with the error that it returns.
+    let losses = groups.compute(parameters, chunks, group.share(used), forward)?;
+    let losses = all_losses(group, used, chunks.len(), &losses)?;
+    groups.sum_over(group, chunks.len(), gradients)?;
+    Ok(losses.iter().sum())
+}
+
+/// The losses of all chunks, in order, of which every rank has those of its groups.
+fn all_losses(group: &ProcessGroup, used: usize, n_chunks: usize, own: &[f64]) -> Result<Vec<f64>> {
+    let bytes: Vec<u8> = own.iter().flat_map(|loss| loss.to_le_bytes()).collect();
+    let mut losses = vec![0.0; n_chunks];
+    for (rank, part) in group.all_gather(&bytes)?.iter().enumerate() {
+        let groups = group.share_of(rank, used);
+        let of_rank = losses.iter_mut().enumerate().filter(|(chunk, _)| groups.contains(&(chunk % used)));
+        of_rank.zip(part.as_chunks().0).for_each(|((_, loss), &bytes)| *loss = f64::from_le_bytes(bytes));
+    }
+    Ok(losses)
 }

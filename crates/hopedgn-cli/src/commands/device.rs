@@ -64,11 +64,20 @@ impl DeviceArgs {
 
     /// The flags as typed, for the command that resumes a run.
     pub(crate) fn typed(self) -> String {
-        let name = |value: Option<clap::builder::PossibleValue>| value.map(|value| value.get_name().to_owned());
-        let device = (self.device != DeviceArg::Auto).then(|| name(self.device.to_possible_value())).flatten();
-        let precision = self.precision.and_then(|precision| name(precision.to_possible_value()));
+        let device = self.device_name().filter(|_| self.device != DeviceArg::Auto);
+        let precision = self.precision_name();
         let flag = |(flag, value): (&str, Option<String>)| value.map(|value| format!(" {flag} {value}"));
         [("--device", device), ("--precision", precision)].into_iter().filter_map(flag).collect()
+    }
+
+    /// The value of `--device`.
+    pub(crate) fn device_name(self) -> Option<String> {
+        self.device.to_possible_value().map(|value| value.get_name().to_owned())
+    }
+
+    /// The value of `--precision`, if there is one.
+    pub(crate) fn precision_name(self) -> Option<String> {
+        self.precision?.to_possible_value().map(|value| value.get_name().to_owned())
     }
 
     /// The device. With `auto`, a remark says why it is not the GPU.

@@ -1,5 +1,6 @@
 //! `hopedgn experiment`: grids of runs, and their tables beside those of the paper.
 
+mod cluster;
 mod data_dir;
 mod pages;
 mod report;
@@ -116,6 +117,7 @@ pub(crate) enum Command {
   hopedgn experiment run experiments/table-1.toml
   hopedgn experiment run experiments/table-1.toml --device cpu --jobs 4 --data-dir data
   hopedgn experiment run experiments/table-1.toml --smoke
+  hopedgn experiment run experiments/table-1.toml --on ray://head:10001 --cpus 4
 
 A finished run of another experiment with the same settings is reused.
 Stop with Ctrl-C; the same command continues.
@@ -128,6 +130,22 @@ pub(crate) struct Run {
     /// Cells to run at once, each in its own process; always one on a GPU [default: 1]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
+    /// Run these cells only, by their names in `experiment status`
+    #[arg(long = "cell", value_name = "NAME", num_args = 1..)]
+    cells: Vec<String>,
+    /// Run the cells as tasks of a Ray cluster: `ray://HOST:PORT`, `HOST:PORT`, `auto` for the one on this machine, `local` for a new
+    /// one. Needs the Python package with Ray, and the file, data and runs at the same paths on every node
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "cells"])]
+    on: Option<String>,
+    /// With --on: CPUs of each cell, which computes with as many threads [default: 1]
+    #[arg(long, value_name = "N", requires = "on")]
+    cpus: Option<usize>,
+    /// With --on: GPUs of each cell, also a fraction [default: 1 with --device cuda, and with auto where the cluster has GPUs]
+    #[arg(long, value_name = "N", requires = "on")]
+    gpus: Option<f64>,
+    /// With --on: the Python that has the package `hopedgn` and Ray
+    #[arg(long, value_name = "PROGRAM", env = "HOPEDGN_PYTHON", hide_env_values = true, default_value = "python3")]
+    python: PathBuf,
     #[command(flatten)]
     device: DeviceArgs,
 }

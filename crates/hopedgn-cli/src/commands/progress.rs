@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_resumed_epoch_counts_only_its_own_batches() {
-        let output = Output::new(&Line::parse_from(["hopedgn", "--quiet"]).global, Vec::new());
+        let output = Output::new(&Line::parse_from(["hopedgn", "--quiet"]).global, Vec::new(), None);
         let estimate = TrainEstimate { n_epochs: 5, n_done: 2, n_done_before: 2, ..TrainEstimate::default() };
         let run = Some(TrainRun { estimate, start: 0.0, epoch_start: None, validates: false });
         let mut callback = ProgressCallback {

@@ -17,6 +17,7 @@ use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
 use crate::commands::heuristics;
 use crate::commands::model::ModelArgs;
+use crate::commands::process_group;
 use crate::commands::progress::ProgressCallback;
 use crate::commands::protocol_arg::ProtocolArg;
 use crate::commands::run_args;
@@ -37,6 +38,10 @@ use crate::version;
   hopedgn train --data tgbl-wiki.csv --model stats --protocol tgb
   hopedgn train --resume runs/mine
   hopedgn train --resume runs/mine --data grown.csv --out runs/next
+
+Several processes train one model together, bit for bit as one, if each is started with WORLD_SIZE, its own RANK from 0, and the
+MASTER_ADDR and MASTER_PORT of rank 0:
+  RANK=0 WORLD_SIZE=2 MASTER_ADDR=node-0 MASTER_PORT=29500 hopedgn train --data events.ctdg --out runs/mine
 
 All settings: hopedgn train --show-config")]
 pub(crate) struct Train {
@@ -118,10 +123,14 @@ fn read_config(path: &Path) -> anyhow::Result<ConfigFile> {
 fn fit(args: &Train, builder: LinkPredictorBuilder<'_>, events: &Events, output: &Output) -> anyhow::Result<Outcome> {
     let config = builder.resolve(events.name())?;
     let device = args.device.open_for(&config.model, output)?;
-    let folder = args.out.clone().map_or_else(|| free_folder(&config), Ok)?;
+    let group = process_group::from_environment(output)?;
+    let is_first = group.rank() == 0;
+    // Of several processes the first one has the folder.
+    let folder = args.out.clone().or_else(|| (!is_first).then(PathBuf::new));
+    let folder = folder.map_or_else(|| free_folder(&config), Ok)?;
     let mut progress = ProgressCallback::new(output)?;
-    let announce = Announce { folder: &folder, output };
-    let builder = builder.device(device).run_folder(&folder).command(output.command());
+    let announce = Announce { folder: &folder, is_first, output };
+    let builder = builder.device(device).group(group).run_folder(&folder).command(output.command());
     let mut builder: LinkPredictorBuilder<'_> = with_memory_limit(builder, output);
     if let Some(commit) = version::commit() {
         builder = builder.commit(commit);
@@ -131,7 +140,7 @@ fn fit(args: &Train, builder: LinkPredictorBuilder<'_>, events: &Events, output:
         // Removes the folder if it is still empty.
         let _ = std::fs::remove_dir(&folder);
     }
-    finish(trained, &config, &folder, args, output)
+    finish(trained, &config, is_first.then_some(&*folder), args, output)
 }
 
 /// Continues a run, or starts another one with its weights if the user names data that has grown.
@@ -172,9 +181,12 @@ fn resume(args: &Train, folder: &Path, registry: &ModelRegistry, output: &Output
             events.name()
         ));
     }
+    let group = process_group::from_environment(output)?;
+    let is_first = group.rank() == 0;
     let mut progress = ProgressCallback::new(output)?;
-    let resumed = with_memory_limit(builder, output).device(device).callback(&mut progress).resume(folder, &events);
-    finish(resumed, &config, folder, args, output)
+    let builder: LinkPredictorBuilder<'_> = with_memory_limit(builder, output);
+    let resumed = builder.device(device).group(group).callback(&mut progress).resume(folder, &events);
+    finish(resumed, &config, is_first.then_some(folder), args, output)
 }
 
 fn with_memory_limit<'c>(builder: LinkPredictorBuilder<'c>, output: &Output) -> LinkPredictorBuilder<'c> {
@@ -187,6 +199,8 @@ fn with_memory_limit<'c>(builder: LinkPredictorBuilder<'c>, output: &Output) -> 
 /// Says what is about to be trained.
 struct Announce<'a> {
     folder: &'a Path,
+    /// Whether this process has the folder.
+    is_first: bool,
     output: &'a Output,
 }
 
@@ -199,19 +213,27 @@ impl Callback for Announce<'_> {
             config.data,
             count(start.task.split.train.len(), "training event"),
             config.seed,
-            self.folder.display()
+            if self.is_first { self.folder.display().to_string() } else { "at rank 0".to_owned() }
         ));
         Ok(())
     }
 }
 
+/// Says what came of it. `folder` is that of the run; processes beside the first one have none, and leave the words to it.
 fn finish(
     trained: hopedgn::Result<LinkPredictor>,
     config: &Config,
-    folder: &Path,
+    folder: Option<&Path>,
     args: &Train,
     output: &Output,
 ) -> anyhow::Result<Outcome> {
+    let Some(folder) = folder else {
+        return match trained.map(|predictor| predictor.summary().cloned()) {
+            Ok(summary) => output.answer("", &summary).map(|()| Outcome::Done),
+            Err(Error::Interrupted) => Ok(Outcome::FellShort),
+            Err(error) => Err(error.into()),
+        };
+    };
     let resume = format!("hopedgn train --resume {}{}", folder.display(), args.device.typed());
     match trained.map(|predictor| predictor.summary().cloned()) {
         Ok(summary) => {

@@ -102,6 +102,37 @@ fn smoke_run_tries_every_cell_and_finished_cells_are_skipped() {
 }
 
 #[test]
+fn named_cells_are_run_alone_and_unknown_ones_are_refused() {
+    let home = folder(GRID);
+    let with = |cell: &'static str| {
+        ["experiment", "run", "grid.toml", "--smoke", "--device", "cpu", "--quiet", "--cell", cell]
+    };
+    let answer = json(home.path(), &[&with("uci-tgat-0")[..], &["--json"]].concat());
+    assert_eq!((states(&answer), &answer["cells"][0]["cell"]), (vec!["done".to_owned()], &"uci-tgat-0".into()));
+    let answer = json(home.path(), &["experiment", "status", "grid.toml", "--smoke", "--json"]);
+    assert_eq!(states(&answer), ["not run", "done"]);
+    let (status, _, stderr) = run(home.path(), &with("uci-tgat-9"));
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("found --cell uci-tgat-9, expected a cell of the experiment"), "{stderr}");
+}
+
+#[test]
+fn a_cluster_needs_the_python_package_and_the_error_says_how_to_get_it() {
+    let home = folder(GRID);
+    let with = |python: &'static str| ["experiment", "run", "grid.toml", "--on", "auto", "--python", python];
+    let (status, _, stderr) = run(home.path(), &with("no-such-python"));
+    assert_eq!(status, Some(2), "{stderr}");
+    assert!(stderr.contains("could not start no-such-python, the Python that --on needs"), "{stderr}");
+    if cfg!(unix) {
+        let (status, _, stderr) = run(home.path(), &with("false"));
+        assert_eq!(status, Some(2), "{stderr}");
+        let expected =
+            "false: found no Python package hopedgn, which --on needs; install it with: pip install 'hopedgn[ray]'";
+        assert!(stderr.contains(expected), "{stderr}");
+    }
+}
+
+#[test]
 fn failing_cell_is_reported_and_does_not_stop_the_others() {
     let home = folder(MIXED);
     let mut events = String::from("src,dst,time\n");

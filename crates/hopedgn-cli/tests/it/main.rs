@@ -10,12 +10,15 @@ mod fetch;
 mod files;
 mod grown;
 mod help;
+mod index;
 mod json_errors;
 mod lab;
 mod memory;
 mod own_models;
 #[cfg(unix)]
 mod page;
+#[cfg(unix)]
+mod process_group;
 mod recommend;
 mod schemas;
 mod score;

@@ -110,6 +110,8 @@ fn documents_about_data_fit_their_schemas() {
     home.prints("data-generate", "data generate triadic triads.csv --episodes 20");
     home.prints("data-generate", "data generate tastes tastes.csv");
     home.prints("data-convert", "data convert events.csv events.parquet --features none");
+    home.prints("data-convert", "data convert events.csv events.ctdg --features none --memory 1MiB");
+    home.prints("data-index", "data index events.ctdg --memory 1MiB");
     home.prints("data-split", "data split events.csv");
     home.write("dates.csv", "src,dst,time\na,b,2024-01-31\nb,c,2024-02-01\na,c,2024-02-03T10:00:00Z\n");
     home.prints("data-info", "data info dates.csv");
@@ -184,6 +186,8 @@ fn documents_of_tests_and_benchmarks_fit_their_schemas() {
     home.prints("wl", "wl a.csv a.csv --until 4 --tuple A,C=A,D --isomorphism");
     home.prints("wl", "wl a.csv a.csv --static --until 4 --tuple A,C=A,D");
     home.prints("wl", "wl a.csv events.csv --k 1");
+    home.prints("wl", "wl a.csv a.csv --marked --until 4 --tuple A,C=A,D");
+    home.prints("wl", "wl a.csv events.csv --marked=met");
     home.prints("wl-examples", "wl examples");
     home.prints("wl-examples-written", "wl examples triangles --write graphs");
     home.prints("bench-data", "bench load --data events.csv --repeats 1");

@@ -1,11 +1,13 @@
 //! Options of the Python layer, which come as JSON.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ctdg::negative::{CandidateCount, Candidates};
 use hopedgn::config::{Config, ModelConfig, Preset, Protocol};
+use hopedgn::distributed::{self, GroupOptions};
 use hopedgn::evaluate::{Negatives, TestRange};
-use hopedgn::tensor::Heads;
+use hopedgn::tensor::{Heads, ProcessGroup};
 use hopedgn::{
     CudaOptions, Device, Error, EvaluateOptions, Events, LinkPredictor, LinkPredictorBuilder, ModelName, ModelRegistry,
     Precision, Result,
@@ -91,6 +93,42 @@ pub(super) struct FitOptions {
     /// A run whose weights training begins with.
     warm_start: Option<PathBuf>,
     command: Vec<String>,
+    /// The processes that train together.
+    #[serde(default)]
+    group: Option<GroupArguments>,
+}
+
+/// The place of this process among those that train together.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupArguments {
+    rank: usize,
+    workers: usize,
+    address: String,
+    /// Whether rank 0 opens the rendezvous.
+    hosts: bool,
+    /// Where another rank saves what it has trained.
+    folder: Option<PathBuf>,
+    /// Seconds.
+    silence: Option<f64>,
+    patience: Option<f64>,
+}
+
+impl GroupArguments {
+    fn join(&self) -> Result<ProcessGroup> {
+        let seconds = |given: Option<f64>, usual: Duration| {
+            given
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .filter(|time| !time.is_zero())
+                .unwrap_or(usual)
+        };
+        distributed::join(GroupOptions {
+            hosts: self.hosts && self.rank == 0,
+            silence: seconds(self.silence, GroupOptions::SILENCE),
+            patience: seconds(self.patience, GroupOptions::PATIENCE),
+            ..GroupOptions::new(self.rank, self.workers, &self.address)
+        })
+    }
 }
 
 impl FitOptions {
@@ -123,9 +161,26 @@ impl FitOptions {
     }
 
     /// Trains, resumes, or begins with the weights of another run.
+    ///
+    /// Of several processes rank 0 trains in the run folder; each other one saves what it has trained in its own.
     pub(super) fn train(&self, events: &Events, device: Device, callback: PythonCallback<'_>) -> Result<LinkPredictor> {
+        let group = self.group.as_ref().map(GroupArguments::join).transpose()?.unwrap_or_default();
+        let own = self.group.as_ref().and_then(|group| group.folder.as_deref()).filter(|_| group.rank() > 0);
+        let trained = self.train_in(group, events, device.clone(), callback)?;
+        let Some(own) = own else { return Ok(trained) };
+        trained.save(own)?;
+        LinkPredictor::loader().device(device).load(own, events)
+    }
+
+    fn train_in(
+        &self,
+        group: ProcessGroup,
+        events: &Events,
+        device: Device,
+        callback: PythonCallback<'_>,
+    ) -> Result<LinkPredictor> {
         if self.resume {
-            let builder = LinkPredictor::builder().device(device).callback(callback);
+            let builder = LinkPredictor::builder().device(device).group(group).callback(callback);
             let builder =
                 self.settings().filter(|setting| is_changeable(setting)).fold(builder, LinkPredictorBuilder::set);
             return builder.resume(&self.run, events);
@@ -134,7 +189,7 @@ impl FitOptions {
             Some(run) => self.settings().fold(LinkPredictor::builder(), LinkPredictorBuilder::set).warm_start(run),
             None => self.with_presets(events.name())?,
         };
-        let builder = builder.device(device).command(self.command.iter().cloned());
+        let builder = builder.device(device).group(group).command(self.command.iter().cloned());
         builder.run_folder(&self.run).callback(callback).fit(events)
     }
 }

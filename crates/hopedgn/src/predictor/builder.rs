@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hopedgn_tensor::Device;
+use hopedgn_tensor::{Device, ProcessGroup};
 
 use super::{LinkPredictor, Trained};
 use crate::callbacks::{Callback, CallbackList, HtmlReport, TensorBoard};
@@ -34,6 +34,7 @@ pub struct LinkPredictorBuilder<'c> {
     config: Option<Config>,
     registry: ModelRegistry,
     device: Device,
+    group: ProcessGroup,
     callbacks: CallbackList<'c>,
     run_folder: Option<PathBuf>,
     warm_start: Option<PathBuf>,
@@ -51,6 +52,7 @@ impl Default for LinkPredictorBuilder<'_> {
             config: None,
             registry: ModelRegistry::default(),
             device: Device::cpu(),
+            group: ProcessGroup::default(),
             callbacks: CallbackList::default(),
             run_folder: None,
             warm_start: None,
@@ -168,6 +170,17 @@ impl<'c> LinkPredictorBuilder<'c> {
     #[must_use]
     pub fn device(mut self, device: Device) -> Self {
         self.device = device;
+        self
+    }
+
+    /// Trains together with the other processes of `group`: each computes its share of every batch, and all end with the same
+    /// predictor, bit for bit that of one process. Rank 0 writes the run folder; if it holds a run of the same settings already,
+    /// that run goes on, so that a rank 0 that was started again finds its place.
+    ///
+    /// [`distributed`](crate::distributed) has an example.
+    #[must_use]
+    pub fn group(mut self, group: ProcessGroup) -> Self {
+        self.group = group;
         self
     }
 
@@ -332,10 +345,21 @@ impl<'c> LinkPredictorBuilder<'c> {
         let task = Task::new(events, config.split)?;
         let warm_start = from.as_ref().map(WarmStart::of).transpose()?;
         let manifest = Manifest { warm_start, ..self.manifest(events, &task) };
-        let Some(path) = self.run_folder.take() else {
+        let Some(path) = self.run_folder.take().filter(|_| self.group.rank() == 0) else {
             return self.train(events, config, manifest, &task, None);
         };
-        let folder = RunFolder::create(&path, &config, &manifest)?;
+        if !self.group.is_alone()
+            && RunFolder::open(&path).is_ok_and(|run| run.is_of(&self.registry, &config, &manifest))
+        {
+            return self.train(events, config, manifest, &task, Some(&RunFolder::open(&path)?));
+        }
+        let folder = match RunFolder::create(&path, &config, &manifest) {
+            Ok(folder) => folder,
+            Err(error) => {
+                self.group.abort(&error.to_string());
+                return Err(error);
+            }
+        };
         let trained = self.train(events, config, manifest, &task, Some(&folder));
         if trained.is_err() {
             folder.remove_unless_begun();
@@ -372,7 +396,8 @@ impl<'c> LinkPredictorBuilder<'c> {
         let config = config.changed_by(&self.registry, &self.settings)?;
         let known = manifest.data.known_part(events)?;
         let task = Task::with_rule(&known.events, &manifest.split)?;
-        self.train(events, config, manifest, &task, Some(&folder))
+        let folder = Some(&folder).filter(|_| self.group.rank() == 0);
+        self.train(events, config, manifest, &task, folder)
     }
 
     /// Refuses a preset, a whole configuration, and settings that are not allowed.
@@ -407,9 +432,9 @@ impl<'c> LinkPredictorBuilder<'c> {
             files.push(self.callbacks);
             self.callbacks = files;
         }
-        let max_memory = self.max_memory;
+        let (max_memory, group) = (self.max_memory, self.group);
         let session =
-            Session { config: &config, task, model: &*model, initial, device: &self.device, folder, max_memory };
+            Session { config: &config, task, model: &*model, initial, device: &self.device, folder, max_memory, group };
         let trained = session.train(&mut self.callbacks)?;
         let has_grown = events.len() > task.stream.len();
         let trained = Trained {

@@ -166,7 +166,7 @@ fn fingerprint_by_name(stream: &EventStream, n_events: usize) -> String {
     hex(&hash.finalize())
 }
 
-fn fingerprint(stream: &EventStream, n_events: usize, n_nodes: usize) -> String {
+pub(super) fn fingerprint(stream: &EventStream, n_events: usize, n_nodes: usize) -> String {
     let mut hash = Sha256::new();
     for ((src, dst), time) in stream.src().iter().zip(stream.dst()).zip(stream.times()).take(n_events) {
         hash.update(src.0.to_le_bytes());

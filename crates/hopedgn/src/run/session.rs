@@ -1,11 +1,15 @@
 //! One training session: from the last checkpoint, or from initial weights, to the test metrics of the best epoch.
 
-use hopedgn_tensor::{Device, Parameters, Weights};
+use std::path::Path;
 
-use super::{MODEL, RunFolder, STATE, SUMMARY};
+use hopedgn_tensor::{Device, Error as TensorError, Parameters, ProcessGroup, Weights};
+
+use super::handover::{AgreedCallback, hand_over};
+use super::{MODEL, RunFolder, STATE, SUMMARY, damaged};
 use crate::callbacks::{Callback, EpochEnd, TrainEnd, TrainStart};
 use crate::config::Config;
 use crate::evaluate::{Evaluator, Negatives};
+use crate::file_format::{from_json, to_line};
 use crate::memory::MemoryState;
 use crate::metrics::{EpochRecord, Summary};
 use crate::model::{LOG_SUM, Model};
@@ -23,12 +27,13 @@ use crate::{Error, Result, system};
 /// # let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=4"])?;
 /// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
 /// # let weights = Weights::new(&Device::cpu(), parameters)?;
-/// use hopedgn::{callbacks::NoCallback, run::Session};
+/// use hopedgn::{callbacks::NoCallback, run::Session, tensor::ProcessGroup};
 ///
 /// # let mut config = Config { model: config, ..Config::default() };
 /// config.train.epochs = 1;
 /// let (device, initial) = (&Device::cpu(), weights.parameters()?.into_owned());
-/// let session = Session { config: &config, task: &task, model: &*model, initial, device, folder: None, max_memory: None };
+/// let (folder, max_memory, group) = (None, None, ProcessGroup::default());
+/// let session = Session { config: &config, task: &task, model: &*model, initial, device, folder, max_memory, group };
 /// let trained = session.train(&mut NoCallback)?;
 /// assert_eq!((trained.history.len(), trained.summary.best_epoch), (1, 1));
 /// # Ok::<(), hopedgn::Error>(())
@@ -45,10 +50,12 @@ pub struct Session<'a> {
     pub initial: Parameters,
     /// Where to compute.
     pub device: &'a Device,
-    /// Where checkpoints go; without it they are kept in memory.
+    /// Where checkpoints go; without it they are kept in memory. Of a process group rank 0 has one.
     pub folder: Option<&'a RunFolder>,
     /// Bytes that a node memory may take; what the system has by default.
     pub max_memory: Option<u64>,
+    /// The processes that train together.
+    pub group: ProcessGroup,
 }
 
 /// What training leaves.
@@ -72,19 +79,29 @@ pub struct Trained {
 /// of a checkpoint and of a test.
 const MEMORY_COPIES: u64 = 6;
 
-/// Weights of the best epoch so far, where no folder holds them.
-type Best = Option<(Parameters, Option<MemoryState>)>;
+/// Weights of the best epoch so far, where no folder holds them. Every process of a group has them.
+pub(super) type Best = Option<(Parameters, Option<MemoryState>)>;
 
 impl Session<'_> {
     /// Trains until done, from the last checkpoint of the folder if there is one, then tests the best weights.
     ///
-    /// When the callback asks to stop, a checkpoint is saved and [`Error::Interrupted`] returned.
+    /// When the callback asks to stop, a checkpoint is saved and [`Error::Interrupted`] returned. In a process group, a callback of any
+    /// rank stops all; if a rank is lost, the others wait for its replacement and give it their state.
     pub fn train(self, callback: &mut dyn Callback) -> Result<Trained> {
+        let trained = self.train_with(&mut AgreedCallback { callback, group: &self.group });
+        if let Err(error) = &trained {
+            self.group.abort(&error.to_string());
+        }
+        trained
+    }
+
+    fn train_with(&self, callback: &mut dyn Callback) -> Result<Trained> {
         if let Some(form) = self.model.memory() {
             form.check_fits(self.task.stream.n_nodes(), MEMORY_COPIES, self.max_memory)?;
         }
         let _lock = self.folder.map(RunFolder::lock).transpose()?;
-        let mut trainer = Trainer::new(self.config, self.task, self.model, self.initial.clone(), self.device)?;
+        let trainer = Trainer::new(self.config, self.task, self.model, self.initial.clone(), self.device)?;
+        let mut trainer = trainer.in_group(&self.group)?;
         if let Some(folder) = self.folder {
             folder.sweep();
             folder.settle([])?;
@@ -107,12 +124,48 @@ impl Session<'_> {
         }
         let start = TrainStart { config: self.config, task: self.task, history: &trainer.progress().history };
         callback.on_train_start(&start)?;
-        let best = self.train_epochs(&mut trainer, callback)?;
-        self.finish(&trainer, best, callback)
+        let mut best = None;
+        loop {
+            match self.train_until_done(&mut trainer, &mut best, callback) {
+                // GPUs do not meet again: NCCL may wait for the lost one forever.
+                Err(Error::Tensor(TensorError::LostRank { .. })) if !self.device.is_gpu() => {
+                    if let Some(folder) = self.folder {
+                        // Nothing is lost, should no replacement come.
+                        folder.write(STATE, trainer.save()?)?;
+                    }
+                    self.group.reform()?;
+                }
+                trained => return trained,
+            }
+        }
     }
 
-    fn train_epochs(&self, trainer: &mut Trainer<'_>, callback: &mut dyn Callback) -> Result<Best> {
-        let mut best = None;
+    /// Trains and tests from the most advanced state of all ranks.
+    fn train_until_done(
+        &self,
+        trainer: &mut Trainer<'_>,
+        best: &mut Best,
+        callback: &mut dyn Callback,
+    ) -> Result<Trained> {
+        let n_known = trainer.progress().history.len();
+        if !self.group.is_alone() && hand_over(self, trainer, best)? {
+            let history = &trainer.progress().history;
+            if let Some(folder) = self.folder {
+                if let Some((weights, memory)) = &*best {
+                    folder.write_all(&[(MODEL, &weights_file(self.config, weights, memory.as_ref())?)])?;
+                }
+                folder.write(STATE, trainer.save()?)?;
+                folder.write_metrics(history)?;
+            }
+            for n in n_known..history.len() {
+                callback.on_epoch_end(&EpochEnd { record: &history[n], history: &history[..=n] })?;
+            }
+        }
+        self.train_epochs(trainer, best, callback)?;
+        self.finish(trainer, best.clone(), callback)
+    }
+
+    fn train_epochs(&self, trainer: &mut Trainer<'_>, best: &mut Best, callback: &mut dyn Callback) -> Result<()> {
         while !trainer.is_done() {
             let save = &mut |trainer: &Trainer<'_>| match self.folder {
                 Some(folder) => folder.write(STATE, trainer.save()?),
@@ -120,7 +173,7 @@ impl Session<'_> {
             };
             match trainer.epoch(callback, save) {
                 Ok(record) => {
-                    self.checkpoint(trainer, &record, &mut best)?;
+                    self.checkpoint(trainer, &record, best)?;
                     let history = &trainer.progress().history;
                     callback.on_epoch_end(&EpochEnd { record: &record, history })?;
                 }
@@ -132,7 +185,7 @@ impl Session<'_> {
                 Err(error) => return Err(error),
             }
         }
-        Ok(best)
+        Ok(())
     }
 
     /// Writes the best weights first: if the process dies before the state is written, the epoch is trained again and
@@ -140,12 +193,12 @@ impl Session<'_> {
     fn checkpoint(&self, trainer: &Trainer<'_>, record: &EpochRecord, best: &mut Best) -> Result<()> {
         if record.better {
             let weights = trainer.weights().parameters()?;
-            match self.folder {
-                Some(folder) => {
-                    let file = weights_file(self.config, &weights, trainer.validated_memory())?;
-                    folder.write_all(&[(MODEL, &file)])?;
-                }
-                None => *best = Some((weights.into_owned(), trainer.validated_memory().cloned())),
+            if let Some(folder) = self.folder {
+                let file = weights_file(self.config, &weights, trainer.validated_memory())?;
+                folder.write_all(&[(MODEL, &file)])?;
+            }
+            if self.folder.is_none() || !self.group.is_alone() {
+                *best = Some((weights.into_owned(), trainer.validated_memory().cloned()));
             }
         }
         let Some(folder) = self.folder else { return Ok(()) };
@@ -157,11 +210,11 @@ impl Session<'_> {
     fn finish(&self, trainer: &Trainer<'_>, best: Best, callback: &mut dyn Callback) -> Result<Trained> {
         let mut parameters: Parameters = trainer.weights().parameters()?.into_owned();
         let memory = match (self.folder, best) {
-            (Some(folder), _) => folder.load_best(self.config, &mut parameters)?,
-            (None, Some((best, memory))) => {
+            (_, Some((best, memory))) => {
                 parameters = best;
                 memory
             }
+            (Some(folder), None) => folder.load_best(self.config, &mut parameters)?,
             // No epoch had validation events.
             (None, None) => trainer.validated_memory().cloned(),
         };
@@ -169,13 +222,14 @@ impl Session<'_> {
         // A summary that cannot be read is made again.
         let known = self.folder.and_then(|folder| folder.summary().ok().flatten());
         let known = known.filter(|summary| summary.epochs == history.len());
+        let known = self.agreed_summary(known)?;
         if known.is_none()
             && self.normalise(&mut parameters, callback)?
             && let Some(folder) = self.folder
         {
             folder.write_all(&[(MODEL, &weights_file(self.config, &parameters, memory.as_ref())?)])?;
         }
-        let weights = Weights::new(self.device, parameters)?;
+        let weights = Weights::new(self.device, parameters)?.in_group(&self.group);
         let summary = match known {
             Some(summary) => summary,
             None => self.test(trainer, &weights, memory.as_ref(), callback)?,
@@ -188,14 +242,29 @@ impl Session<'_> {
             folder.record_views()?;
         }
         let state = self.folder.is_none().then(|| trainer.save()).transpose()?;
+        // No process leaves while another one may still be lost; from here on every process is for itself.
+        self.group.all_gather(&[])?;
+        let weights = weights.in_group(&ProcessGroup::default());
         Ok(Trained { weights, memory, history, summary, state })
+    }
+
+    /// The summary that any rank knows, on all ranks: those who know it do not test again, so none may.
+    fn agreed_summary(&self, known: Option<Summary>) -> Result<Option<Summary>> {
+        if self.group.is_alone() {
+            return Ok(known);
+        }
+        let text =
+            known.map(|summary| to_line(&summary)).transpose().map_err(|error| damaged(Path::new(SUMMARY), &error))?;
+        let found = self.group.all_gather(text.unwrap_or_default().as_bytes())?;
+        let found = found.iter().find(|text| !text.is_empty()).map(|text| String::from_utf8_lossy(text));
+        found.map(|text| from_json(Path::new(SUMMARY), &text)).transpose()
     }
 
     /// Makes probabilities sum to one on validation events, of a model whose scores are probabilities. False if nothing changes.
     fn normalise(&self, parameters: &mut Parameters, callback: &mut dyn Callback) -> Result<bool> {
         let Some(id) = parameters.id(LOG_SUM) else { return Ok(false) };
         parameters.get_mut(id).values_mut()[0] = 0.0;
-        let weights = Weights::new(self.device, parameters.clone())?;
+        let weights = Weights::new(self.device, parameters.clone())?.in_group(&self.group);
         let batch = self.config.train.batch;
         let evaluator = Evaluator { task: self.task, model: self.model, weights: &weights, memory: None, batch };
         let Some(log_sum) = evaluator.log_sum(callback)? else { return Ok(false) };

@@ -12,6 +12,7 @@ use super::intensity::{IntensityBatch, IntensityNegatives};
 use crate::collate::PairBatch;
 use crate::config::Config;
 use crate::model::Model;
+use crate::prefetch;
 use crate::score::{Loss, PairScorer, PreparedBatch, TrainBatch};
 use crate::task::Task;
 use crate::{Error, Result};
@@ -29,6 +30,8 @@ pub(super) struct TrainBatches<'a> {
     pub(super) steps: u64,
     /// Of [`Objective::Intensity`](crate::config::Objective).
     pub(super) intensity: Option<Arc<IntensityNegatives<'a>>>,
+    /// GPUs that share each batch.
+    pub(super) n_shares: usize,
 }
 
 /// A batch with its negatives.
@@ -61,7 +64,7 @@ impl DrawnBatch<'_> {
 
 impl<'a> TrainBatches<'a> {
     pub(super) fn scorer(&self) -> PairScorer<'a> {
-        PairScorer::new(self.model, &self.task.tables, &self.task.train_store)
+        PairScorer::new(self.model, &self.task.tables, &self.task.train_store).in_shares(self.n_shares)
     }
 
     /// Draws the negatives of every batch and calls `consume` with those whose index is `wanted`.
@@ -110,7 +113,7 @@ impl<'a> TrainBatches<'a> {
         n_workers: usize,
         send: &mut (dyn FnMut(Result<(PreparedBatch, u64)>) -> bool + Send),
     ) {
-        let mut work = || {
+        let work = || {
             let mut scorer = self.scorer();
             self.each(|index| index % n_workers == worker, &mut |drawn| {
                 let ready = scorer.prepare(device, &drawn.batch());
@@ -119,9 +122,6 @@ impl<'a> TrainBatches<'a> {
             })
         };
         // The only early end is a consumer that stopped.
-        let _ = match rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build() {
-            Ok(alone) => alone.install(&mut work),
-            Err(_) => work(),
-        };
+        let _ = prefetch::on_this_thread(work);
     }
 }

@@ -116,10 +116,11 @@ impl<'a> IntensityNegatives<'a> {
 
 /// The distinct destinations of training.
 pub(super) fn destinations(task: &Task<'_>) -> Vec<NodeId> {
-    let mut all: Vec<NodeId> = task.split.train.iter().map(|id| task.stream.dst()[id.index()]).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+    let mut occurs = vec![false; task.stream.n_nodes()];
+    for id in &task.split.train {
+        occurs[task.stream.dst()[id.index()].index()] = true;
+    }
+    (0..).map(NodeId).zip(occurs).filter(|(_, occurs)| *occurs).map(|(node, _)| node).collect()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod classify;
 mod custom_model;
 mod damage;
+mod distributed;
 mod evaluation;
 mod explain;
 mod grown;

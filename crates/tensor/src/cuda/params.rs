@@ -6,10 +6,13 @@ use std::sync::Arc;
 use super::context::Context;
 use super::kernels::{adam as adam_step, check_finite, f32_to_elem};
 use super::memory::{Buffer, Event, Pinned};
+use super::nccl::Nccl;
 use super::tape::{DeviceCopy, to_gemm_operand};
 use crate::adam::Update;
 use crate::tape::OnDevice;
-use crate::{Adam, Error, Gradients, ParameterId, Parameters, Precision, Result, StepResult, Tape, Tensor, Var};
+use crate::{
+    Adam, Error, Gradients, ParameterId, Parameters, Precision, ProcessGroup, Result, StepResult, Tape, Tensor, Var,
+};
 
 /// Parameters begin at multiples of this many values, so that vector loads are aligned.
 const ALIGNMENT: usize = 128;
@@ -122,6 +125,8 @@ pub(crate) struct CudaAdam {
     spare: Vec<Report>,
     offsets: Vec<usize>,
     total: usize,
+    /// The GPUs of a process group, once they have met.
+    nccl: Option<Nccl>,
 }
 
 impl CudaAdam {
@@ -137,7 +142,7 @@ impl CudaAdam {
         let flag = cuda.alloc_f32(1)?;
         cuda.fill_zero(flag.ptr(), 4)?;
         let (pending, spare) = (VecDeque::new(), Vec::new());
-        Ok(Self { cuda, gradients, means, squares, flag, pending, spare, offsets, total })
+        Ok(Self { cuda, gradients, means, squares, flag, pending, spare, offsets, total, nccl: None })
     }
 
     /// Copies the Adam state to the host.
@@ -185,6 +190,15 @@ impl CudaAdam {
             losses.push(tape.backward_on_gpu(loss, self.gradients.ptr())?);
         }
         Ok(losses)
+    }
+
+    /// Replaces the gradients by their sums over all ranks of `group`.
+    pub(crate) fn sum_over(&mut self, group: &ProcessGroup) -> Result<()> {
+        let nccl = match &mut self.nccl {
+            Some(nccl) => nccl,
+            None => self.nccl.insert(Nccl::new(&self.cuda, group, self.total)?),
+        };
+        nccl.sum_in_order(self.gradients.ptr())
     }
 
     /// Submits an Adam step, which has no effect if a gradient or a loss is or was not finite. The host does not wait;

@@ -76,6 +76,33 @@ impl Gradients {
             });
     }
 
+    /// The number of values of all parameters.
+    pub(crate) fn n_values(&self) -> usize {
+        self.parameters.iter().map(|tensor| tensor.values().len()).sum()
+    }
+
+    /// Adds the values from `start` on, of all parameters in order, to `sums`.
+    pub(crate) fn add_values_to(&self, start: usize, sums: &mut [f32]) {
+        let (mut first, end) = (0, start + sums.len());
+        for values in self.parameters.iter().map(Tensor::values) {
+            let (from, to) = (start.max(first), end.min(first + values.len()));
+            if from < to {
+                add_to(&mut sums[from - start..to - start], &values[from - first..to - first]);
+            }
+            first += values.len();
+        }
+    }
+
+    /// Replaces the values of all parameters, in order.
+    pub(crate) fn set_values(&mut self, values: &[f32]) {
+        let mut rest = values;
+        for tensor in &mut self.parameters {
+            let (own, others) = rest.split_at(tensor.values().len());
+            tensor.values_mut().copy_from_slice(own);
+            rest = others;
+        }
+    }
+
     /// Whether no parameter gradient is NaN or infinite.
     #[must_use]
     pub fn is_finite(&self) -> bool {

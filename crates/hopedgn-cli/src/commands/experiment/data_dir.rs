@@ -1,6 +1,6 @@
 //! Datasets of an experiment: `--data-dir`, and where a dataset is looked for.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ctdg::dataset;
@@ -37,6 +37,11 @@ impl DataDirArgs {
         } else {
             format!("put {name}.csv.gz into a folder and name the folder with --data-dir")
         })
+    }
+
+    /// The folder, if one was named.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.data_dir.as_deref()
     }
 
     /// The flag as a command line takes it.

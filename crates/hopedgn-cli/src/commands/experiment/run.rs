@@ -14,7 +14,7 @@ use hopedgn::fmt::duration;
 use hopedgn_experiments::experiment::{Evaluate, Experiment, Found, State, Step, reason};
 
 use super::subprocess::{Running, listen};
-use super::{Lookup, Run, report};
+use super::{Lookup, Run, cluster, report};
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
@@ -25,8 +25,12 @@ const N_SMOKE_EVENTS: usize = 600;
 
 pub(super) fn run(args: &Run, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
     let experiment = args.files.read(registry)?;
+    if let Some(address) = &args.on {
+        let was_stopped = cluster::run(args, address, output)?;
+        return finish(args, &experiment, was_stopped, output);
+    }
     let out = args.files.out(&experiment);
-    let found = args.files.find_runs(&experiment, &args.archive, Lookup::Execute)?;
+    let found = args.find_runs(&experiment, Lookup::Execute)?;
     std::fs::create_dir_all(out.join("logs")).with_context(|| format!("could not create {}", out.display()))?;
     let smoke_data = args.files.smoke.then(|| write_smoke_data(&out)).transpose()?;
     let n_done = found.iter().filter(|one| one.is_done()).count();
@@ -57,12 +61,28 @@ pub(super) fn run(args: &Run, registry: &ModelRegistry, output: &Output) -> anyh
     finish(args, &experiment, was_stopped, output)
 }
 
+impl Run {
+    /// The cells to run, those of `--cell` if there are any, with the run found for each.
+    fn find_runs(&self, experiment: &Experiment, lookup: Lookup) -> anyhow::Result<Vec<Found>> {
+        let mut found = self.files.find_runs(experiment, &self.archive, lookup)?;
+        if let Some(unknown) = self.cells.iter().find(|name| !found.iter().any(|one| one.cell.name == **name)) {
+            anyhow::bail!(
+                "found --cell {unknown}, expected a cell of the experiment; list them with: hopedgn experiment status {}",
+                self.files.arguments()
+            );
+        }
+        found.retain(|one| self.cells.is_empty() || self.cells.contains(&one.cell.name));
+        Ok(found)
+    }
+}
+
 /// Prints the state of all cells, read again from their folders.
 fn finish(args: &Run, experiment: &Experiment, was_stopped: bool, output: &Output) -> anyhow::Result<Outcome> {
-    let found = args.files.find_runs(experiment, &args.archive, Lookup::Display)?;
+    let found = args.find_runs(experiment, Lookup::Display)?;
     output.answer(report::status_text(&found), &report::status_json(&found))?;
     if was_stopped {
-        let arguments = format!("{}{}{}", args.files.arguments(), args.archive.arguments(), args.device.typed());
+        let on = args.on.as_ref().map(|on| format!(" --on {on}")).unwrap_or_default();
+        let arguments = format!("{}{}{}{on}", args.files.arguments(), args.archive.arguments(), args.device.typed());
         output.remark(format_args!("stopped; everything is saved. Continue with: hopedgn experiment run {arguments}"));
     }
     let all_done = found.iter().all(Found::is_done);
@@ -211,7 +231,8 @@ impl Grid<'_> {
             Step::Evaluate => "evaluate.log",
             Step::Classify => "classify.log",
         };
-        Running::start(&arguments, &self.out.join("logs").join(format!("{}.{log_ending}", one.cell.name)))
+        let log = self.out.join("logs").join(format!("{}.{log_ending}", one.cell.name));
+        Running::start(&arguments, &log, self.output)
     }
 }
 

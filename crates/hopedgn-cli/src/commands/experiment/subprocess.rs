@@ -21,10 +21,9 @@ pub(super) struct Running {
 
 impl Running {
     /// Starts this program with `arguments`; results are in the run folder, and stderr goes to `log`.
-    pub(super) fn start(arguments: &[String], log: &Path) -> anyhow::Result<Self> {
-        let program = std::env::current_exe().context("could not find this program to start it again")?;
+    pub(super) fn start(arguments: &[String], log: &Path, output: &Output) -> anyhow::Result<Self> {
         let stderr = File::create(log).with_context(|| format!("could not write {}", log.display()))?;
-        let mut command = Command::new(program);
+        let mut command = output.program()?;
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
         // A process group of its own: Ctrl-C reaches this program only, which then signals each child once.
         #[cfg(unix)]
