@@ -3,7 +3,8 @@
 //! `r[i, j]` counts the time-respecting walks from `i` to `j` by their length 0 to 3. Initially `r[i, i] = (1, 0, 0, 0)` and
 //! all else is zero. An event `(u, v)` extends every walk to `u` by a step to `v` and vice versa: for every `i`,
 //! `r[i, v] += shift(r[i, u])` and `r[i, u] += shift(r[i, v])` with old values on the right, where `shift` moves each entry
-//! one length up and drops the last. A self-loop adds `shift(r[i, u])` twice, as it occurs twice in a node's history.
+//! one length up and drops the last. For a self-loop both are the same, `r[i, u] += shift(r[i, u])`, and happen once
+//! ([`SelfLoops`]).
 //!
 //! # Storage
 //! - Length 0 is constant (1 for `i = j`, else 0) and not stored.
@@ -21,6 +22,30 @@ mod column;
 
 use crate::event::NodeId;
 use column::Column;
+
+/// How many steps a self-loop adds to the walks that reach its node.
+///
+/// ```
+/// use ctdg::event::NodeId;
+/// use ctdg::walk_counts::{SelfLoops, WalkCounts};
+///
+/// let after_two = |self_loops| {
+///     let mut counts = WalkCounts::new(1).with_self_loops(self_loops);
+///     counts.advance(NodeId(0), NodeId(0));
+///     counts.advance(NodeId(0), NodeId(0));
+///     counts.get(NodeId(0), NodeId(0))
+/// };
+/// assert_eq!(after_two(SelfLoops::Once), [1.0, 2.0, 1.0, 0.0]);
+/// assert_eq!(after_two(SelfLoops::Twice), [1.0, 4.0, 4.0, 0.0]);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SelfLoops {
+    /// One step, as in PINT's code.
+    #[default]
+    Once,
+    /// One for each of its two ends, as the event occurs twice in its node's history.
+    Twice,
+}
 
 /// Walk counts of all pairs of nodes; see the [module](self).
 ///
@@ -41,13 +66,20 @@ use column::Column;
 pub struct WalkCounts {
     /// Walks of length 1, 2 and 3: one column per end node.
     layers: [Vec<Column>; 3],
+    self_loops: SelfLoops,
 }
 
 impl WalkCounts {
     /// Counts before the first event, for nodes `0..n_nodes`.
     #[must_use]
     pub fn new(n_nodes: usize) -> Self {
-        Self { layers: [(); 3].map(|()| vec![Column::default(); n_nodes]) }
+        Self { layers: [(); 3].map(|()| vec![Column::default(); n_nodes]), self_loops: SelfLoops::default() }
+    }
+
+    /// The same with another rule for self-loops.
+    #[must_use]
+    pub fn with_self_loops(self, self_loops: SelfLoops) -> Self {
+        Self { self_loops, ..self }
     }
 
     /// Number of nodes.
@@ -69,13 +101,15 @@ impl WalkCounts {
     /// When a node is not below `n_nodes`.
     pub fn advance(&mut self, src: NodeId, dst: NodeId) {
         let [ones, twos, threes] = &mut self.layers;
-        for (from, to) in [(src, dst), (dst, src)] {
+        let both = [(src, dst), (dst, src)];
+        let steps = if src == dst && self.self_loops == SelfLoops::Once { &both[..1] } else { &both };
+        for (from, to) in steps {
             threes[to.index()].add(&twos[from.index()]);
         }
-        for (from, to) in [(src, dst), (dst, src)] {
+        for (from, to) in steps {
             twos[to.index()].add(&ones[from.index()]);
         }
-        for (from, to) in [(src, dst), (dst, src)] {
+        for (from, to) in steps {
             ones[to.index()].increment(from.0);
         }
     }

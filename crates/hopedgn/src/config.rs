@@ -32,7 +32,8 @@ pub use crate::memory::MessageOrder;
 pub use crate::model::{
     CawnSettings, CommonSettings, CustomModel, CustomSettings, DyGFormerSettings, GlobalHopeDgnSettings,
     GraphMixerSettings, HopeDgnSettings, JodieSettings, ModelConfig, ModelName, ModelRegistry, ModelSettings,
-    NoSettings, PatchSettings, PintSettings, Pooling, StatsSettings, TclSettings, TgatSettings, TgnSettings,
+    NoSettings, PatchSettings, PintSettings, Pooling, SecondHopCut, StatsSettings, TclSettings, TgatSettings,
+    TgnSettings,
 };
 pub use difference::CHANGEABLE;
 pub use file::ConfigFile;
@@ -255,7 +256,10 @@ impl Config {
         let mut found: toml::Table = toml::from_str(text).map_err(|error| wrong(place, &error))?;
         check_format(&mut found, place)?;
         let model = match found.remove("model") {
-            Some(toml::Value::Table(model)) => registry.read(model, place)?,
+            Some(toml::Value::Table(mut model)) => {
+                add_settings_of_its_time(&mut model);
+                registry.read(model, place)?
+            }
             Some(other) => return Err(wrong(place, &format!("found model = {other}, expected a group of settings"))),
             None => ModelConfig::default(),
         };
@@ -379,12 +383,21 @@ impl Config {
     }
 }
 
-/// Removes the format of a file of settings; refuses one that only newer versions know.
-fn check_format(table: &mut toml::Table, place: &str) -> Result<()> {
-    let Some(format) = table.remove(file_format::KEY) else { return Ok(()) };
+/// A complete file without a setting was written before there was one: what programs did then is not always today's default.
+fn add_settings_of_its_time(model: &mut toml::Table) {
+    if model.get("name").and_then(toml::Value::as_str) == Some(ModelName::Pint.as_str()) {
+        model.entry("revision").or_insert(toml::Value::Integer(1));
+    }
+}
+
+/// Removes the format of a file of settings; refuses one that only newer versions know. Whether there was one: only files that a
+/// program wrote have it, and they are complete.
+fn check_format(table: &mut toml::Table, place: &str) -> Result<bool> {
+    let Some(format) = table.remove(file_format::KEY) else { return Ok(false) };
     let number = format.as_integer().and_then(|format| u64::try_from(format).ok());
     let expected = || wrong(place, &format!("found format = {format}, expected a whole number"));
-    file_format::check(Path::new(place), number.ok_or_else(expected)?)
+    file_format::check(Path::new(place), number.ok_or_else(expected)?)?;
+    Ok(true)
 }
 
 fn wrong(place: &str, error: &impl std::fmt::Display) -> Error {

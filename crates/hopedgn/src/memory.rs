@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use ctdg::event::{EventId, EventStream};
 use ctdg::mite::PairQuery;
-use ctdg::walk_counts::WalkCounts;
+use ctdg::walk_counts::{SelfLoops, WalkCounts};
 use hopedgn_tensor::{Device, StateTable};
 use serde::{Deserialize, Serialize};
 
@@ -55,8 +55,8 @@ pub struct MemoryForm {
     pub message: usize,
     /// Which message of a batch counts.
     pub message_order: MessageOrder,
-    /// Whether walks between nodes are counted as well: [`MemoryRead::positions`].
-    pub with_positions: bool,
+    /// If walks between nodes are counted as well ([`MemoryRead::positions`]): what a self-loop counts.
+    pub positions: Option<SelfLoops>,
 }
 
 impl MemoryForm {
@@ -65,7 +65,7 @@ impl MemoryForm {
     /// ```
     /// use hopedgn::memory::{MemoryForm, MessageOrder};
     ///
-    /// let form = MemoryForm { width: 172, message: 444, message_order: MessageOrder::Newest, with_positions: false };
+    /// let form = MemoryForm { width: 172, message: 444, message_order: MessageOrder::Newest, positions: None };
     /// assert_eq!(form.n_bytes(5_000_000) >> 30, 11); // GiB
     /// ```
     #[must_use]
@@ -138,7 +138,7 @@ impl Memory {
             messages: Arc::new(StateTable::zeros(device, n_nodes + 1, form.message)?),
             pending: vec![None; n_nodes + 1],
             applied: vec![None; n_nodes + 1],
-            positions: form.with_positions.then(|| WalkCounts::new(n_nodes + 1)),
+            positions: form.positions.map(|self_loops| WalkCounts::new(n_nodes + 1).with_self_loops(self_loops)),
             shifts: Shift::of(stream, train),
             marks: vec![(0, 0); n_nodes + 1],
             batch: 0,

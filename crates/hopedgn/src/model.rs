@@ -62,6 +62,7 @@ use hopedgn_tensor::{Dropout, Tape, Var};
 
 use crate::collate::{HopLayout, Input, Layout};
 use crate::memory::MemoryForm;
+use crate::nn::PairHead;
 use crate::{Error, Result};
 
 pub use cawn::{Cawn, CawnSettings};
@@ -77,7 +78,7 @@ pub use pint::{Pint, PintSettings};
 pub use registry::{BuiltModel, CustomModel, ModelRegistry, NoSettings, build};
 pub use stats::{Stats, StatsSettings};
 pub use tcl::{Tcl, TclSettings};
-pub use tgat::{Tgat, TgatSettings};
+pub use tgat::{SecondHopCut, Tgat, TgatSettings};
 pub use tgn::{Tgn, TgnSettings};
 pub use tpnet::{TpNet, TpNetSettings};
 
@@ -156,14 +157,24 @@ pub trait Model: fmt::Debug + Send + Sync {
         Err(Error::NoNodeEmbeddings { model: self.name().title() })
     }
 
+    /// The head over its embeddings, if it is one that may read statistics and walks of pairs as well.
+    fn head(&self) -> Option<PairHead> {
+        None
+    }
+
     /// Whether its input has the [statistics](ctdg::statistics) of pairs.
     fn reads_statistics(&self) -> bool {
-        false
+        self.head().is_some_and(PairHead::reads_statistics)
+    }
+
+    /// Whether those have columns for [triads](ctdg::triads) as well.
+    fn reads_triads(&self) -> bool {
+        self.head().is_some_and(PairHead::reads_triads)
     }
 
     /// The [temporal walks](ctdg::walks) that its input has, if any.
     fn walks(&self) -> Option<WalkConfig> {
-        None
+        self.head().and_then(PairHead::walks)
     }
 
     /// The logarithm of how active the source of each pair is, `[B, 1]`, for models of intensities; see

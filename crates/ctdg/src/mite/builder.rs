@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    MiteScope, NO_ROW, PairEncoderConfig, PairQuery, PairTokens, RowTable, SecondHop, SecondHopTime, Shared, interval,
-    offset_u32,
+    MiteScope, NO_ROW, PairEncoderConfig, PairQuery, PairTokens, RowTable, SecondHop, SecondHopTime, Shared,
+    TimePrecision, interval, offset_u32,
 };
 use crate::event::{Cut, EventId, NodeId};
 use crate::sample::SampleBuffers;
@@ -96,6 +96,10 @@ impl PairTokensBuilder<'_> {
                 let (before, time, from) = match second.time {
                     SecondHopTime::Query => (cut, query.time, query.time),
                     SecondHopTime::Event => (store.cut(event_time), event_time, precision.stored(event_time)),
+                    SecondHopTime::EventAsF32 => {
+                        let rounded = TimePrecision::F32.stored(event_time);
+                        (store.cut(rounded), rounded, rounded)
+                    }
                 };
                 let history = store.history(node, before);
                 let random = || shared.random(keys, shared.sampler.key(node, &history), time, Hop::Second);

@@ -279,3 +279,33 @@ fn rounded_times_change_ages_but_not_the_cut() {
     let tokens = encode(&store, PairEncoderConfig::default(), &query);
     assert_eq!((tokens.second_starts(), tokens.second_nodes().len()), (&[0][..], 0), "nothing without a second hop");
 }
+
+/// 16,777,219 is 16,777,220 as `f32`.
+#[test]
+fn a_second_hop_at_rounded_times_sees_its_own_event_and_later_ones() {
+    let t = 16_777_219.0;
+    let stream = EventStream::from_events([(0, 1, t), (1, 2, t + 0.5), (1, 3, t + 1.0)]).unwrap();
+    let store = Store::build(&stream).unwrap();
+    let query = PairQuery { src: NodeId(0), dst: NodeId(9), time: t + 0.25 };
+    let neighbors = |time| {
+        let second = Some(SecondHop { length: 5, time });
+        let encoding = PairEncoderConfig {
+            length: 2,
+            k: 0,
+            scope: MiteScope::Truncated,
+            precision: TimePrecision::F32,
+            sampling: Sampling::Recent,
+            second,
+        };
+        let tokens = encode(&store, encoding, &[query]);
+        second_events(&tokens)
+    };
+    assert_eq!(neighbors(SecondHopTime::Event), [], "strictly before the event");
+    assert_eq!(neighbors(SecondHopTime::Query), [EventId(0)], "strictly before the query");
+    assert_eq!(neighbors(SecondHopTime::EventAsF32), [EventId(0), EventId(1)], "as DyGLib: even after the query");
+}
+
+fn second_events(tokens: &PairTokens) -> Vec<EventId> {
+    let of_pair = SIDES.into_iter().flat_map(|side| tokens.event_tokens(0, side));
+    of_pair.flat_map(|token| tokens.second(token)).map(|at| tokens.second_events()[at]).collect()
+}

@@ -29,8 +29,11 @@ const WALKS: Group = Group {
     switch: "model.walks=true",
 };
 
-const STATISTICS: Group =
-    Group { settings: &["model.d-stats"], what: "does not read statistics", switch: "model.stats=true" };
+const STATISTICS: Group = Group {
+    settings: &["model.d-stats", "model.triads"],
+    what: "does not read statistics",
+    switch: "model.stats=true",
+};
 
 const RANKING: Group = Group {
     settings: &["train.select-events", "train.select-candidates"],

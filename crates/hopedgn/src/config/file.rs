@@ -2,7 +2,7 @@
 
 use ctdg::dataset::ReadOptions;
 
-use super::{Config, ModelName, ModelRegistry, Preset, check_format, merge, wrong};
+use super::{Config, ModelName, ModelRegistry, Preset, add_settings_of_its_time, check_format, merge, wrong};
 use crate::Result;
 
 /// Settings of a file, some or all of them. The `config.toml` of a run is one.
@@ -31,7 +31,10 @@ impl ConfigFile {
     /// Reads the text of a file, which `place` names in errors. Settings are checked by [`ConfigFile::resolve`].
     pub fn parse(text: &str, place: &str) -> Result<Self> {
         let mut table: toml::Table = toml::from_str(text).map_err(|error| wrong(place, &error))?;
-        check_format(&mut table, place)?;
+        let of_a_run = check_format(&mut table, place)?;
+        if let Some(toml::Value::Table(model)) = table.get_mut("model").filter(|_| of_a_run) {
+            add_settings_of_its_time(model);
+        }
         let read = table.remove("read").map(toml::Value::try_into).transpose();
         let read = read.map_err(|error: toml::de::Error| wrong(&format!("{place}: [read]"), &error))?;
         Ok(Self { table, read, place: place.to_owned() })

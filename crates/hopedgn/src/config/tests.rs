@@ -43,6 +43,7 @@ fn config_file_lists_only_the_settings_of_its_model() {
             "dropout",
             "stats",
             "d-stats",
+            "triads",
             "walks",
             "walk-layers",
             "d-walk",
@@ -81,6 +82,23 @@ fn config_file_with_settings_of_all_models_still_loads() {
     assert_eq!(config, expected.unwrap());
     let message = Config::from_toml(&text.replace("beta =", "alpha ="), "config.toml").unwrap_err().to_string();
     assert!(message.starts_with("config.toml: model.alpha: TGN has no setting `alpha`; TGN has: "), "{message}");
+}
+
+#[test]
+fn a_run_from_before_a_setting_keeps_what_was_computed_then() {
+    let revision = |config: Config| config.model.table().unwrap()["revision"].as_integer();
+    let without = "[model]\nname = \"pint\"\nbeta = 0.25\n";
+    assert_eq!(revision(Config::from_toml(without, "config.toml").unwrap()), Some(1), "the complete file of a run");
+    let resolve =
+        |text: &str| ConfigFile::parse(text, "my.toml").unwrap().resolve(&ModelRegistry::default(), None, &[], &[]);
+    assert_eq!(revision(resolve(without).unwrap()), Some(2), "a file of some settings");
+    assert_eq!(
+        revision(resolve(&format!("format = 2\n{without}")).unwrap()),
+        Some(1),
+        "the file of a run as settings of another"
+    );
+    let message = resolve_for(ModelName::Pint, &[], &["model.revision=3"]).unwrap_err().to_string();
+    assert_eq!(message, "found model.revision = 3, expected 1 or 2");
 }
 
 #[test]

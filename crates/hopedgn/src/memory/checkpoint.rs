@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// use hopedgn::{Device, ctdg::event::{EventId, EventStream}, memory::{Memory, MemoryForm, MessageOrder}};
 ///
 /// let stream = EventStream::from_events([(0, 1, 1.0), (1, 2, 4.0)])?;
-/// let form = MemoryForm { width: 4, message: 8, message_order: MessageOrder::Newest, with_positions: false };
+/// let form = MemoryForm { width: 4, message: 8, message_order: MessageOrder::Newest, positions: None };
 /// let mut memory = Memory::new(&Device::cpu(), form, &stream, &[EventId(0)])?;
 /// let state = memory.snapshot()?;
 /// assert!(memory.restore(&state, &[]).is_ok());

@@ -20,7 +20,8 @@
 //! # Differences from the paper
 //! - **Walks** have one step, as in DyGLib's experiments. Events are sampled by the time since them
 //!   (`sampling = "time-interval-aware"`).
-//! - **A root without events** has one walk that ends where it starts. In DyGLib its walks lead to padding.
+//! - **A root without events** has one walk that ends where it starts. In DyGLib it has as many as are sampled, all of them equal, which
+//!   gives the same embedding.
 //! - **Shared work**: all walks of a root start alike, so the first LSTM step is computed once per root; the backward LSTM has
 //!   read only the last step when it gets there. The result is the same.
 //! - **Width of LSTM states**: as if features were as wide as an embedding.
@@ -31,7 +32,6 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoderConfig;
-use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -345,12 +345,8 @@ impl Model for Cawn {
         self.output.forward(tape, mean, None) // [2B, d]
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

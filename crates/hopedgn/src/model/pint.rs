@@ -7,7 +7,7 @@
 //! ```text
 //! s_u ← GRU([s_u ‖ s_v ‖ Φ(Δt) ‖ e], s_u)                                     as TGN
 //! h̃ˡ_u = Σ MLP_agg([hˡ⁻¹_w ‖ e ‖ r_w]) · 2^(−β (t − t') / √n)      over (w, t') of N(u, t), n = |N(u, t)|
-//! hˡ_u = MLP_upd([h̃ˡ_u ‖ hˡ⁻¹_u ‖ r_u])
+//! hˡ_u = MLP_upd([h̃ˡ_u ‖ h⁰_u ‖ r_u])
 //! logit = head([h_u ‖ h_v])
 //! ```
 //!
@@ -18,8 +18,11 @@
 //! neighbours.
 //!
 //! # Differences from the paper
-//! - **Messages** are TGN's, as in the authors' code: of several events of a node in one batch the newest counts. In DyGLib it is
-//!   the newest in which the node was the destination; `message-order = "dyglib"` does the same.
+//! - **Own part**: the paper updates `u` from `hˡ⁻¹_u`. The authors' code reads `h⁰_u` in every layer, and so do we.
+//! - **Messages** are TGN's: of several events of a node in one batch the newest counts. In the authors' code, as in DyGLib, it is the
+//!   newest in which the node was the destination, where there is one; `message-order = "dyglib"` does the same.
+//! - **Self-loops** add one step to the walks of `r`, as in the authors' code, where both directions assign the same value.
+//! - `revision = 1` computes what versions up to 0.2 did: `hˡ⁻¹_u`, and two steps for a self-loop. Runs without that setting are theirs.
 //! - **Shared work**: the product of a layer with a memory is computed once per node, and the second product of `MLP_agg`, which
 //!   is linear, once per sum. The result is the same.
 //! - **Dropout**: none.
@@ -32,7 +35,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ctdg::mite::{PairEncoderConfig, SecondHopTime};
-use ctdg::walks::WalkConfig;
+use ctdg::walk_counts::SelfLoops;
 use hopedgn_tensor::{Activation, Dropout, Indices, Parameters, Ragged, Tape, Tensor, Var};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -65,6 +68,8 @@ pub struct PintSettings {
     pub beta: f32,
     /// Which message of a batch updates a node's memory.
     pub message_order: MessageOrder,
+    /// 2: as in the authors' code. 1: as in versions up to 0.2, see the [module](super::pint).
+    pub revision: usize,
     /// MITE.
     #[serde(flatten)]
     pub mite: MiteSettings,
@@ -77,16 +82,29 @@ impl Default for PintSettings {
             n_blocks: 2,
             beta: 1e-5,
             message_order: MessageOrder::Newest,
+            revision: 2,
             mite: MiteSettings::default(),
         }
     }
 }
 
 impl PintSettings {
+    /// Whether every layer updates a node from its own h⁰, not from its embedding below.
+    fn reads_own_features(&self) -> bool {
+        self.revision > 1
+    }
+
+    fn self_loops(&self) -> SelfLoops {
+        if self.revision > 1 { SelfLoops::Once } else { SelfLoops::Twice }
+    }
+
     pub(super) fn check(&self, common: &CommonSettings) -> Result<()> {
         within(&[("model.neighbors", self.past.neighbors, 1 << 20), ("model.n-blocks", self.n_blocks, 1 << 10)])?;
         if !(self.beta.is_finite() && self.beta >= 0.0) {
             return refuse("model.beta", self.beta, "a number of at least 0");
+        }
+        if !matches!(self.revision, 1 | 2) {
+            return refuse("model.revision", self.revision, "1 or 2");
         }
         check_size(self.n_blocks, common)?;
         check_hops(self.n_blocks, self.past.neighbors)
@@ -100,7 +118,7 @@ impl PintSettings {
 /// use hopedgn::model::{CommonSettings, Model, Pint, PintSettings};
 ///
 /// let (model, _) = Pint::new(&PintSettings::default(), &CommonSettings::DEFAULT, FeatureWidths::default(), 0)?;
-/// assert!(model.memory().is_some_and(|form| form.with_positions)); // it counts walks
+/// assert!(model.memory().is_some_and(|form| form.positions.is_some())); // it counts walks
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -166,7 +184,9 @@ impl Pint {
         let builder = &mut ParamBuilder::new(&mut parameters, seed);
         let d_edge = widths.edge.unwrap_or(0);
         let layer = |l: usize| -> Result<Layer> {
-            let below = if l == 1 { d + settings.mite.width() } else { d };
+            let features = d + settings.mite.width(); // h⁰ with MITE
+            let below = if l == 1 { features } else { d };
+            let own = if settings.reads_own_features() { features } else { below };
             let width = below + POSITIONS;
             let fan_in = width + d_edge.max(PADDED_FEATURES);
             Ok(Layer {
@@ -175,7 +195,7 @@ impl Pint {
                     builder.linear(&format!("layers.{l}.message.out"), d, d)?,
                 ],
                 update: [
-                    builder.linear(&format!("layers.{l}.update.hidden"), d + width, d)?,
+                    builder.linear(&format!("layers.{l}.update.hidden"), d + own + POSITIONS, d)?,
                     builder.linear(&format!("layers.{l}.update.out"), d, d)?,
                 ],
                 d,
@@ -188,7 +208,7 @@ impl Pint {
         let model = Self {
             settings: *settings,
             common: *common,
-            memory: memory.with_positions(),
+            memory: memory.with_positions(settings.self_loops()),
             mite: builder.mite(&settings.mite)?,
             layers,
             head: builder.pair_head(d, &common.statistics)?,
@@ -224,17 +244,21 @@ impl Pint {
         let roots = below(&input.roots, &read.roots, positions[0])?;
         let edges = features.edges(tape, &input.first)?; // [F, De]
         let decay = Decay::of(&input.first, self.settings.beta)?;
-        let h1_roots = self.layers[0].forward(tape, roots, &decay, first, edges)?; // [2B, d]
-        let Some(hop) = &input.second else { return Ok(h1_roots) };
+        let Some(hop) = &input.second else { return self.layers[0].forward(tape, roots, &decay, first, edges) }; // [2B, d]
 
         let rows = read.second.as_ref().ok_or(Error::MissingInput)?;
         let second = below(&hop.entries, rows, positions[2])?;
         let second_edges = features.edges(tape, hop)?; // [G, De]
         let second_decay = Decay::of(hop, self.settings.beta)?;
         let h1_first = self.layers[0].forward(tape, first, &second_decay, second, second_edges)?; // [F, d]
-        let roots = Nodes { values: h1_roots, rows: None, mite: None, ..roots };
-        let first = Nodes { values: h1_first, rows: None, mite: None, ..first };
-        self.layers[1].forward(tape, roots, &decay, first, edges) // [2B, d]
+        let neighbors = Nodes { values: h1_first, rows: None, mite: None, ..first };
+        let own = if self.settings.reads_own_features() {
+            roots
+        } else {
+            let h1_roots = self.layers[0].forward(tape, roots, &decay, first, edges)?; // [2B, d]
+            Nodes { values: h1_roots, rows: None, mite: None, ..roots }
+        };
+        self.layers[1].forward(tape, own, &decay, neighbors, edges) // [2B, d]
     }
 }
 
@@ -337,12 +361,8 @@ impl Model for Pint {
         self.embed(tape, input, &memories)
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -20,13 +20,14 @@
 //! - **Sampling**: the newest events, unless `sampling = "uniform"`.
 //! - **Padding**: a node without events attends to nothing. In DyGLib it attends to padding with zero features and the time
 //!   features of an event at time 0; `padding = "dyglib"` does the same.
+//! - **Second hop**: events strictly before t'. DyGLib rounds t' to `f32` first, so that a neighbour may see the event that led to it, and
+//!   events after it, those of the query included; `second-hop = "dyglib"` does the same. It is a leak, for comparisons only.
 //!
 //! # MITE
 //! Concatenated to the features of every node, of both hops and of the roots. A node of the second hop without events with
 //! source or destination has no intervals.
 
 use ctdg::mite::{PairEncoderConfig, SecondHopTime};
-use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -54,9 +55,30 @@ pub struct TgatSettings {
     pub n_heads: usize,
     /// What nodes without events attend to.
     pub padding: Padding,
+    /// Before which time the second hop is sampled.
+    pub second_hop: SecondHopCut,
     /// MITE.
     #[serde(flatten)]
     pub mite: MiteSettings,
+}
+
+/// Before which time the neighbours of a neighbour are sampled.
+///
+/// ```
+/// use hopedgn::config::{Config, ModelName, ModelSettings, Preset, SecondHopCut};
+///
+/// let config = Config::resolve(ModelName::Tgat, &[Preset::DyGLib], &[])?;
+/// assert!(matches!(config.model.settings, ModelSettings::Tgat(of) if of.second_hop == SecondHopCut::Dyglib));
+/// # Ok::<(), hopedgn::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SecondHopCut {
+    /// Strictly before the event that led to it.
+    #[default]
+    Event,
+    /// As in DyGLib: before the time of that event rounded to `f32`, which looks ahead where rounding goes up.
+    Dyglib,
 }
 
 impl Default for TgatSettings {
@@ -66,6 +88,7 @@ impl Default for TgatSettings {
             n_blocks: 2,
             n_heads: 2,
             padding: Padding::None,
+            second_hop: SecondHopCut::Event,
             mite: MiteSettings::default(),
         }
     }
@@ -211,7 +234,11 @@ impl Model for Tgat {
 
     fn encoding(&self) -> PairEncoderConfig {
         let TgatSettings { past, n_blocks, mite, .. } = &self.settings;
-        past.hops(mite, *n_blocks, SecondHopTime::Event)
+        let time = match self.settings.second_hop {
+            SecondHopCut::Event => SecondHopTime::Event,
+            SecondHopCut::Dyglib => SecondHopTime::EventAsF32,
+        };
+        past.hops(mite, *n_blocks, time)
     }
 
     fn layout(&self) -> Layout {
@@ -246,12 +273,8 @@ impl Model for Tgat {
         self.layer(tape, 2, &features, of_roots, dropout.site(16)) // [2B, d]
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

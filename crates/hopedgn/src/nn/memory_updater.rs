@@ -15,6 +15,7 @@
 
 use std::sync::Arc;
 
+use ctdg::walk_counts::SelfLoops;
 use hopedgn_tensor::{Activation, Indices, Tape, Var};
 
 use super::{Linear, ParamBuilder, TimeEncoding};
@@ -103,7 +104,7 @@ impl ParamBuilder<'_> {
             input: self.linear_with_fan_in("memory.input", message, d, n_gates * d)?,
             hidden: self.linear_with_fan_in("memory.hidden", d, d, n_gates * d)?,
             time,
-            form: MemoryForm { width: d, message, message_order, with_positions: false },
+            form: MemoryForm { width: d, message, message_order, positions: None },
         })
     }
 }
@@ -111,8 +112,8 @@ impl ParamBuilder<'_> {
 impl MemoryUpdater {
     /// The same with walk counts: [`MemoryRead::positions`].
     #[must_use]
-    pub fn with_positions(self) -> Self {
-        Self { form: MemoryForm { with_positions: true, ..self.form }, ..self }
+    pub fn with_positions(self, self_loops: SelfLoops) -> Self {
+        Self { form: MemoryForm { positions: Some(self_loops), ..self.form }, ..self }
     }
 
     /// Widths of memory and message, for [`Model::memory`](crate::model::Model::memory).
