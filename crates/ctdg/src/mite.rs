@@ -31,7 +31,6 @@
 //! ```
 
 mod builder;
-mod row_table;
 mod tokens;
 
 use rayon::prelude::*;
@@ -40,10 +39,10 @@ use crate::error::{Problem, Result};
 use crate::event::EventId;
 pub use crate::event::PairQuery;
 use crate::random::RandomStream;
+use crate::row_table::RowTable;
 use crate::sample::{HistorySampler, SampleBuffers, Sampling};
 use crate::store::Store;
 use builder::{Hop, PairTokensBuilder};
-use row_table::RowTable;
 pub use tokens::{NO_ROW, PairTokens};
 
 /// Which interactions of `w` with `u` enter its MITE.
@@ -73,6 +72,9 @@ pub enum SecondHopTime {
     ///
     /// With [`TimePrecision::F32`] both times are rounded before subtracting; the cut itself is never rounded.
     Event,
+    /// The time of the token's event rounded to `f32`, as in DyGLib, which stores neighbour times so. **It looks ahead**: where rounding
+    /// goes up, the event itself and later ones are sampled, even those from the query on.
+    EventAsF32,
     /// The query: events before the query are sampled, and ages are relative to it, as in PINT.
     Query,
 }

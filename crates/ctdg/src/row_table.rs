@@ -1,4 +1,4 @@
-//! Hash table from the distinct nodes of one pair to row numbers.
+//! Hash table from a few distinct nodes to row numbers.
 
 use crate::event::NodeId;
 

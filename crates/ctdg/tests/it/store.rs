@@ -1,7 +1,7 @@
 //! The store and the samplers against brute force.
 
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::meetings::Meetings;
+use ctdg::meetings::{MeetingFinder, Meetings};
 use ctdg::random::RandomStream;
 use ctdg::sample::{Histories, NeighborSampler, NodeQuery, Sampling};
 use ctdg::store::Store;
@@ -70,6 +70,33 @@ proptest! {
                 let met: Vec<&EventId> = kept.iter().filter(is_meeting).collect();
                 let expected = met.last().map(|&&last| Meetings { count: met.len(), last });
                 prop_assert_eq!(store.meetings(a, b, store.cut(t), left_out), expected);
+            }
+        }
+    }
+
+    /// Few nodes in front have histories longer than what is worth reading, later ones do not.
+    #[test]
+    fn meetings_among_nodes_equal_those_of_each_two(
+        stream in edge_cases::stream(150),
+        t in edge_cases::time(),
+        nodes in Just((0..9).map(NodeId).collect::<Vec<_>>()).prop_shuffle(),
+        n in 0usize..9,
+        leave in 1usize..6,
+    ) {
+        let store = Store::build(&stream).unwrap();
+        let left_out: Vec<EventId> = stream.ids().filter(|id| id.index() % leave == 1).collect();
+        let mut finder = MeetingFinder::default();
+        for nodes in [&nodes[..n], &nodes[..]] {
+            for left_out in [&[], &left_out[..]] {
+                let each = |high: usize, low: usize| {
+                    let positions = [high, low].map(|at| u32::try_from(at).unwrap());
+                    store.meetings(nodes[high], nodes[low], store.cut(t), left_out).map(|met| (positions, met))
+                };
+                let expected: Vec<_> =
+                    (0..nodes.len()).flat_map(|high| (0..=high).filter_map(move |low| each(high, low))).collect();
+                let mut found = Vec::new();
+                finder.among(&store, nodes, store.cut(t), left_out, |pair, met| found.push((pair, met)));
+                prop_assert_eq!(found, expected);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Relations among the tokens of a pair: whether, when last and how often their nodes met each other, or that they are one node.
 //!
-//! Nodes are looked up once for each two distinct ones of a pair, strictly before its time. Tokens are in classes: one for each distinct
+//! Meetings are found once for each two distinct nodes of a pair, strictly before its time. Tokens are in classes: one for each distinct
 //! node. In patches of several tokens each patch is a class, and two patches have the closest relation among their nodes: they met if any
 //! two nodes did, the newest meeting and the largest number of meetings count, and they have a node in common or not.
 
@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ctdg::event::{EventId, NodeId};
+use ctdg::meetings::MeetingFinder;
 use ctdg::mite::{PairQuery, PairTokens, TimePrecision};
 use ctdg::store::Store;
 use hopedgn_tensor::{Ragged, Relations, Tensor};
@@ -63,6 +64,7 @@ struct Found {
     pairs: Vec<[u32; 2]>,
     n_pairs: Vec<usize>,
     relations: Vec<Relation>,
+    finder: MeetingFinder,
 }
 
 impl RelationCollator<'_> {
@@ -95,18 +97,20 @@ impl RelationCollator<'_> {
     }
 
     /// Calls `found` with the rows of each two nodes that met, the higher first, in order.
-    fn each_meeting(&self, pair: usize, nodes: &[NodeId], mut found: impl FnMut([u32; 2], Relation)) {
+    fn each_meeting(
+        &self,
+        pair: usize,
+        nodes: &[NodeId],
+        finder: &mut MeetingFinder,
+        mut found: impl FnMut([u32; 2], Relation),
+    ) {
         let query = &self.queries[pair];
         let cut = self.store.cut(query.time);
         let left_out: &[EventId] = self.left_out.get(pair).copied().unwrap_or_default();
-        for (high, &a) in (0..).zip(nodes) {
-            for (low, &b) in (0..=high).zip(nodes) {
-                if let Some(met) = self.store.meetings(a, b, cut, left_out) {
-                    let age = self.precision.interval(query.time, self.store.time(met.last)).max(0.0);
-                    found([high, low], Relation { age, count: met.count as f32, is_same: high == low });
-                }
-            }
-        }
+        finder.among(self.store, nodes, cut, left_out, |[high, low], met| {
+            let age = self.precision.interval(query.time, self.store.time(met.last)).max(0.0);
+            found([high, low], Relation { age, count: met.count as f32, is_same: high == low });
+        });
     }
 
     /// A class for each distinct node, and one for padding.
@@ -121,8 +125,8 @@ impl RelationCollator<'_> {
             found.classes.extend(self.tokens.rows()[tokens].iter().map(|row| row - first));
             found.classes.resize(end, padding);
         }
-        let Found { pairs, relations, .. } = found;
-        self.each_meeting(pair, nodes, |classes, relation| {
+        let Found { pairs, relations, finder, .. } = found;
+        self.each_meeting(pair, nodes, finder, |classes, relation| {
             pairs.push(classes);
             relations.push(relation);
         });
@@ -154,7 +158,7 @@ impl RelationCollator<'_> {
             found.classes.extend(std::iter::repeat_n(padding, n_empty[side as usize]));
             next += n_filled;
         }
-        let of_nodes = self.between_nodes(pair, nodes);
+        let of_nodes = self.between_nodes(pair, nodes, &mut found.finder);
         let mut with_nodes = vec![Relation::NONE; nodes.len()];
         for (high, patch) in patches.iter().enumerate() {
             with_nodes.fill(Relation::NONE);
@@ -180,13 +184,13 @@ impl RelationCollator<'_> {
     }
 
     /// The relation of each two of `nodes`, `[nodes, nodes]`.
-    fn between_nodes(&self, pair: usize, nodes: &[NodeId]) -> Vec<Relation> {
+    fn between_nodes(&self, pair: usize, nodes: &[NodeId], finder: &mut MeetingFinder) -> Vec<Relation> {
         let n = nodes.len();
         let mut relations = vec![Relation::NONE; n * n];
         for node in 0..n {
             relations[node * (n + 1)].is_same = true;
         }
-        self.each_meeting(pair, nodes, |[high, low], relation| {
+        self.each_meeting(pair, nodes, finder, |[high, low], relation| {
             relations[high as usize * n + low as usize] = relation;
             relations[low as usize * n + high as usize] = relation;
         });
