@@ -39,6 +39,7 @@
 //! | [`sample`] | temporal neighbor sampling |
 //! | [`mite`] | tokens of node pairs with multi-interacted time encoding (MITE) |
 //! | [`statistics`] | exact statistics of pairs and nodes over the whole past |
+//! | [`triads`] | which common neighbours of a pair met each other |
 //! | [`walk_counts`] | temporal walk counts (PINT's positional features) |
 //! | [`walks`] | time-decayed temporal walks of pairs by random projections (TPNet's encoding) |
 //! | [`split`], [`negative`], [`metric`] | evaluation protocol: splits, negative sampling, metrics |
@@ -65,6 +66,7 @@ pub mod negative;
 mod pair_index;
 pub mod py_compat;
 pub mod random;
+mod row_table;
 pub mod sample;
 pub mod split;
 pub mod statistics;
@@ -72,6 +74,7 @@ pub mod store;
 pub mod summary;
 pub mod svg;
 pub mod time;
+pub mod triads;
 pub mod walk_counts;
 pub mod walks;
 pub mod wl;

@@ -24,6 +24,7 @@ mod store;
 mod table;
 mod tgb;
 mod times;
+mod triads;
 mod tries;
 mod walk_counts;
 mod walks;

@@ -1,4 +1,4 @@
-//! `--model`, `--mite`, `--stats` and `--walks`.
+//! `--model`, `--mite`, `--stats`, `--triads` and `--walks`.
 
 use clap::Args;
 use hopedgn::fmt::nearest;
@@ -6,6 +6,7 @@ use hopedgn::{ModelName, ModelRegistry};
 
 /// Which model.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags")]
 pub(crate) struct ModelArgs {
     /// The model
     #[arg(long, value_name = "M")]
@@ -16,6 +17,9 @@ pub(crate) struct ModelArgs {
     /// Add statistics of the pair over its whole past: how often, how recently, in which direction [stats: always]
     #[arg(long)]
     stats: bool,
+    /// Add statistics with columns for triads: which common neighbours of the pair met each other, and how recently
+    #[arg(long)]
+    triads: bool,
     /// Add temporal walks of the pair: what both nodes are connected to, over up to three steps, the recent counting more [TPNet: always]
     #[arg(long)]
     walks: bool,
@@ -45,13 +49,17 @@ impl ModelArgs {
 
     /// Whether nothing is said about the model.
     pub(crate) fn is_open(&self) -> bool {
-        self.model.is_none() && !self.mite && !self.stats
+        self.model.is_none() && !self.mite && !self.stats && !self.triads
     }
 
     /// The settings that the other flags stand for.
     pub(crate) fn settings(&self) -> impl Iterator<Item = String> {
-        let flags =
-            [(self.mite, "model.mite=true"), (self.stats, "model.stats=true"), (self.walks, "model.walks=true")];
+        let flags = [
+            (self.mite, "model.mite=true"),
+            (self.stats || self.triads, "model.stats=true"),
+            (self.triads, "model.triads=true"),
+            (self.walks, "model.walks=true"),
+        ];
         flags.into_iter().filter(|(is_given, _)| *is_given).map(|(_, setting)| setting.to_owned())
     }
 }

@@ -74,7 +74,7 @@ pub(crate) struct Train {
     set: Vec<String>,
     /// Continue an interrupted run; with --epochs, also a completed one; with --data and newer events than the run's, train a new
     /// run that begins with its weights
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "preset", "seed", "model", "mite", "stats", "walks", "protocol"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["config", "preset", "seed", "model", "mite", "stats", "triads", "walks", "protocol"])]
     resume: Option<PathBuf>,
     /// Print the resolved settings and stop
     #[arg(long)]

@@ -2,6 +2,8 @@
 
 use ctdg::mite::{MiteScope, PairEncoderConfig, SecondHop, SecondHopTime, TimePrecision};
 use ctdg::sample::Sampling;
+use ctdg::statistics::N_STATISTICS;
+use ctdg::triads::N_TRIADS;
 use hopedgn_tensor::PadRagged;
 use serde::{Deserialize, Serialize};
 
@@ -146,6 +148,8 @@ pub struct StatisticsSettings {
     pub enabled: bool,
     /// Width of the hidden layer of the perceptron.
     pub d_stats: usize,
+    /// Whether statistics have columns for [triads](ctdg::triads).
+    pub triads: bool,
     /// Temporal walks.
     #[serde(flatten)]
     pub walks: WalkSettings,
@@ -153,7 +157,13 @@ pub struct StatisticsSettings {
 
 impl StatisticsSettings {
     /// Switched off.
-    pub const DEFAULT: Self = Self { enabled: false, d_stats: 128, walks: WalkSettings::DEFAULT };
+    pub const DEFAULT: Self = Self { enabled: false, d_stats: 128, triads: false, walks: WalkSettings::DEFAULT };
+
+    /// Columns of the statistics of a pair.
+    #[must_use]
+    pub fn n_columns(&self) -> usize {
+        N_STATISTICS + if self.triads { N_TRIADS } else { 0 }
+    }
 }
 
 impl Default for StatisticsSettings {

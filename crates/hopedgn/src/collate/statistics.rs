@@ -6,22 +6,37 @@ use ctdg::event::EventId;
 use ctdg::mite::PairQuery;
 use ctdg::statistics::N_STATISTICS;
 use ctdg::store::Store;
+use ctdg::triads::{N_TRIADS, TriadFinder};
 use hopedgn_tensor::Tensor;
+use rayon::prelude::*;
 
 use crate::Result;
 
-/// ln(1 + x) of the statistics of `queries`, `[B, N]`; as if the events of `left_out`, one list for each query or none at all, were not in
-/// the store.
-pub(crate) fn statistics(store: &Store, queries: &[PairQuery], left_out: &[&[EventId]]) -> Result<Arc<Tensor>> {
-    let mut values = if left_out.is_empty() {
-        store.statistics().rows(queries)
-    } else {
-        let mut rows = vec![0.0; queries.len() * N_STATISTICS];
-        for ((row, query), events) in rows.chunks_exact_mut(N_STATISTICS).zip(queries).zip(left_out) {
-            store.statistics().write_without(query, events, row);
+/// Rows that are worth a task of their own.
+const CHUNK: usize = 256;
+
+/// ln(1 + x) of the statistics of `queries`, `[B, N]`, with the columns of triads after them if asked for; as if the events of `left_out`, one
+/// list for each query or none at all, were not in the store.
+pub(crate) fn statistics(
+    store: &Store,
+    queries: &[PairQuery],
+    left_out: &[&[EventId]],
+    with_triads: bool,
+) -> Result<Arc<Tensor>> {
+    let width = N_STATISTICS + if with_triads { N_TRIADS } else { 0 };
+    let statistics = store.statistics();
+    let mut values = vec![0.0; queries.len() * width];
+    values.par_chunks_mut(CHUNK * width).enumerate().for_each(|(chunk, rows)| {
+        let mut triads = TriadFinder::default();
+        for (row, at) in rows.chunks_exact_mut(width).zip(chunk * CHUNK..) {
+            let left_out = left_out.get(at).copied().unwrap_or_default();
+            let (columns, of_triads) = row.split_at_mut(N_STATISTICS);
+            statistics.write_without(&queries[at], left_out, columns);
+            if with_triads {
+                triads.write(store, &queries[at], left_out, of_triads);
+            }
         }
-        rows
-    };
+    });
     hopedgn_tensor::ln_1p(&mut values);
-    Ok(Tensor::matrix(queries.len(), N_STATISTICS, values)?.into())
+    Ok(Tensor::matrix(queries.len(), width, values)?.into())
 }

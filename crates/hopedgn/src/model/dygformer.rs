@@ -26,7 +26,6 @@
 //! A fifth channel beside node, edge, time and co-occurrence.
 
 use ctdg::mite::PairEncoderConfig;
-use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -173,12 +172,8 @@ impl Model for DyGFormer {
         self.patches.embed(tape, &channels, (input, None), &input.sides, dropout) // [2B, d]
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -33,7 +33,6 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoderConfig;
-use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Activation, Dropout, Indices, ParameterId, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -310,12 +309,8 @@ impl Model for GlobalHopeDgn {
         self.embed(tape, input.pairs()?, dropout)
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -40,7 +40,6 @@
 //! Proposition 5 is about the global model with injective functions; the local model with patches and a mean is weaker.
 
 use ctdg::mite::PairEncoderConfig;
-use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -230,12 +229,8 @@ impl Model for HopeDgn {
         self.pooled(tape, input, &input.sides, dropout)
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -16,7 +16,7 @@ use super::{Model, ModelName};
 use crate::Result;
 use crate::collate::{Input, Layout};
 use crate::memory::MemoryForm;
-use crate::nn::{ActivityHead, ParamBuilder};
+use crate::nn::{ActivityHead, PairHead, ParamBuilder};
 
 /// The name of the constant `ln |V|`, the number of destinations in training. It is saved with the weights and never trained.
 pub(crate) const LOG_DESTINATIONS: &str = "intensity.log-destinations";
@@ -74,6 +74,10 @@ impl Model for IntensityModel {
 
     fn reads_statistics(&self) -> bool {
         true
+    }
+
+    fn head(&self) -> Option<PairHead> {
+        self.inner.head()
     }
 
     fn walks(&self) -> Option<WalkConfig> {

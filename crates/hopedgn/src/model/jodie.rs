@@ -23,7 +23,6 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoderConfig;
-use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Parameters, Shape, Tape, Tensor, Var};
 use serde::{Deserialize, Serialize};
 
@@ -120,12 +119,8 @@ impl Model for Jodie {
         Ok(tape.dropout(h, dropout))
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

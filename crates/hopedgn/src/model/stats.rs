@@ -8,7 +8,6 @@
 //! Not of a paper: a baseline that trains in seconds, and that a model of sequences should beat.
 
 use ctdg::mite::PairEncoderConfig;
-use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -89,12 +88,8 @@ impl Model for Stats {
         self.common.dropout
     }
 
-    fn reads_statistics(&self) -> bool {
-        true
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

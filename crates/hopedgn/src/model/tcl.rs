@@ -31,7 +31,6 @@
 use std::sync::Arc;
 
 use ctdg::mite::PairEncoderConfig;
-use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Indices, ParameterId, Parameters, Ragged, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -214,12 +213,8 @@ impl Model for Tcl {
         self.output.forward(tape, z, None) // [2B, d]
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

@@ -32,7 +32,6 @@
 //! Concatenated to the memory of every node wherever attention reads it.
 
 use ctdg::mite::PairEncoderConfig;
-use ctdg::walks::WalkConfig;
 use hopedgn_tensor::{Dropout, Indices, Parameters, Tape, Var};
 use serde::{Deserialize, Serialize};
 
@@ -268,12 +267,8 @@ impl Model for Tgn {
         }
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
-    }
-
-    fn walks(&self) -> Option<WalkConfig> {
-        self.head.walks()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {

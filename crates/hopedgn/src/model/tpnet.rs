@@ -200,8 +200,8 @@ impl Model for TpNet {
         Ok(tape.segment_mean(z, &slots)?) // [2B, d]
     }
 
-    fn reads_statistics(&self) -> bool {
-        self.head.reads_statistics()
+    fn head(&self) -> Option<PairHead> {
+        Some(self.head)
     }
 
     fn walks(&self) -> Option<WalkConfig> {

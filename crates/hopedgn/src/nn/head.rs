@@ -36,7 +36,7 @@ impl ParamBuilder<'_> {
         if let Some(config) = walks {
             of_walks = Some((config, self.scaling(WALKS_SCALING, config.n_features())?, self.walks(&config, width)?));
         }
-        let statistics = statistics.enabled.then(|| self.statistics(statistics.d_stats, width)).transpose()?;
+        let statistics = statistics.enabled.then(|| self.statistics(statistics, width)).transpose()?;
         let n_beside = usize::from(statistics.is_some()) + usize::from(of_walks.is_some());
         let n_in = n_in + n_beside * width;
         let (hidden, out) = (self.linear("head.hidden", n_in, width)?, self.linear("head.out", width, 1)?);
@@ -44,11 +44,13 @@ impl ParamBuilder<'_> {
     }
 
     /// A perceptron over standardised statistics.
-    fn statistics(&mut self, hidden: usize, width: usize) -> Result<StatisticsEmbedding> {
+    fn statistics(&mut self, settings: &StatisticsSettings, width: usize) -> Result<StatisticsEmbedding> {
+        let n_columns = settings.n_columns();
         Ok(StatisticsEmbedding {
-            scaling: self.scaling(STATISTICS_SCALING, N_STATISTICS)?,
-            hidden: self.linear("statistics.hidden", N_STATISTICS, hidden)?,
-            out: self.linear("statistics.out", hidden, width)?,
+            scaling: self.scaling(STATISTICS_SCALING, n_columns)?,
+            hidden: self.linear("statistics.hidden", n_columns, settings.d_stats)?,
+            out: self.linear("statistics.out", settings.d_stats, width)?,
+            with_triads: settings.triads,
         })
     }
 
@@ -97,6 +99,7 @@ struct StatisticsEmbedding {
     scaling: Scaling,
     hidden: Linear,
     out: Linear,
+    with_triads: bool,
 }
 
 impl StatisticsEmbedding {
@@ -142,6 +145,12 @@ impl PairHead {
     #[must_use]
     pub fn reads_statistics(self) -> bool {
         self.statistics.is_some()
+    }
+
+    /// Whether those have columns for triads.
+    #[must_use]
+    pub fn reads_triads(self) -> bool {
+        self.statistics.is_some_and(|embedding| embedding.with_triads)
     }
 
     /// The walks it reads, if any.

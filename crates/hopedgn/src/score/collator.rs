@@ -84,9 +84,9 @@ impl Collator<'_> {
     pub(super) fn input(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<Input> {
         let Chunk { pairs, padded_to, .. } = chunk.clone();
         let (tables, store) = (&self.tables, self.store);
-        let reads_statistics = self.model.reads_statistics();
         let left_out = if self.left_out.is_empty() { &[] } else { &self.left_out[pairs.clone()] };
-        let statistics = reads_statistics.then(|| statistics(store, &queries[pairs.clone()], left_out)).transpose()?;
+        let statistics = || statistics(store, &queries[pairs.clone()], left_out, self.model.reads_triads());
+        let statistics = self.model.reads_statistics().then(statistics).transpose()?;
         let rows = if self.model.layout() == Layout::Statistics { 0..0 } else { rows_of(tokens, &pairs) };
         let walks = self.walks.as_ref().map(|walks| walks.input(pairs.clone(), rows)).transpose()?;
         let past = match self.model.layout() {

@@ -23,7 +23,7 @@ const MIN_DEVIATION: f64 = 0.01;
 pub(crate) fn set_data_constants(parameters: &mut Parameters, model: &dyn Model, task: &Task<'_>) -> Result<()> {
     let destinations = destinations(task);
     if has(parameters, STATISTICS_SCALING) {
-        let rows = statistics(&task.train_store, &sample(task, &destinations), &[])?;
+        let rows = statistics(&task.train_store, &sample(task, &destinations), &[], model.reads_triads())?;
         standardise(parameters, STATISTICS_SCALING, rows.values());
     }
     if let (true, Some(config)) = (has(parameters, WALKS_SCALING), model.walks()) {

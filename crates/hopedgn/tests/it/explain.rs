@@ -64,7 +64,7 @@ fn configs() -> Vec<ModelConfig> {
         config(ModelName::Tcl),
         config(ModelName::GraphMixer),
         config(ModelName::Stats),
-        config(ModelName::HopeDgn).with_known(&["stats=true", "direction=true"]).unwrap(),
+        config(ModelName::HopeDgn).with_known(&["stats=true", "triads=true", "direction=true"]).unwrap(),
         relations(&[]),
         relations(&["patch=2", "stats=true"]),
         relations(&["padding=dyglib"]),

@@ -41,7 +41,10 @@ fn events(rows: &[Row]) -> Events {
 fn models() -> Vec<(ModelName, Vec<&'static str>)> {
     let mut all: Vec<(ModelName, Vec<&str>)> = ModelName::ALL.into_iter().map(|name| (name, Vec::new())).collect();
     all.push((ModelName::Stats, vec!["model.walks=true", "model.d-walk=16", "model.walk-decay=0.05"]));
-    all.push((ModelName::HopeDgn, vec!["model.stats=true", "model.direction=true", "train.objective=intensity"]));
+    all.push((
+        ModelName::HopeDgn,
+        vec!["model.stats=true", "model.triads=true", "model.direction=true", "train.objective=intensity"],
+    ));
     all.push((
         ModelName::HopeDgn,
         vec!["model.relations=true", "model.stats=true", "model.walks=true", "model.d-walk=16"],

@@ -28,10 +28,10 @@ fn models() -> impl Iterator<Item = ModelConfig> {
     ModelName::ALL.into_iter().map(move |name| ModelConfig::new(name).with_known(&settings).unwrap())
 }
 
-/// Every model with MITE and without, if it can be; with statistics and directions; with walks; and with relations, if it can be.
+/// Every model with MITE and without, if it can be; with statistics, triads and directions; with walks; and with relations, if it can be.
 fn variants() -> impl Iterator<Item = ModelConfig> {
     models().flat_map(|config| {
-        let statistics = config.with_known(&["stats=true", "direction=true"]).unwrap();
+        let statistics = config.with_known(&["stats=true", "triads=true", "direction=true"]).unwrap();
         let walks = config.with_known(&["walks=true", "d-walk=20", "walk-decay=0.1"]).unwrap();
         let mut all = vec![statistics, walks];
         if let Ok(relations) = config.with("relations", true) {

@@ -45,7 +45,7 @@ fn models(mite: bool) -> Vec<ModelConfig> {
     for name in ModelName::ALL {
         let config = ModelConfig::new(name).with_known(&settings).unwrap();
         let config = config.with("mite", mite).unwrap_or(config);
-        let others = ["direction=true", "relations=true", "walks=true", "d-walk=20", "walk-decay=0.1"];
+        let others = ["triads=true", "direction=true", "relations=true", "walks=true", "d-walk=20", "walk-decay=0.1"];
         let config = if mite { config.with_known(&others).unwrap() } else { config };
         if !config.common.statistics.enabled {
             all.push(config.with("stats", true).unwrap());
