@@ -140,7 +140,9 @@ fn ranks(values: &[u32]) -> Vec<f64> {
     let mut below = 0;
     for equal in order.chunk_by(|&a, &b| values[a] == values[b]) {
         let mean = below as f64 + (equal.len() - 1) as f64 / 2.0;
-        equal.iter().for_each(|&at| ranks[at] = mean);
+        for &at in equal {
+            ranks[at] = mean;
+        }
         below += equal.len();
     }
     ranks

@@ -102,10 +102,14 @@ fn same_moment(audit: &Audit) -> Finding {
     let verdict = Verdict::from(value.unwrap_or(0.0), NOTE_GAIN, LEAK_GAIN);
     let measured = match most {
         None => NOTHING.into(),
-        Some(_) if share == 0.0 => "no test event has one of its own time in an earlier batch".into(),
-        Some(_) if verdict == Verdict::Ok => {
-            format!("events of the query's own time in earlier batches, which {} have, add no AP", percent(share))
+        Some(_) if share == 0.0 && verdict == Verdict::Ok => {
+            "no test event has one of its own time in an earlier batch".into()
         }
+        Some(_) if verdict == Verdict::Ok => format!(
+            "{} of test events have one of their own time in an earlier batch; it adds {} points of AP at most",
+            percent(share),
+            ap(value.unwrap_or(0.0).max(0.0)),
+        ),
         Some(scores) => {
             let new = new_nodes(&scores.heuristic);
             let new =
@@ -163,9 +167,10 @@ fn f32_times(audit: &Audit) -> Finding {
         "every time fits into f32".into()
     } else {
         format!(
-            "{} of times change; {} are rounded up, so a query at them sees the event itself",
+            "{} of times change; {} are rounded up, so that a query at them sees the event itself ({} also see later ones)",
             percent(times.changed),
             percent(times.sees_itself),
+            percent(times.sees_later),
         )
     };
     let note = if times.changed > 0.0 { 0.0 } else { f64::INFINITY };
