@@ -120,6 +120,17 @@ fn bad_input_is_named_with_what_to_do() {
     assert!(stderr.contains("--length"), "{stderr}");
 }
 
+#[test]
+fn dates_are_shown_as_dates() {
+    let home = tempfile::tempdir().expect("a folder");
+    let rows = "src,dst,time\na,b,2024-01-01\na,c,2024-01-02\nb,c,2024-01-12T12:00:00Z\n";
+    fs::write(home.path().join("dates.csv"), rows).expect("written");
+    let (status, text, stderr) = run(home.path(), &["data", "audit", "dates.csv"]);
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(text.contains("longest 10.5 days"), "{text}");
+    assert!(text.contains("the longest silence begins at 2024-01-02 00:00:00"), "{text}");
+}
+
 /// The audit draws the negatives of the evaluation: heuristics have the same AP in both.
 #[test]
 fn heuristics_equal_those_beside_a_model() {

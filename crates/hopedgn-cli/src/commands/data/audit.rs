@@ -143,7 +143,9 @@ impl Report {
 
     /// A duration: in words where the data has dates, whose unit is known.
     fn duration(&self, duration: f64) -> String {
+        const DAY: f64 = 86_400.0;
         match self.time_format {
+            TimeFormat::Date if duration >= 2.0 * DAY => format!("{} days", hopedgn::fmt::fixed(duration / DAY, 1)),
             TimeFormat::Date => hopedgn::fmt::duration(duration),
             TimeFormat::Number => hopedgn::fmt::span(duration),
         }
