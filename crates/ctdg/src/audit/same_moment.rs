@@ -44,7 +44,8 @@ pub struct MomentScores {
 /// Scores a pair by the place in the stream of its destination's last event, in either role.
 ///
 /// It looks for the order of the file within a moment: where events are listed node by node, a destination that was just
-/// listed comes next. It is a probe, not a baseline.
+/// listed comes next. It is a probe, chosen because it
+/// shows the leak of `CanParl`, not a baseline.
 struct DestinationRecency<'s>(&'s Store);
 
 impl Heuristic for DestinationRecency<'_> {
