@@ -44,11 +44,13 @@
 //! | [`walks`] | time-decayed temporal walks of pairs by random projections (TPNet's encoding) |
 //! | [`split`], [`negative`], [`metric`] | evaluation protocol: splits, negative sampling, metrics |
 //! | [`heuristic`] | untrained baselines (`EdgeBank`, recency and popularity) |
+//! | [`audit`] | what a dataset and its protocol give away |
 //! | [`wl`] | k-dimensional dynamic Weisfeiler-Lehman tests |
 //! | [`error`] | the error type: what was found, what was expected, what to do |
 //! | [`random`], [`py_compat`] | named random streams; bit-identical Python and NumPy draws |
 //! | [`svg`] | SVG writer |
 
+pub mod audit;
 pub mod dataset;
 pub mod error;
 pub mod event;

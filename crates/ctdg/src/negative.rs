@@ -27,6 +27,7 @@
 mod candidate_file;
 mod candidate_source;
 mod candidates;
+mod of_pass;
 mod past;
 mod random;
 mod tgb;
@@ -34,6 +35,7 @@ mod tgb;
 pub use candidate_file::CandidateFile;
 pub use candidate_source::{CandidateSource, Candidates};
 pub use candidates::{CandidateCount, CandidateLists};
+pub use of_pass::{NegativeKind, PassNegatives};
 pub use past::{PastKind, PastNegatives};
 pub use random::RandomNegatives;
 pub use tgb::{TGB_SEED, TgbLists, TgbRule};

@@ -55,7 +55,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List, inspect, generate, convert, index, fetch and split datasets
+    /// List, inspect, audit, generate, convert, index, fetch and split datasets
     #[command(subcommand, after_help = data::EXAMPLES)]
     Data(data::Data),
     Train(Box<train::Train>),

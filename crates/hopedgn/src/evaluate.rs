@@ -12,6 +12,7 @@ mod window;
 use ctdg::event::EventId;
 use ctdg::heuristic::Heuristic;
 use ctdg::mite::PairQuery;
+use ctdg::negative::NegativeKind;
 use serde::{Deserialize, Serialize};
 
 use crate::Result;
@@ -53,11 +54,7 @@ impl Negatives {
     /// The name in files and on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Random => "random",
-            Self::Historical => "historical",
-            Self::Inductive => "inductive",
-        }
+        NegativeKind::from(self).as_str()
     }
 
     /// The output of a model that answers against them: random ones keep the source, others change it.
@@ -66,6 +63,16 @@ impl Negatives {
         match self {
             Self::Random => Output::Partner,
             Self::Historical | Self::Inductive => Output::Pair,
+        }
+    }
+}
+
+impl From<Negatives> for NegativeKind {
+    fn from(negatives: Negatives) -> Self {
+        match negatives {
+            Negatives::Random => Self::Random,
+            Negatives::Historical => Self::Historical,
+            Negatives::Inductive => Self::Inductive,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Integration tests of `ctdg`, in one binary.
 #![allow(clippy::unwrap_used, reason = "a test that cannot set itself up fails")]
 
+mod audit;
 mod corruption;
 mod edge_cases;
 mod fetch;

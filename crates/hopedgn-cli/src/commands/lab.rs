@@ -1,13 +1,13 @@
 //! `hopedgn lab`: expressive power, which model separates which graphs and pairs.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use ctdg::dataset;
 use hopedgn_experiments::expressivity::{self, Cell, Discrepancy, ExpressivityConfig, Findings, Matrix, Origin};
 
-use crate::commands::new_file::Force;
+use crate::commands::new_file::{Force, check_writable};
 use crate::output::{Outcome, Output};
 use crate::progress::{self, Unit};
 
@@ -76,17 +76,6 @@ pub(crate) fn run(args: &Lab, output: &Output) -> anyhow::Result<Outcome> {
     }
     output.answer(Text(&findings), &findings)?;
     Ok(if findings.broken().next().is_some() { Outcome::FellShort } else { Outcome::Done })
-}
-
-/// Refuses an unwritable path before anything is computed.
-fn check_writable(path: &Path) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    anyhow::ensure!(
-        folder.is_dir() && !path.is_dir(),
-        "found {}, expected a file in a folder that exists; create the folder, or name another",
-        path.display()
-    );
-    Ok(())
 }
 
 struct Text<'a>(&'a Findings);

@@ -35,6 +35,17 @@ pub(crate) fn refuse_input(path: &Path, input: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses an unwritable path before anything is computed.
+pub(crate) fn check_writable(path: &Path) -> anyhow::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    anyhow::ensure!(
+        folder.is_dir() && !path.is_dir(),
+        "found {}, expected a file in a folder that exists; create the folder, or name another",
+        path.display()
+    );
+    Ok(())
+}
+
 /// Whether both names lead to one file: through `.` and `..`, symbolic links or hard links.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     let (Ok(a), Ok(b)) = (a.canonicalize(), b.canonicalize()) else { return false };

@@ -54,8 +54,9 @@ fn shell(folder: &Path, line: &str) -> (bool, String) {
 /// What a command printed, without the lines about progress that work of more than some seconds prints where there is no
 /// terminal: how many there are depends on the machine.
 fn without_progress(printed: &str) -> String {
-    const STAGES: [&str; 9] = [
+    const STAGES: [&str; 10] = [
         "reading",
+        "auditing",
         "training epoch",
         "validating epoch",
         "testing",

@@ -1,5 +1,6 @@
 //! The command as a user runs it: one binary for all integration tests.
 
+mod audit;
 mod classify;
 mod config_file;
 mod data;

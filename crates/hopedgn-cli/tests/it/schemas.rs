@@ -107,6 +107,7 @@ fn documents_about_data_fit_their_schemas() {
     let home = Home::new();
     home.prints("data-list", "data list --data-dir .");
     home.prints("data-info", "data info events.csv");
+    home.prints("data-audit", "data audit events.csv --batch 10");
     home.prints("data-generate", "data generate triadic triads.csv --episodes 20");
     home.prints("data-generate", "data generate tastes tastes.csv");
     home.prints("data-convert", "data convert events.csv events.parquet --features none");
@@ -115,6 +116,7 @@ fn documents_about_data_fit_their_schemas() {
     home.prints("data-split", "data split events.csv");
     home.write("dates.csv", "src,dst,time\na,b,2024-01-31\nb,c,2024-02-01\na,c,2024-02-03T10:00:00Z\n");
     home.prints("data-info", "data info dates.csv");
+    home.prints("data-audit", "data audit dates.csv");
     home.prints("data-split", "data split dates.csv");
 }
 

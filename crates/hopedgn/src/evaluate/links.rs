@@ -1,11 +1,10 @@
 //! AP and AUC against one negative for each event.
 
 use ctdg::Problem;
-use ctdg::event::{EventId, EventStream, NodeId};
+use ctdg::event::{EventId, EventStream};
 use ctdg::metric::{BatchMean, WholeSplit};
 use ctdg::mite::PairQuery;
-use ctdg::negative::{Pass, PastKind, PastNegatives, RandomNegatives};
-use ctdg::random::RandomStream;
+use ctdg::negative::{Pass, PassNegatives};
 use ctdg::split::Split;
 
 use super::window::{ask, score_with_all};
@@ -15,34 +14,15 @@ use crate::metrics::LinkMetrics;
 use crate::task::Task;
 use crate::{Error, Result};
 
-/// Source of negatives of one pass.
-enum Sampler<'t> {
-    Random(Box<RandomNegatives>),
-    Past(Box<PastNegatives<'t>>),
-}
-
-impl<'t> Sampler<'t> {
-    fn new(stream: &'t EventStream, split: &Split, pass: Pass, negatives: Negatives) -> Self {
-        let pool = pass.pool(split);
-        let kind = match negatives {
-            Negatives::Random => {
-                return Self::Random(Box::new(RandomNegatives::new(stream, &pool, pass.seed())));
-            }
-            Negatives::Historical => PastKind::Historical,
-            Negatives::Inductive => PastKind::Inductive { observed: pass.observed(stream, split) },
-        };
-        let random = RandomStream::named(u64::from(pass.seed()), &format!("negative-eval/{}", negatives.as_str()));
-        Self::Past(Box::new(PastNegatives::new(stream, pool, kind, random)))
-    }
-
-    /// One negative for each of `positives`, at the same time.
-    fn draw(&mut self, batch: &[EventId], index: u64, positives: &[PairQuery]) -> Result<Vec<PairQuery>> {
-        let pairs: Vec<(NodeId, NodeId)> = match self {
-            Self::Random(random) => positives.iter().map(|query| query.src).zip(random.draw(positives.len())).collect(),
-            Self::Past(past) => past.draw(batch, index)?,
-        };
-        Ok(pairs.into_iter().zip(positives).map(|((src, dst), query)| PairQuery { src, dst, ..*query }).collect())
-    }
+/// One negative for each of `positives`, at the same time.
+fn draw(
+    sampler: &mut PassNegatives<'_>,
+    batch: &[EventId],
+    index: u64,
+    positives: &[PairQuery],
+) -> Result<Vec<PairQuery>> {
+    let pairs = sampler.draw(batch, index)?;
+    Ok(pairs.into_iter().zip(positives).map(|((src, dst), query)| PairQuery { src, dst, ..*query }).collect())
 }
 
 /// The negatives that an evaluation compares the events of one pass with: one for each event, in order.
@@ -66,10 +46,10 @@ pub fn draw_negatives(
     negatives: Negatives,
     batch_size: usize,
 ) -> Result<Vec<PairQuery>> {
-    let mut sampler = Sampler::new(stream, split, pass, negatives);
+    let mut sampler = PassNegatives::new(stream, split, pass, negatives.into());
     let mut drawn = Vec::new();
     for (index, batch) in (0..).zip(pass.events(split).chunks(batch_size.max(1))) {
-        drawn.extend(sampler.draw(batch, index, &PairQuery::of(stream, batch))?);
+        drawn.extend(draw(&mut sampler, batch, index, &PairQuery::of(stream, batch))?);
     }
     Ok(drawn)
 }
@@ -105,7 +85,7 @@ pub fn evaluate<S: Scorer>(
     let total = events.chunks(batch_size).len();
     let mut windows = LinkWindows {
         task,
-        sampler: Sampler::new(task.stream, &task.split, pass, negatives),
+        sampler: PassNegatives::new(task.stream, &task.split, pass, negatives.into()),
         batches: events.chunks(batch_size).collect(),
         batch_size,
         per_call: scorers.iter().map(|scorer| scorer.batches_per_call(2 * batch_size)).max().unwrap_or(1),
@@ -142,7 +122,7 @@ pub fn evaluate<S: Scorer>(
 /// The batches of a pass with their negatives.
 struct LinkWindows<'t> {
     task: &'t Task<'t>,
-    sampler: Sampler<'t>,
+    sampler: PassNegatives<'t>,
     batches: Vec<&'t [EventId]>,
     batch_size: usize,
     /// Batches of a window at most.
@@ -164,7 +144,7 @@ impl<'t> Iterator for LinkWindows<'t> {
         let mut queries = Vec::new();
         for (index, batch) in (self.done as u64..).zip(&batches) {
             let positives = self.task.queries(batch);
-            match self.sampler.draw(batch, index, &positives) {
+            match draw(&mut self.sampler, batch, index, &positives) {
                 Ok(negatives) => queries.extend(positives.into_iter().chain(negatives)),
                 Err(error) => return Some(Err(error)),
             }

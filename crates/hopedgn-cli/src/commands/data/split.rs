@@ -42,13 +42,23 @@ pub(crate) struct SplitArgs {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum ModeArg {
+pub(crate) enum ModeArg {
     /// The same nodes as DyGLib
     Dyglib,
     /// Drawn with this program's own generator
     Portable,
     /// None, as in TGB
     Tgb,
+}
+
+impl From<ModeArg> for SplitMode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Dyglib => Self::Dyglib,
+            ModeArg::Portable => Self::Portable,
+            ModeArg::Tgb => Self::Tgb,
+        }
+    }
 }
 
 /// Sizes of all parts.
@@ -108,12 +118,7 @@ pub(crate) fn run(args: &SplitArgs, output: &Output) -> anyhow::Result<Outcome> 
         args.force.check(path)?;
     }
     let events = args.read.load(&args.data, output)?;
-    let mode = match args.mode {
-        ModeArg::Dyglib => SplitMode::Dyglib,
-        ModeArg::Portable => SplitMode::Portable,
-        ModeArg::Tgb => SplitMode::Tgb,
-    };
-    let rule = SplitRule::of(&events, mode, args.mask_seed)?;
+    let rule = SplitRule::of(&events, args.mode.into(), args.mask_seed)?;
     let split = rule.apply(&events)?;
     if let Some(path) = &args.out {
         ctdg::dataset::write_file(path, to_document(&rule)?)?;
