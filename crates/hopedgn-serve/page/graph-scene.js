@@ -10,8 +10,9 @@ const RECENT = 0.02; // part of the time span in which an edge counts as just ac
 const FADES = [0.02, 0.1, 0.3, 1.01]; // steps of ageing
 const FADE_TO = [1, 0.8, 0.6, 0.42];
 
-/** Levels of detail: edges around the node are drawn until so many steps of ageing. */
+/** Levels of detail: edges further away are drawn until so many steps of ageing. */
 export const LEVELS = FADES.length;
+const THIN = 2; // the level from which on down edges of the node itself are plain lines too, in large graphs
 
 /** A colour mixed with that of the page: opaque, so that thousands of overlapping edges stay quiet and cheap. */
 function mixed(variable, part) {
@@ -54,6 +55,7 @@ export function graphScene(container, data, { select, open }) {
   // The layout is square; a wide place is used by stretching it.
   const wide = Math.min(1.7, Math.max(1, container.clientWidth / container.clientHeight || 1));
   const laid = (node) => ({ x: node.x * wide, y: node.y });
+  const kind = (edge) => (many && (detail <= THIN || !ego(edge)) ? "thin" : "smooth");
   const ego = (edge) => [edge.source, edge.target].some((i) => nodes[i].role === "center" || nodes[i].role === "other");
 
   nodes.forEach((node, i) => graph.addNode(i, {
@@ -69,7 +71,7 @@ export function graphScene(container, data, { select, open }) {
     byEnds.set(key(edge.source, edge.target), i);
     codes[i] = -1;
     if (edge.source !== edge.target) graph.addUndirectedEdgeWithKey(i, edge.source, edge.target, {
-      color: "#888888", size: 1, zIndex: ego(edge) ? 1 : 0, type: many && !ego(edge) ? "thin" : "smooth",
+      color: "#888888", size: 1, zIndex: ego(edge) ? 1 : 0, type: kind(edge),
     });
   }
 
@@ -261,7 +263,15 @@ export function graphScene(container, data, { select, open }) {
     pinned,
     choose,
     /** Shows the network as it was at `t`; Infinity is the newest. Returns how many { nodes, edges } there were. */
-    setTime(t, level = LEVELS) { moment = t; detail = level; return apply(); },
+    setTime(t, level = LEVELS) {
+      moment = t;
+      const before = detail;
+      detail = level;
+      // A line of another kind is drawn by another program: all of them are laid out anew.
+      const changes = many && (before <= THIN) !== (level <= THIN);
+      if (changes) graph.updateEachEdgeAttributes((i, attributes) => ({ ...attributes, type: kind(edges[i]) }), { attributes: ["type"] });
+      return apply(changes);
+    },
     setPredicted(links) { predicted = links; renderer.refresh({ partialGraph: { nodes: [], edges: [] }, skipIndexation: true, schedule: true }); },
     unpin(i) {
       pinned.delete(i);

@@ -137,6 +137,49 @@ fn the_graph_plays_the_stream_and_the_runs_are_compared() {
     check_quiet(&browser, &server);
 }
 
+/// Plays a node that met 1,999 others, in each level of detail; with `--nocapture` the time between frames is printed.
+#[test]
+fn a_graph_of_2000_nodes_plays_in_every_level_of_detail() {
+    let Some(browser) = Browser::start() else { return };
+    let home = home(&STATS);
+    let server = Served::start(home.path(), &["mine"]);
+    let met = (1..2000_u64).map(|i| (0, i));
+    let among = (0..8000_u64).map(|i| (1 + i * 7919 % 1999, 1 + (i * 104_729 + i / 3) % 1999));
+    let all: Vec<(u64, u64)> = met.chain(among).collect();
+    for (first, part) in (0..).step_by(1000).zip(all.chunks(1000)) {
+        let event = |(at, (a, b)): (u64, &(u64, u64))| json!({"src": format!("n{a}"), "dst": format!("n{b}"), "time": 2000 + first + at});
+        server.post("/v1/events", &json!((0..).zip(part).map(event).collect::<Vec<Value>>()));
+    }
+    open(&browser, &server, "");
+    let played = "const {graphScene, LEVELS} = await import('/assets/graph-scene.js');
+        const data = await (await fetch('/v1/graph?node=n0&limit=2000')).json();
+        const place = document.createElement('div');
+        Object.assign(place.style, {position: 'fixed', inset: '0', width: '1240px', height: '500px'});
+        document.body.append(place);
+        const scene = graphScene(place, data, {select() {}, open() {}});
+        const frame = () => new Promise(requestAnimationFrame);
+        const FRAMES = 12, levels = [4, 3, 2, 1, 2, 3, 4], times = [], nodes = [];
+        let step = 0;
+        for (const level of levels) {
+            await frame();
+            const from = performance.now();
+            for (let i = 0; i < FRAMES; i++, step++) {
+                const t = data.first_time + (data.last_time - data.first_time) * step / (FRAMES * levels.length);
+                nodes.push(scene.setTime(t, level).nodes);
+                await frame();
+            }
+            times.push((performance.now() - from) / FRAMES);
+        }
+        scene.dispose();
+        place.remove();
+        return {nodes: data.nodes.length, edges: data.edges.length, grows: nodes.every((n, i) => i === 0 || n >= nodes[i - 1]), last: nodes.at(-1), times};";
+    let played = browser.run(&format!("return (async () => {{ {played} }})();"), &Value::Null);
+    eprintln!("milliseconds a frame in levels 4, 3, 2, 1, 2, 3, 4: {}", played["times"]);
+    assert_eq!((&played["nodes"], &played["grows"]), (&json!(2000), &json!(true)), "{played}");
+    assert!(played["edges"].as_u64() > Some(6000) && played["last"].as_u64() > Some(1990), "{played}");
+    check_quiet(&browser, &server);
+}
+
 #[test]
 fn hostile_names_do_nothing_and_every_view_fits_a_phone_in_both_themes() {
     let Some(browser) = Browser::start() else { return };
