@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -98,9 +99,10 @@ def test_a_killed_worker_is_replaced_and_the_bits_stay(two_raylets, events, alon
             while time.monotonic() < deadline and len(killed) == nth:
                 found = [pid for pid in _training() if pid not in killed]
                 if len(found) == 2:
-                    time.sleep(0.6)
-                    os.kill(found[nth], signal.SIGKILL)
-                    killed.append(found[nth])
+                    time.sleep(0.2)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(found[nth], signal.SIGKILL)
+                        killed.append(found[nth])
                 time.sleep(0.02)
 
     killer = threading.Thread(target=kill)
@@ -147,7 +149,7 @@ def test_processes_of_the_environment_train_together(events, alone, tmp_path):
         )
         for rank in range(2)
     ]
-    assert [rank.wait(timeout=80) for rank in ranks] == [0, 0]
+    assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
     expected = weights(alone, tmp_path / "expected")
     assert all((tmp_path / str(rank) / "model.safetensors").read_bytes() == expected for rank in range(2))
 
