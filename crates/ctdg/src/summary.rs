@@ -29,6 +29,9 @@ pub struct Summary {
     pub events: usize,
     /// First and last time.
     pub time_range: [f64; 2],
+    /// Average interaction intensity λ = 2·events / (nodes · duration): how many events a node has in a unit of time. `None` where all
+    /// events are at one time.
+    pub intensity: Option<f64>,
     /// How times are shown.
     #[serde(skip)]
     pub time_format: TimeFormat,
@@ -120,13 +123,16 @@ impl Summary {
         let roles = Roles::of(stream);
         let width = |features: Option<&Features>| features.map_or(0, Features::width);
         let (degree, history) = degrees_and_histories(stream);
+        let time_range = [times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0)];
+        let duration = time_range[1] - time_range[0];
         Self {
             nodes: stream.n_nodes(),
             sources: roles.n_sources(),
             destinations: roles.n_destinations(),
             bipartite: roles.are_disjoint(),
             events: n,
-            time_range: [times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0)],
+            time_range,
+            intensity: (duration > 0.0).then(|| 2.0 * n as f64 / (stream.n_nodes() as f64 * duration)),
             time_format: stream.time_format(),
             distinct_times: n - ties,
             ties,
@@ -174,6 +180,7 @@ mod tests {
         assert_eq!((summary.distinct_times, summary.ties, summary.duplicates), (3, 2, 1));
         assert_eq!((summary.distinct_pairs, summary.self_loops, summary.exact_duplicates), (3, 1, 1));
         assert!((summary.repeat_share - 0.4).abs() < 1e-12);
+        assert_eq!(summary.intensity, Some(0.5), "5 events of 5 nodes in 4 units of time");
         // Degrees: 0 and 3 have 3, 1 and 4 have 1, 2 has 2.
         assert_eq!(summary.degree.histogram, [0, 2, 3]);
         // Only the last event's two ends have a past, of length 2.

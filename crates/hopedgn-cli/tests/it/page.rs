@@ -139,6 +139,7 @@ fn the_graph_plays_the_stream_and_the_runs_are_compared() {
 
 /// Plays a node that met 1,999 others, in each level of detail; with `--nocapture` the time between frames is printed.
 #[test]
+#[expect(clippy::print_stderr, reason = "a measurement")]
 fn a_graph_of_2000_nodes_plays_in_every_level_of_detail() {
     let Some(browser) = Browser::start() else { return };
     let home = home(&STATS);

@@ -79,6 +79,11 @@ impl Display for Report {
         )?;
         writeln!(f, "  events      {}", grouped(s.events))?;
         writeln!(f, "  time        {first} to {last}, {} distinct", grouped(s.distinct_times))?;
+        if let Some(intensity) = s.intensity {
+            let shown =
+                if (0.01..1e5).contains(&intensity) { format!("{intensity:.2}") } else { format!("{intensity:.2e}") };
+            writeln!(f, "  intensity   {shown} events of a node in a unit of time")?;
+        }
         writeln!(
             f,
             "  repeats     {:.1} % of events repeat a pair ({}); {} also repeat its time",
