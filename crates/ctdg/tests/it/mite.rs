@@ -199,9 +199,10 @@ proptest! {
     }
 }
 
+/// Section 4.2: MITE with the function "number of finite elements" is the neighbour co-occurrence encoding (NCOE) of `DyGFormer`. Histories
+/// {a, b, a} and {b, b, a, c} give a [2, 1], b [1, 2], c [0, 1].
 #[test]
-fn co_occurrence_counts_equal_the_example_of_the_paper() {
-    // Section 4.2: histories {a, b, a} and {b, b, a, c} give a [2, 1], b [1, 2], c [0, 1].
+fn mite_degenerates_to_ncoe_in_the_example_of_the_paper() {
     let (u, v) = (0, 1);
     let others = [2, 3, 4];
     let rows = [(u, 2), (u, 3), (u, 2), (v, 3), (v, 3), (v, 2), (v, 4)];
@@ -214,7 +215,12 @@ fn co_occurrence_counts_equal_the_example_of_the_paper() {
         let at = tokens.nodes().iter().position(|&found| found == NodeId(node)).unwrap();
         tokens.counts(tokens.rows()[at] as usize)
     };
-    assert_eq!(others.map(counts), [[2, 1], [1, 2], [0, 1]]);
+    let n_intervals = |node| {
+        let at = tokens.nodes().iter().position(|&found| found == NodeId(node)).unwrap();
+        [Side::Src, Side::Dst].map(|side| tokens.intervals(tokens.rows()[at] as usize, side).len())
+    };
+    assert_eq!(others.map(n_intervals), [[2, 1], [1, 2], [0, 1]], "MITE, counted");
+    assert_eq!(others.map(counts), [[2, 1], [1, 2], [0, 1]], "NCOE");
     assert_eq!(counts(u), [1, 0], "the root token is counted");
 }
 

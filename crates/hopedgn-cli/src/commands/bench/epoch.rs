@@ -33,7 +33,7 @@ pub(crate) struct Epoch {
     data: String,
     #[command(flatten)]
     model: ModelArgs,
-    /// Steps to time, spread over the epoch; on a GPU consecutive ones from its middle [default: all]
+    /// Steps to time, spread over the epoch; on a GPU, or of a model with a memory, consecutive ones from its middle [default: all]
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
     /// Change one setting; may be given several times
@@ -88,19 +88,24 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         // Warm-up: the first epoch tunes algorithms and allocates memory.
         make()?.steps(n_batches, &mut || {})?;
     }
-    // Early steps have short histories, so the timed ones are spread over the epoch. A GPU needs consecutive ones.
+    // Early steps have short histories, so the timed ones are spread over the epoch. A GPU needs consecutive ones, and so does a memory.
+    let has_memory = model.memory().is_some();
     let first = (n_batches - n_steps) / 2;
     let spread = |step: usize| (2 * step + 1) * n_batches / (2 * n_steps);
-    let batches: Vec<usize> = (0..n_steps).map(|step| if is_gpu { first + step } else { spread(step) }).collect();
+    let batch_of = |step: usize| if is_gpu || has_memory { first + step } else { spread(step) };
+    let batches: Vec<usize> = (0..n_steps).map(batch_of).collect();
     let mut trainer = make()?;
     let bar = progress::steps(output, "epoch", n_steps as u64);
-    let (mut seconds, mut total, mut batch) = (Vec::new(), 0.0, 0);
+    let (mut seconds, mut total, mut waited, mut batch) = (Vec::new(), 0.0, 0.0, 0);
     for consecutive in batches.chunk_by(|one, next| one + 1 == *next) {
-        while batch < consecutive[0] {
-            trainer.skip_batch();
-            batch += 1;
+        if has_memory {
+            // Not timed: they fill the memory, as in training.
+            trainer.steps(consecutive[0] - batch, &mut || {})?;
+        } else {
+            (batch..consecutive[0]).for_each(|_| trainer.skip_batch());
         }
-        let start = Instant::now();
+        batch = consecutive[0];
+        let (start, waited_before) = (Instant::now(), trainer.prefetch_wait());
         let mut mark = start;
         trainer.steps(consecutive.len(), &mut || {
             seconds.push(mark.elapsed().as_secs_f64());
@@ -108,6 +113,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
             bar.inc(1);
         })?;
         total += start.elapsed().as_secs_f64();
+        waited += trainer.prefetch_wait() - waited_before;
         batch += consecutive.len();
     }
     bar.finish_and_clear();
@@ -134,7 +140,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         pairs_per_second: collating.n_pairs as f64 / total,
         encode_seconds_per_step: collating.seconds / seconds.len() as f64,
         encode_share: collating.seconds / total,
-        waiting_share: is_gpu.then(|| trainer.prefetch_wait() / total),
+        waiting_share: is_gpu.then(|| waited / total),
         tokens_per_pair: collating.n_tokens as f64 / collating.n_pairs.max(1) as f64,
         gflops: None,
         peak_memory: peak_memory(),
