@@ -156,6 +156,15 @@ impl Experiment {
                 return Err(expect.at.wrong(file::matches_nothing("an expectation")));
             }
         }
+        if let Some(row) = &self.file.improvement_of
+            && !self.cells.iter().any(|cell| cell.row() == row.item)
+        {
+            let detail = format!(
+                "found improvement-of = {:?}, expected the name of a row as its tables have it, such as \"HopeDGN\"",
+                row.item
+            );
+            return Err(row.at.wrong(detail));
+        }
         self.check_figures()
     }
 }

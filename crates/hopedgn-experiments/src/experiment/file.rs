@@ -28,6 +28,8 @@ pub(super) struct File {
     pub(super) heuristics: Vec<Heuristic>,
     /// Whether rows are compared by their mean rank over all tables.
     pub(super) standings: bool,
+    /// The row whose improvement over the best other one is shown below each table.
+    pub(super) improvement_of: Option<Located<String>>,
     pub(super) grid: Grid,
     pub(super) read: BTreeMap<String, Located<ReadOptions>>,
     pub(super) evaluate: Option<Evaluate>,
@@ -55,6 +57,7 @@ pub(super) struct Layer {
     pub(super) negatives: Option<Spanned<Vec<Negatives>>>,
     pub(super) heuristics: Option<Vec<Heuristic>>,
     pub(super) standings: Option<bool>,
+    pub(super) improvement_of: Option<Spanned<String>>,
     pub(super) grid: GridLayer,
     /// How the file of a dataset is read.
     pub(super) read: BTreeMap<String, Spanned<ReadOptions>>,

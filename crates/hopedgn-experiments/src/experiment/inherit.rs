@@ -106,6 +106,7 @@ impl File {
             negatives: vec![Negatives::Random],
             heuristics: Vec::new(),
             standings: false,
+            improvement_of: None,
             grid: Grid { model: Vec::new(), data: Vec::new(), seed: Vec::new(), mite: Vec::new() },
             read: BTreeMap::new(),
             evaluate: None,
@@ -126,6 +127,10 @@ impl File {
             put(&mut file.note, layer.note);
             put(&mut file.heuristics, layer.heuristics);
             put(&mut file.standings, layer.standings);
+            if let Some(row) = layer.improvement_of {
+                let at = source.at(row.span().start);
+                file.improvement_of = Some(Located { item: row.into_inner(), at });
+            }
             put(&mut file.grid.model, layer.grid.model);
             put(&mut file.grid.data, layer.grid.data);
             put(&mut file.grid.seed, layer.grid.seed);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::markdown::notes;
+use super::markdown::{gain, notes};
 use super::table::{Entry, Table};
 use super::{Experiment, Found, Metric};
 
@@ -41,6 +41,10 @@ fn float(experiment: &Experiment, table: &Table) -> String {
     for (name, entries) in rows {
         let cells: Vec<String> = shown.iter().map(|&at| cell(entries[at].as_ref(), measure.metric)).collect();
         let _ = writeln!(out, "{} & {} \\\\", escaped(name), cells.join(" & "));
+    }
+    if let Some((title, gains)) = table.improvement(experiment) {
+        let cells: Vec<String> = shown.iter().map(|&at| gain(gains[at])).collect();
+        let _ = writeln!(out, "\\midrule\n{} & {} \\\\", escaped(&title), cells.join(" & "));
     }
     out.push_str("\\bottomrule\n\\end{tabular}\n\\end{table}\n");
     out

@@ -65,9 +65,18 @@ pub fn tables(experiment: &Experiment, found: &[Found]) -> String {
             let cells: Vec<String> = entries.iter().map(shown).collect();
             let _ = writeln!(out, "| {name} | {} |", cells.join(" | "));
         }
+        if let Some((title, gains)) = table.improvement(experiment) {
+            let cells: Vec<String> = gains.into_iter().map(gain).collect();
+            let _ = writeln!(out, "| {title} | {} |", cells.join(" | "));
+        }
         out.push('\n');
     }
     out
+}
+
+/// An improvement in percent, as shown.
+pub(super) fn gain(gain: Option<f64>) -> String {
+    gain.map_or(String::new(), |gain| format!("{gain:+.2}"))
 }
 
 /// Notes above the numbers.

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use super::markdown::{device, entry_of, explanation, lacking, machines, missing, notes, page_of, relative, values};
+use super::markdown::{
+    device, entry_of, explanation, gain, lacking, machines, missing, notes, page_of, relative, values,
+};
 use super::measure::Metric;
 use super::standings::Standings;
 use super::table::{Entry, Table};
@@ -56,7 +58,7 @@ pub fn html(experiment: &Experiment, found: &[Found], commands: &[String], folde
         escaped(&explanation(experiment))
     );
     for table in Table::all(experiment, found) {
-        page.push_str(&section(&table));
+        page.push_str(&section(experiment, &table));
     }
     page.push_str(&runs(experiment, found, folder));
     for (title, lines) in [("Missing", missing(found)), ("Machines", machines(found))] {
@@ -95,7 +97,7 @@ fn compared(standings: &Standings) -> String {
     out + "</tbody></table></div>\n"
 }
 
-fn section(table: &Table) -> String {
+fn section(experiment: &Experiment, table: &Table) -> String {
     let head: Vec<String> =
         table.columns.iter().map(|data| format!("<th scope=\"col\">{}</th>", escaped(data))).collect();
     let head = head.concat();
@@ -106,6 +108,11 @@ fn section(table: &Table) -> String {
     for (name, entries) in &table.rows {
         let cells: String = entries.iter().map(|entry| cell(entry.as_ref(), table.measure.metric)).collect();
         let _ = writeln!(out, "<tr class=\"model\"><th scope=\"row\">{}</th>{cells}</tr>", escaped(name));
+    }
+    if let Some((title, gains)) = table.improvement(experiment) {
+        let cells: Vec<String> = gains.into_iter().map(|value| format!("<td>{}</td>", gain(value))).collect();
+        let cells = cells.concat();
+        let _ = writeln!(out, "<tr class=\"model\"><th scope=\"row\">{}</th>{cells}</tr>", escaped(&title));
     }
     out + "</tbody></table></div>\n"
 }

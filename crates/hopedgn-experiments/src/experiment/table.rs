@@ -196,6 +196,23 @@ impl Table {
         }
     }
 
+    /// If the file asks for it: a title, and for each column by how many percent a row is better than the best other one (below 0: worse);
+    /// nothing where one of them has no number.
+    #[must_use]
+    pub fn improvement(&self, experiment: &Experiment) -> Option<(String, Vec<Option<f64>>)> {
+        let name = &experiment.file.improvement_of.as_ref()?.item;
+        let is_low = self.measure.metric.is_better_low();
+        let mean = |row: &[Option<Entry>], column: usize| Some(row[column].as_ref()?.ours?.mean);
+        let (_, own) = self.rows.iter().find(|(row, _)| row == name)?;
+        let of_column = |column: usize| {
+            let others = self.rows.iter().filter(|(row, _)| row != name).filter_map(|(_, row)| mean(row, column));
+            let best = if is_low { others.reduce(f64::min) } else { others.reduce(f64::max) }?;
+            let gain = 100.0 * (mean(own, column)? - best) / best;
+            Some(if is_low { -gain } else { gain }).filter(|gain| gain.is_finite())
+        };
+        Some((format!("{name} over the best other, %"), (0..self.columns.len()).map(of_column).collect()))
+    }
+
     /// The entry of row `name` and column `data`.
     #[must_use]
     pub fn entry(&self, name: &str, data: &str) -> Option<&Entry> {
