@@ -68,7 +68,7 @@ pub struct PintSettings {
     pub beta: f32,
     /// Which message of a batch updates a node's memory.
     pub message_order: MessageOrder,
-    /// 2: as in the authors' code. 1: as in versions up to 0.2, see the [module](super::pint).
+    /// 2: as in the authors' code. 1: as in versions up to 0.2, for their runs.
     pub revision: usize,
     /// MITE.
     #[serde(flatten)]
