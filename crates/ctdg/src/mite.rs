@@ -42,6 +42,7 @@ use crate::random::RandomStream;
 use crate::row_table::RowTable;
 use crate::sample::{HistorySampler, SampleBuffers, Sampling};
 use crate::store::Store;
+pub use crate::walk_counts::SelfLoops;
 use builder::{Hop, PairTokensBuilder};
 pub use tokens::{NO_ROW, PairTokens};
 
@@ -99,6 +100,8 @@ pub struct PairEncoderConfig {
     pub scope: MiteScope,
     /// How times are rounded.
     pub precision: TimePrecision,
+    /// How often a self-loop enters the intervals of its node. As a token, and in the counts of NCOE, it is there twice, as in DyGLib.
+    pub self_loops: SelfLoops,
     /// Which events become tokens, in both hops. An event drawn twice is two tokens.
     ///
     /// Draws depend on the seed, the names of the pair and of the node, the time and the hop only. A pair therefore has the
@@ -117,6 +120,7 @@ impl Default for PairEncoderConfig {
             k: 32,
             scope: MiteScope::Truncated,
             precision: TimePrecision::F64,
+            self_loops: SelfLoops::Once,
             sampling: Sampling::Recent,
             second: None,
         }

@@ -23,7 +23,7 @@ mod column;
 use crate::event::NodeId;
 use column::Column;
 
-/// How many steps a self-loop adds to the walks that reach its node.
+/// How often a self-loop counts: as a step of the walks that reach its node, or as an interval of its node in MITE.
 ///
 /// ```
 /// use ctdg::event::NodeId;
@@ -40,10 +40,10 @@ use column::Column;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SelfLoops {
-    /// One step, as in PINT's code.
+    /// Once, as in PINT's code and in the paper's adjacency tensor.
     #[default]
     Once,
-    /// One for each of its two ends, as the event occurs twice in its node's history.
+    /// Once for each of its two ends, as the event occurs twice in its node's history.
     Twice,
 }
 

@@ -90,7 +90,7 @@ impl Store {
             scope: if full { MiteScope::Full } else { MiteScope::Truncated },
             precision: if f32_times { TimePrecision::F32 } else { TimePrecision::F64 },
             sampling: sampling_of(sampling)?,
-            second: None,
+            ..PairEncoderConfig::default()
         };
         let (events, store) = (&self.events, &*self.inner);
         let arrays = compute(py, || {

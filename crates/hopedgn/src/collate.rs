@@ -34,7 +34,7 @@ pub(crate) use patches::{PaddedTo, PatchCollator, longest};
 pub use relations::{N_RELATION_FEATURES, RelationInput};
 pub(crate) use settings::token_encoding;
 pub use settings::{
-    MiteHistory, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,
+    MiteHistory, MiteSelfLoops, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,
     StatisticsSettings,
 };
 pub(crate) use statistics::statistics;

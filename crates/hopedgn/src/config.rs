@@ -25,7 +25,7 @@ use crate::model::{BuiltModel, IntensityModel};
 use crate::{Error, Result};
 
 pub use crate::collate::{
-    MiteHistory, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,
+    MiteHistory, MiteSelfLoops, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,
 };
 pub use crate::error::SettingDifference;
 pub use crate::memory::MessageOrder;
@@ -387,6 +387,9 @@ impl Config {
 fn add_settings_of_its_time(model: &mut toml::Table) {
     if model.get("name").and_then(toml::Value::as_str) == Some(ModelName::Pint.as_str()) {
         model.entry("revision").or_insert(toml::Value::Integer(1));
+    }
+    if model.get("mite").and_then(toml::Value::as_bool) == Some(true) {
+        model.entry("mite-self-loops").or_insert_with(|| "twice".into());
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     MiteScope, NO_ROW, PairEncoderConfig, PairQuery, PairTokens, RowTable, SecondHop, SecondHopTime, Shared,
-    TimePrecision, interval, offset_u32,
+    SelfLoops, TimePrecision, interval, offset_u32,
 };
 use crate::event::{Cut, EventId, NodeId};
 use crate::sample::SampleBuffers;
@@ -85,12 +85,8 @@ impl PairTokensBuilder<'_> {
         let (store, precision) = (shared.sampler.store(), shared.config.precision);
         self.unrelated.clear();
         for side in 0..2 {
-            let tokens = self.side(side);
-            let n_events = tokens.len() - 1;
-            // The events of this pair are the last ones in `out`: source first, then destination.
-            let later = if side == 0 { self.side(1).len() - 1 } else { 0 };
-            let first_event = self.out.events.len() - later - n_events;
-            for at in 0..n_events {
+            let (tokens, first_event) = (self.side(side), self.first_event(side));
+            for at in 0..tokens.len() - 1 {
                 let node = self.out.nodes[tokens.start + 1 + at];
                 let event_time = store.time(self.out.events[first_event + at]);
                 let (before, time, from) = match second.time {
@@ -137,16 +133,36 @@ impl PairTokensBuilder<'_> {
         self.out.sides[last + side] as usize..self.out.sides[last + side + 1] as usize
     }
 
+    /// Index in `out.events` of the first event of one side: those of this pair are the last ones, source before destination.
+    fn first_event(&self, side: usize) -> usize {
+        (side..2).fold(self.out.events.len(), |end, side| end - (self.side(side).len() - 1))
+    }
+
     /// Intervals of each row from the tokens themselves: allocated by the counts, filled from newest to oldest.
     fn push_truncated(self) {
         let sides = [self.side(0), self.side(1)];
+        let first_events = [0, 1].map(|side| self.first_event(side));
         let root_rows = [0, 1].map(|side| self.out.rows[sides[side].start] as usize);
+        let loops_once = self.shared.config.self_loops == SelfLoops::Once;
+        // Whether the token at `at` is the second entry of the self-loop that the token before it stands for.
+        let repeats_loop = |out: &PairTokens, side: usize, at: usize| {
+            let event = first_events[side] + at - sides[side].start - 1;
+            at > sides[side].start + 1 && out.events[event] == out.events[event - 1]
+        };
+        let repeated_loops = [0, 1].map(|side| {
+            if !loops_once || self.out.counts[root_rows[side]][side] < 3 {
+                return 0;
+            }
+            let is_loop = |at: &usize| self.out.rows[*at] as usize == root_rows[side];
+            sides[side].clone().skip(1).filter(is_loop).filter(|&at| repeats_loop(self.out, side, at)).count()
+        });
         let next = self.table.cursors();
         let mut end = self.out.intervals.len();
         for (row, counts) in (self.first_row..).zip(&self.out.counts[self.first_row..]) {
-            for (count, root_row) in counts.iter().zip(root_rows) {
+            for (side, &count) in counts.iter().enumerate() {
                 // The root token is not an interaction.
-                let n_interactions = *count as usize - usize::from(row == root_row);
+                let n_others = if row == root_rows[side] { 1 + repeated_loops[side] } else { 0 };
+                let n_interactions = count as usize - n_others;
                 let start = end;
                 end += n_interactions.min(self.shared.config.k);
                 next.push([offset_u32(start), offset_u32(end)]);
@@ -154,9 +170,12 @@ impl PairTokensBuilder<'_> {
             }
         }
         self.out.intervals.resize(end, 0.0);
-        for (side, tokens) in sides.into_iter().enumerate() {
+        for (side, tokens) in sides.iter().enumerate() {
             for at in (tokens.start + 1..tokens.end).rev() {
                 let row = self.out.rows[at] as usize;
+                if repeated_loops[side] > 0 && row == root_rows[side] && repeats_loop(self.out, side, at) {
+                    continue;
+                }
                 let [slot, end] = &mut next[2 * (row - self.first_row) + side];
                 if slot < end {
                     self.out.intervals[*slot as usize] = self.out.ages[at];
@@ -168,17 +187,19 @@ impl PairTokensBuilder<'_> {
 
     /// Intervals of each row in the whole history, from the pair index.
     fn push_full(self, cut: Cut, roots: [NodeId; 2]) {
-        let (store, PairEncoderConfig { k, precision, .. }) = (self.shared.sampler.store(), self.shared.config);
+        let (store, PairEncoderConfig { k, precision, self_loops, .. }) = (self.shared.sampler.store(), self.shared.config);
         for (row, &node) in (self.first_row..).zip(self.table.nodes()) {
             for (side, root) in roots.into_iter().enumerate() {
                 let events = store.pair_events(node, root, cut);
                 let age = |&event: &EventId| interval(self.query.time, store.time(event), precision);
+                // A self-loop is in its list twice.
+                let step = if node == root && self_loops == SelfLoops::Once { 2 } else { 1 };
                 let n_events = if self.left_out.is_empty() {
-                    self.out.intervals.extend(events.iter().rev().take(k).map(age));
+                    self.out.intervals.extend(events.iter().rev().step_by(step).take(k).map(age));
                     events.len()
                 } else {
                     let left = events.iter().rev().filter(|event| self.left_out.binary_search(event).is_err());
-                    self.out.intervals.extend(left.clone().take(k).map(age));
+                    self.out.intervals.extend(left.clone().step_by(step).take(k).map(age));
                     left.count()
                 };
                 self.out.counts[row][side] = offset_u32(n_events) + u32::from(node == root);

@@ -42,6 +42,7 @@ const CONFIGS: [PairEncoderConfig; 3] = {
         k: 3,
         scope: MiteScope::Full,
         precision: ctdg::mite::TimePrecision::F64,
+        self_loops: ctdg::mite::SelfLoops::Once,
         sampling: Sampling::Recent,
         second: None,
     };

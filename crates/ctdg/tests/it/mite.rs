@@ -1,7 +1,7 @@
 //! Tokens and MITE intervals against brute force.
 
 use ctdg::event::{EventId, EventStream, NodeId};
-use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens, Side, TimePrecision};
+use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens, SelfLoops, Side, TimePrecision};
 use ctdg::store::Store;
 use proptest::prelude::*;
 
@@ -35,7 +35,8 @@ fn brute_side(stream: &EventStream, root: NodeId, t: f64, length: usize) -> Vec<
     std::iter::once((root, None, 0.0)).chain(history).collect()
 }
 
-/// Intervals of `w` with a root, newest first: among the root's tokens, or in its whole history.
+/// Intervals of `w` with a root, newest first: among the root's tokens, or in its whole history. Entries of one self-loop count once
+/// or each.
 fn brute_intervals(
     stream: &EventStream,
     w: NodeId,
@@ -44,13 +45,18 @@ fn brute_intervals(
     t: f64,
     encoding: &PairEncoderConfig,
 ) -> Vec<f32> {
-    let mut all: Vec<f32> = match encoding.scope {
-        MiteScope::Truncated => side[1..].iter().filter(|token| token.0 == w).map(|token| token.2).collect(),
+    let mut entries: Vec<(EventId, f32)> = match encoding.scope {
+        MiteScope::Truncated => {
+            side[1..].iter().filter(|token| token.0 == w).map(|token| (token.1.unwrap(), token.2)).collect()
+        }
         MiteScope::Full => {
-            past(stream, root, t).into_iter().filter(|entry| entry.0 == w).map(|entry| age(t, entry.2)).collect()
+            past(stream, root, t).into_iter().filter(|entry| entry.0 == w).map(|entry| (entry.1, age(t, entry.2))).collect()
         }
     };
-    all.reverse();
+    if encoding.self_loops == SelfLoops::Once {
+        entries.dedup_by_key(|entry| entry.0);
+    }
+    let mut all: Vec<f32> = entries.into_iter().rev().map(|entry| entry.1).collect();
     all.truncate(encoding.k);
     all
 }
@@ -63,10 +69,12 @@ proptest! {
         length in 1usize..9,
         k in 0usize..5,
         full: bool,
+        twice: bool,
     ) {
         let store = Store::build(&stream).unwrap();
         let scope = if full { MiteScope::Full } else { MiteScope::Truncated };
-        let encoding = PairEncoderConfig { length, k, scope, ..PairEncoderConfig::default() };
+        let self_loops = if twice { SelfLoops::Twice } else { SelfLoops::Once };
+        let encoding = PairEncoderConfig { length, k, scope, self_loops, ..PairEncoderConfig::default() };
         let queries: Vec<_> =
             pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
         let mut tokens = PairTokens::default();
@@ -92,7 +100,7 @@ proptest! {
                         let side = &sides[with as usize];
                         let expected = brute_intervals(&stream, w, root, side, query.time, &encoding);
                         prop_assert_eq!(tokens.intervals(row, with), &expected[..]);
-                        let unbounded = PairEncoderConfig { k: usize::MAX, ..encoding };
+                        let unbounded = PairEncoderConfig { k: usize::MAX, self_loops: SelfLoops::Twice, ..encoding };
                         let count = brute_intervals(&stream, w, root, side, query.time, &unbounded).len() + usize::from(w == root);
                         prop_assert_eq!(tokens.counts(row)[with as usize] as usize, count);
                     }
@@ -158,7 +166,7 @@ proptest! {
     }
 
     /// Section 4.2: with constant intervals MITE is the neighbor co-occurrence encoding, which counts the tokens of a node on
-    /// each side, root tokens included.
+    /// each side, root tokens included, and self-loops twice.
     #[test]
     fn number_of_intervals_equals_co_occurrence_counts(
         stream in edge_cases::stream(60),
@@ -166,7 +174,7 @@ proptest! {
         length in 1usize..9,
     ) {
         let store = Store::build(&stream).unwrap();
-        let encoding = PairEncoderConfig { length, k: length, ..PairEncoderConfig::default() };
+        let encoding = PairEncoderConfig { length, k: length, self_loops: SelfLoops::Twice, ..PairEncoderConfig::default() };
         let queries: Vec<_> =
             pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
         let mut tokens = PairTokens::default();

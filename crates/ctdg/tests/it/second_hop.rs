@@ -25,7 +25,7 @@ fn encodings() -> impl Strategy<Value = PairEncoderConfig> {
     });
     let scope = prop::bool::ANY.prop_map(|full| if full { MiteScope::Full } else { MiteScope::Truncated });
     (1usize..7, 0usize..4, scope, samplings(), second).prop_map(|(length, k, scope, sampling, second)| {
-        PairEncoderConfig { length, k, scope, precision: TimePrecision::F64, sampling, second: Some(second) }
+        PairEncoderConfig { length, k, scope, sampling, second: Some(second), ..PairEncoderConfig::default() }
     })
 }
 
@@ -102,12 +102,18 @@ proptest! {
                                 prop_assert!(with_row.contains(&node) && tokens.rows_of_pair(pair).contains(&(row as usize)));
                                 // The row is the one the node would have as a token.
                                 for (side, root) in SIDES.into_iter().zip([query.src, query.dst]) {
-                                    let n_interactions = match encoding.scope {
-                                        MiteScope::Full => past(&stream, root, query.time).iter().filter(|entry| entry.0 == node).count(),
-                                        MiteScope::Truncated => tokens.tokens(pair, side).skip(1).filter(|&at| tokens.nodes()[at] == node).count(),
+                                    let mut met: Vec<EventId> = match encoding.scope {
+                                        MiteScope::Full => past(&stream, root, query.time).iter().filter(|entry| entry.0 == node).map(|entry| entry.1).collect(),
+                                        MiteScope::Truncated => {
+                                            let of_side = tokens.tokens(pair, side).skip(1).zip(tokens.events(pair, side));
+                                            of_side.filter(|(at, _)| tokens.nodes()[*at] == node).map(|(_, &event)| event).collect()
+                                        }
                                     };
-                                    prop_assert_eq!(tokens.intervals(row as usize, side).len(), n_interactions.min(encoding.k));
-                                    prop_assert_eq!(tokens.counts(row as usize)[side as usize] as usize, n_interactions + usize::from(node == root));
+                                    prop_assert_eq!(tokens.counts(row as usize)[side as usize] as usize, met.len() + usize::from(node == root));
+                                    if node == root {
+                                        met.dedup(); // a self-loop has two entries and one interval
+                                    }
+                                    prop_assert_eq!(tokens.intervals(row as usize, side).len(), met.len().min(encoding.k));
                                 }
                             }
                         }
@@ -292,10 +298,9 @@ fn a_second_hop_at_rounded_times_sees_its_own_event_and_later_ones() {
         let encoding = PairEncoderConfig {
             length: 2,
             k: 0,
-            scope: MiteScope::Truncated,
             precision: TimePrecision::F32,
-            sampling: Sampling::Recent,
             second,
+            ..PairEncoderConfig::default()
         };
         let tokens = encode(&store, encoding, &[query]);
         second_events(&tokens)

@@ -1,6 +1,6 @@
 //! Settings of the input that several models share: sampling of neighbours, MITE, padding.
 
-use ctdg::mite::{MiteScope, PairEncoderConfig, SecondHop, SecondHopTime, TimePrecision};
+use ctdg::mite::{MiteScope, PairEncoderConfig, SecondHop, SecondHopTime, SelfLoops, TimePrecision};
 use ctdg::sample::Sampling;
 use ctdg::statistics::N_STATISTICS;
 use ctdg::triads::N_TRIADS;
@@ -94,6 +94,19 @@ pub enum MiteHistory {
     Truncated,
     /// All before the query.
     Full,
+}
+
+/// How often a self-loop counts among the intervals of its node.
+///
+/// See [`MiteSettings`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MiteSelfLoops {
+    /// Once, as in the paper's adjacency tensor.
+    #[default]
+    Once,
+    /// Twice, as it occurs in DyGLib's neighbour lists.
+    Twice,
 }
 
 /// How an interval Δt is scaled before the first layer.
@@ -197,6 +210,9 @@ pub struct MiteSettings {
     /// Which events count.
     #[serde(rename = "mite-history")]
     pub history: MiteHistory,
+    /// How often a self-loop counts.
+    #[serde(rename = "mite-self-loops")]
+    pub self_loops: MiteSelfLoops,
     /// How intervals are scaled.
     #[serde(rename = "mite-normaliser")]
     pub normaliser: Normaliser,
@@ -215,6 +231,7 @@ impl Default for MiteSettings {
             d_mite: 50,
             k: 32,
             history: MiteHistory::Truncated,
+            self_loops: MiteSelfLoops::Once,
             normaliser: Normaliser::Log1p,
             filler: 0.0,
             valid_bit: true,
@@ -250,6 +267,10 @@ impl MiteSettings {
                 MiteScope::Full
             } else {
                 MiteScope::Truncated
+            },
+            self_loops: match self.self_loops {
+                MiteSelfLoops::Once => SelfLoops::Once,
+                MiteSelfLoops::Twice => SelfLoops::Twice,
             },
             ..encoding
         }
@@ -304,10 +325,9 @@ pub(crate) fn token_encoding(length: usize, sampling: SamplingName, f32_times: b
     PairEncoderConfig {
         length,
         k: 0,
-        scope: MiteScope::Truncated,
         precision: if f32_times { TimePrecision::F32 } else { TimePrecision::F64 },
         sampling: sampling.into(),
-        second: None,
+        ..PairEncoderConfig::default()
     }
 }
 

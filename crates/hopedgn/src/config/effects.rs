@@ -17,6 +17,7 @@ const MITE: Group = Group {
         "model.mite-filler",
         "model.mite-history",
         "model.mite-normaliser",
+        "model.mite-self-loops",
         "model.mite-valid-bit",
     ],
     what: "does not read MITE",

@@ -29,7 +29,8 @@
 //!   side are zero in all channels.
 //! - **Intervals** are ln(1 + Δt), newest first. An empty slot is 0, and each slot has a second value that says whether it is
 //!   filled (`mite-normaliser`, `mite-filler`, `mite-valid-bit`); 0 alone would read as an interval of 0.
-//! - **History**: intervals of events among the tokens; `mite-history = "full"` takes all before the query.
+//! - **History**: intervals of events among the tokens; `mite-history = "full"` takes all before the query. A self-loop counts
+//!   once, as in the paper's adjacency tensor; `mite-self-loops = "twice"` counts both of its entries in DyGLib's neighbour lists.
 //! - **Time encoding** is cos(ω·Δt + φ) with trainable ω and φ, as in DyGLib, not pairs of cosine and sine.
 //! - **Head**: `d` = 172.
 //! - **Dropout** does not act on the last feed-forward output: it is averaged at once, so that the last product is taken of the
