@@ -34,8 +34,8 @@ pub(crate) use patches::{PaddedTo, PatchCollator, longest};
 pub use relations::{N_RELATION_FEATURES, RelationInput};
 pub(crate) use settings::token_encoding;
 pub use settings::{
-    MiteHistory, MiteSelfLoops, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing, SamplingName,
-    StatisticsSettings,
+    MiteHistory, MiteSelfLoops, MiteSettings, NeighborSettings, Normaliser, Padding, PairStart, Replacing,
+    SamplingName, StatisticsSettings,
 };
 pub(crate) use statistics::statistics;
 pub(crate) use walks::WalkRows;

@@ -194,9 +194,9 @@ impl Config {
         });
         let model = named.map_or(Ok(model), |name| registry.named(name))?;
         let mut config = Self { model: registry.defaults(model)?, train: TrainConfig::of(model), ..Self::default() };
-        for preset in presets {
+        for (at, preset) in presets.iter().enumerate() {
             let mut table = config.table()?;
-            for mut layer in preset.layers(model) {
+            for mut layer in preset.layers(model, &presets[..at]) {
                 // Sizes of built-in models; a custom model states its own.
                 if matches!(model, ModelName::Custom(_)) {
                     layer.remove("model");

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{
-    MiteScope, NO_ROW, PairEncoderConfig, PairQuery, PairTokens, RowTable, SecondHop, SecondHopTime, Shared,
-    SelfLoops, TimePrecision, interval, offset_u32,
+    MiteScope, NO_ROW, PairEncoderConfig, PairQuery, PairTokens, RowTable, SecondHop, SecondHopTime, SelfLoops, Shared,
+    TimePrecision, interval, offset_u32,
 };
 use crate::event::{Cut, EventId, NodeId};
 use crate::sample::SampleBuffers;
@@ -187,7 +187,8 @@ impl PairTokensBuilder<'_> {
 
     /// Intervals of each row in the whole history, from the pair index.
     fn push_full(self, cut: Cut, roots: [NodeId; 2]) {
-        let (store, PairEncoderConfig { k, precision, self_loops, .. }) = (self.shared.sampler.store(), self.shared.config);
+        let (store, PairEncoderConfig { k, precision, self_loops, .. }) =
+            (self.shared.sampler.store(), self.shared.config);
         for (row, &node) in (self.first_row..).zip(self.table.nodes()) {
             for (side, root) in roots.into_iter().enumerate() {
                 let events = store.pair_events(node, root, cut);

@@ -49,9 +49,11 @@ fn brute_intervals(
         MiteScope::Truncated => {
             side[1..].iter().filter(|token| token.0 == w).map(|token| (token.1.unwrap(), token.2)).collect()
         }
-        MiteScope::Full => {
-            past(stream, root, t).into_iter().filter(|entry| entry.0 == w).map(|entry| (entry.1, age(t, entry.2))).collect()
-        }
+        MiteScope::Full => past(stream, root, t)
+            .into_iter()
+            .filter(|entry| entry.0 == w)
+            .map(|entry| (entry.1, age(t, entry.2)))
+            .collect(),
     };
     if encoding.self_loops == SelfLoops::Once {
         entries.dedup_by_key(|entry| entry.0);

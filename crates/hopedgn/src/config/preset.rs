@@ -59,6 +59,9 @@ struct Entry {
     /// Further settings of training by model name.
     #[serde(default)]
     train: toml::Table,
+    /// Further settings of a preset on top of others: by the name of a preset below it, then by model name.
+    #[serde(default)]
+    above: toml::Table,
     /// The preset whose `models` hold here too.
     like: Option<String>,
 }
@@ -199,8 +202,8 @@ impl Preset {
         Ok(own.into_iter().chain(named).collect())
     }
 
-    /// The settings it changes for `model`; later layers win.
-    pub(super) fn layers(self, model: ModelName) -> Vec<toml::Table> {
+    /// The settings it changes for `model` on top of the presets `below`; later layers win.
+    pub(super) fn layers(self, model: ModelName, below: &[Self]) -> Vec<toml::Table> {
         let Some(entry) = self.entry() else { return Vec::new() };
         let like = entry.like.as_ref().and_then(|like| entries().iter().find(|entry| entry.name == *like));
         let of_model = |group: &str, by_model: &toml::Table| {
@@ -210,7 +213,8 @@ impl Preset {
         let models = like.into_iter().chain([entry]).flat_map(|entry| {
             [of_model("model", &entry.models), of_model("train", &entry.train)].into_iter().flatten()
         });
-        std::iter::once(entry.settings.clone()).chain(models).collect()
+        let above = below.iter().filter_map(|below| entry.above.get(below.name())?.get(model.as_str())?.as_table());
+        std::iter::once(entry.settings.clone()).chain(models).chain(above.cloned()).collect()
     }
 
     fn entry(self) -> Option<&'static Entry> {
@@ -270,6 +274,26 @@ mod tests {
                 let is_known = ModelName::ALL.iter().any(|&name| ModelConfig::new(name).has(setting));
                 assert!(is_known, "{} {setting}", entry.name);
             }
+            for (below, by_model) in &entry.above {
+                assert!(!Preset::named(below).unwrap().is_on_top(), "{} above {below}", entry.name);
+                for (model, settings) in by_model.as_table().unwrap() {
+                    let defaults = ModelConfig::new(ModelName::named(model).unwrap());
+                    let unknown = settings["model"].as_table().unwrap().keys().find(|setting| !defaults.has(setting));
+                    assert_eq!(unknown, None, "{} above {below} {model}", entry.name);
+                }
+            }
         }
+    }
+
+    #[test]
+    fn best_has_settings_of_its_own_for_a_dataset() {
+        let relations = |data, preset| {
+            let presets = Preset::of_run(Preset::for_data(data), preset).unwrap();
+            let layers = (0..presets.len()).flat_map(|at| presets[at].layers(ModelName::HopeDgn, &presets[..at]));
+            layers.filter_map(|layer| layer.get("model")?.get("relations")?.as_bool()).next_back()
+        };
+        assert_eq!(relations("wikipedia.csv", Some("best")), Some(true));
+        assert_eq!(relations("uci.csv", Some("best")), None);
+        assert_eq!(relations("wikipedia.csv", None), None);
     }
 }
