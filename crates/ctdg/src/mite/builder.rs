@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     MiteScope, NO_ROW, PairEncoderConfig, PairQuery, PairTokens, RowTable, SecondHop, SecondHopTime, Shared,
-    TimePrecision, interval, offset_u32,
+    TimePrecision, count_u32, interval, offset_u32,
 };
 use crate::event::{Cut, EventId, NodeId};
 use crate::sample::SampleBuffers;
@@ -67,7 +67,7 @@ impl PairTokensBuilder<'_> {
         nodes.extend_from_slice(history.neighbors);
         ages.push(0.0);
         ages.extend(history.times.iter().map(|&time| interval(from, time, precision)));
-        events.extend_from_slice(history.events);
+        events.extend_from(history.events);
         sides.push(offset_u32(nodes.len()));
         rows.extend(nodes[first..].iter().map(|&node| {
             let row = *first_row + table.row(node) as usize;
@@ -92,7 +92,7 @@ impl PairTokensBuilder<'_> {
             let first_event = self.out.events.len() - later - n_events;
             for at in 0..n_events {
                 let node = self.out.nodes[tokens.start + 1 + at];
-                let event_time = store.time(self.out.events[first_event + at]);
+                let event_time = store.time(self.out.events.at(first_event + at));
                 let (before, time, from) = match second.time {
                     SecondHopTime::Query => (cut, query.time, query.time),
                     SecondHopTime::Event => (store.cut(event_time), event_time, precision.stored(event_time)),
@@ -105,7 +105,7 @@ impl PairTokensBuilder<'_> {
                 let random = || shared.random(keys, shared.sampler.key(node, &history), time, Hop::Second);
                 let history = shared.sampler.sample((node, history), second.length, random, sample);
                 self.out.second_nodes.extend_from_slice(history.neighbors);
-                self.out.second_events.extend_from_slice(history.events);
+                self.out.second_events.extend_from(history.events);
                 self.out.second_ages.extend(history.times.iter().map(|&earlier| interval(from, earlier, precision)));
                 for &node in history.neighbors {
                     let row = self.second_row(node, cut);
@@ -172,7 +172,7 @@ impl PairTokensBuilder<'_> {
         for (row, &node) in (self.first_row..).zip(self.table.nodes()) {
             for (side, root) in roots.into_iter().enumerate() {
                 let events = store.pair_events(node, root, cut);
-                let age = |&event: &EventId| interval(self.query.time, store.time(event), precision);
+                let age = |event: EventId| interval(self.query.time, store.time(event), precision);
                 let n_events = if self.left_out.is_empty() {
                     self.out.intervals.extend(events.iter().rev().take(k).map(age));
                     events.len()
@@ -181,7 +181,7 @@ impl PairTokensBuilder<'_> {
                     self.out.intervals.extend(left.clone().take(k).map(age));
                     left.count()
                 };
-                self.out.counts[row][side] = offset_u32(n_events) + u32::from(node == root);
+                self.out.counts[row][side] = count_u32(n_events).saturating_add(u32::from(node == root));
                 self.out.row_starts.push(offset_u32(self.out.intervals.len()));
             }
         }
