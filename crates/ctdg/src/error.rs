@@ -2,6 +2,7 @@
 
 mod code;
 mod counted;
+pub(crate) mod limit;
 mod printable;
 mod problem;
 mod remedy;

@@ -6,7 +6,9 @@
 mod builder;
 mod column;
 mod duplicates;
+mod event_list;
 mod growing_names;
+mod ids;
 mod names;
 mod nearest;
 mod origin;
@@ -25,7 +27,11 @@ use serde::{Deserialize, Serialize};
 pub use builder::{IdKind, RejectedRow, Role, StreamBuilder};
 pub use column::Column;
 pub(crate) use column::map_file;
+pub(crate) use event_list::EventIdsMut;
+pub use event_list::EventList;
 pub(crate) use growing_names::{GrowingNames, NameTable, NameWriter};
+pub(crate) use ids::{EventColumn, Form, IdWidth, Number, narrow};
+pub use ids::{EventIdIter, EventIds, MAX_NARROW};
 pub use names::{NameLookup, NodeNames};
 pub(crate) use names::{Names, TextTable};
 pub(crate) use origin::MappedFile;
@@ -44,39 +50,55 @@ use crate::time::TimeFormat;
 #[repr(transparent)]
 pub struct NodeId(pub u32);
 
-/// The number of an event.
-pub type EventIndex = u32;
-
-/// An event: its position in the order by `(time, position in the input)`, from 0.
+/// An event: its position in the order by `(time, position in the input)`, from 0. Columns of them are stored in fewer bits where that
+/// suffices; see [`EventIds`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable, Serialize, Deserialize)]
 #[repr(transparent)]
-pub struct EventId(pub EventIndex);
+pub struct EventId(pub u64);
 
-macro_rules! index_newtype {
-    ($type:ident) => {
-        impl $type {
-            /// As an index into a slice.
-            #[must_use]
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
+impl NodeId {
+    /// As an index into a slice.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
 
-            /// From an index, if it fits 32 bits.
-            #[must_use]
-            pub fn from_index(index: usize) -> Option<Self> {
-                u32::try_from(index).ok().map(Self)
-            }
-        }
-    };
+    /// From an index, if it fits 32 bits.
+    #[must_use]
+    pub fn from_index(index: usize) -> Option<Self> {
+        u32::try_from(index).ok().map(Self)
+    }
 }
-index_newtype!(NodeId);
-index_newtype!(EventId);
+
+impl EventId {
+    /// As an index into a slice.
+    #[must_use]
+    #[inline]
+    pub fn index(self) -> usize {
+        index(self.0)
+    }
+
+    /// From an index.
+    #[must_use]
+    #[inline]
+    pub fn from_index(index: usize) -> Self {
+        Self(index as u64)
+    }
+}
+
+/// A number of events, or the number of one, as an index into a slice.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the crate is for 64-bit machines, as stated below")]
+fn index(number: u64) -> usize {
+    const _: () = assert!(size_of::<usize>() == size_of::<u64>(), "numbers of events are 64-bit indices");
+    number as usize
+}
 
 /// A boundary between two events of a stream: the events before it are those strictly before some time.
 ///
 /// Only [`strictly_before`] makes one for a query, so that the leakage rule is decided in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Cut(pub(crate) u32);
+pub struct Cut(pub(crate) u64);
 
 impl Cut {
     /// Before the first event.
@@ -88,32 +110,30 @@ impl Cut {
         event.0 < self.0
     }
 
+    /// The event that follows the cut, if the stream has one.
+    #[inline]
+    pub(crate) fn first_unseen(self) -> EventId {
+        EventId(self.0)
+    }
+
     /// Number of events of the stream before the cut.
     #[must_use]
     pub fn n_events(self) -> usize {
-        self.0 as usize
+        index(self.0)
     }
 }
 
 /// The cut at time `t`: events with `time < t` lie before it, events at `t` or later do not. `times` is the time
 /// column of a stream. This is the project's only comparison of an event's time with a query's.
-///
-/// # Panics
-/// When `times` is longer than any stream can be.
 #[must_use]
 pub fn strictly_before(times: &[f64], t: f64) -> Cut {
-    let n_before = times.partition_point(|&time| time < t);
-    Cut(u32::try_from(n_before).expect("streams hold at most u32::MAX events"))
+    Cut(times.partition_point(|&time| time < t) as u64)
 }
 
 /// The cut after time `t`: events with `time <= t` lie before it. For splitting a stream, never for a query.
-///
-/// # Panics
-/// When `times` is longer than any stream can be.
 #[must_use]
 pub fn up_to(times: &[f64], t: f64) -> Cut {
-    let n_before = times.partition_point(|&time| time <= t);
-    Cut(u32::try_from(n_before).expect("streams hold at most u32::MAX events"))
+    Cut(times.partition_point(|&time| time <= t) as u64)
 }
 
 /// One event.
@@ -230,9 +250,8 @@ impl EventStream {
     pub fn new(columns: Columns) -> Result<Self> {
         let Columns { src, dst, time, label, edge_features, node_features, names, time_format } = columns;
         let n = time.len();
-        let too_many = |what| Problem::TooMany { what, max: u64::from(u32::MAX) };
-        u32::try_from(n).map_err(|_| too_many("events"))?;
-        let n_nodes = u32::try_from(names.len()).map_err(|_| too_many("nodes"))?;
+        let too_many = |_| Problem::TooMany { what: "nodes", max: u64::from(u32::MAX) };
+        let n_nodes = u32::try_from(names.len()).map_err(too_many)?;
         for (what, len) in [("sources", src.len()), ("destinations", dst.len()), ("labels", label.len())] {
             if len != n {
                 return Err(damaged(format!("{len} {what} for {}", counted(n, "event"))));
@@ -437,12 +456,8 @@ impl EventStream {
     }
 
     /// All event ids, in order.
-    ///
-    /// # Panics
-    /// Never: `new` checked the number of events.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = EventId> + Clone + use<> {
-        let n = u32::try_from(self.len()).expect("checked by `new`");
-        (0..n).map(EventId)
+        (0..self.len()).map(EventId::from_index)
     }
 
     /// Sources and destinations; share their storage.

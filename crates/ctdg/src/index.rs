@@ -41,11 +41,11 @@ use std::path::{Path, PathBuf};
 
 use build::Plan;
 pub(crate) use file::{IndexFile, Section};
-use file::{Key, checksum};
+use file::{Key, checksum, checksum_of};
 pub(crate) use pairs::MappedPairs;
 
 use crate::error::{Error, Place, Problem, Result};
-use crate::event::{EventId, EventStream, MappedFile, NodeId};
+use crate::event::{EventId, EventStream, IdWidth, MappedFile, NodeId};
 
 /// The file of all events.
 const ALL: &str = "all.store";
@@ -80,7 +80,14 @@ pub struct Built {
 /// Builds the index of `stream`, which was read from a `.ctdg` file, within `memory` bytes; the same limit holds for parts that are
 /// indexed later. An index that is there and sound is kept, any other is replaced. `progress` is called with what is done and the total.
 pub fn build(stream: &EventStream, memory: u64, progress: &dyn Fn(u64, u64)) -> Result<Built> {
-    build_with(stream, None, memory, progress)
+    build_with(stream, None, IdWidth::of(stream.len()), memory, progress)
+}
+
+/// The same with events numbered by 64 bits, as for a stream of more than [`MAX_NARROW`](crate::event::MAX_NARROW), however few there are.
+/// For tests: the answers are the same, and the files larger.
+#[doc(hidden)]
+pub fn build_wide(stream: &EventStream, memory: u64, progress: &dyn Fn(u64, u64)) -> Result<Built> {
+    build_with(stream, None, IdWidth::Wide, memory, progress)
 }
 
 /// Builds the index of `events` of `stream`, in ascending order, beside that of all events, which is there. [`Store::of_events`] does the
@@ -89,12 +96,14 @@ pub fn build(stream: &EventStream, memory: u64, progress: &dyn Fn(u64, u64)) -> 
 /// [`Store::of_events`]: crate::store::Store::of_events
 pub fn build_part(stream: &EventStream, events: &[EventId], memory: u64, progress: &dyn Fn(u64, u64)) -> Result<Built> {
     stream.check_order(events)?;
-    build_with(stream, Some(events), memory, progress)
+    let width = of_all(stream)?.map_or(IdWidth::of(stream.len()), |all| all.width());
+    build_with(stream, Some(events), width, memory, progress)
 }
 
 fn build_with(
     stream: &EventStream,
     part: Option<&[EventId]>,
+    width: IdWidth,
     memory: u64,
     progress: &dyn Fn(u64, u64),
 ) -> Result<Built> {
@@ -110,7 +119,7 @@ fn build_with(
     let place = Location::new(stream, origin, part);
     let was_there = matches!(place.open(), Ok(Some(_)));
     if !was_there {
-        place.build(stream, part, memory, progress)?;
+        place.build(stream, part, (width, memory), progress)?;
     }
     let size = |entry: fs::DirEntry| entry.metadata().map_or(0, |metadata| metadata.len());
     let bytes = fs::read_dir(&folder).map(|entries| entries.flatten().map(size).sum());
@@ -134,7 +143,7 @@ pub(crate) fn of_part(stream: &EventStream, events: &[EventId]) -> Result<Option
     let part = if let Some(part) = place.open()? {
         part
     } else {
-        place.build(stream, Some(events), all.memory(), &|_, _| {})?;
+        place.build(stream, Some(events), (all.width(), all.memory()), &|_, _| {})?;
         place.open()?.ok_or_else(|| unusable(&place.path, "no file".to_owned()))?
     };
     Ok(Some([part, all]))
@@ -173,7 +182,7 @@ impl<'s> Location<'s> {
             [time, src, dst].map(|sum| u32::try_from(sum).expect("32 bits"))
         });
         // One bit more, so that it is never 0.
-        let ids = part.map_or(0, |events| 1 << 32 | checksum(bytemuck::cast_slice(events)));
+        let ids = part.map_or(0, |events| 1 << 32 | checksum_of(events, stream.len()));
         let n_events = part.map_or(stream.len(), <[_]>::len) as u64;
         let key = Key {
             n_events,
@@ -208,7 +217,7 @@ impl<'s> Location<'s> {
         &self,
         stream: &EventStream,
         part: Option<&[EventId]>,
-        memory: u64,
+        (width, memory): (IdWidth, u64),
         progress: &dyn Fn(u64, u64),
     ) -> Result<()> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
@@ -217,7 +226,7 @@ impl<'s> Location<'s> {
             remove_stores(folder)?;
             self.origin.forget_sound();
         }
-        let plan = Plan { stream, key: self.key, memory, progress };
+        let plan = Plan { stream, key: self.key, width, memory, progress };
         let built = match part {
             None => plan.build(stream.ids(), &self.path),
             Some(events) => plan.build(events.iter().copied(), &self.path),

@@ -39,9 +39,9 @@ mod stream;
 use std::ops::Range;
 
 use crate::error::{Place, Problem, Result};
-use crate::event::{Column, Cut, EventId, EventStream, NameLookup, NodeId, time_backwards};
+use crate::event::{Column, Cut, EventId, EventStream, NameLookup, NodeId, narrow, time_backwards};
 use crate::growing::GrowingColumn;
-use crate::pair_index::check_number;
+use crate::pair_index::check_growing;
 use crate::statistics::{PairStatistics, push_moment};
 use crate::store::{Store, name_key, name_keys};
 use stream::GrowingStream;
@@ -124,6 +124,7 @@ impl LiveStore {
     /// Begins with the events of `stream`, whose nodes keep their numbers. With `statistics` those of pairs are kept up to date; without
     /// them they are built again for each snapshot that is asked for them.
     pub fn new(stream: &EventStream, statistics: bool) -> Result<Self> {
+        check_growing(stream.len())?;
         let mut destinations = DestinationWriter::new();
         for (id, (&src, &dst)) in stream.ids().zip(stream.src().iter().zip(stream.dst())) {
             destinations.push(src, dst, id);
@@ -183,7 +184,7 @@ impl LiveStore {
 
     /// Refuses what [`LiveStore::append`] would refuse.
     pub fn check(&self, events: &[NewEvent<'_>]) -> Result<()> {
-        check_number(self.len().saturating_add(events.len()))?;
+        check_growing(self.len().saturating_add(events.len()))?;
         let mut previous = self.newest_time().unwrap_or(f64::NEG_INFINITY);
         for (row, event) in (0..).zip(events) {
             self.check_event(event, previous)
@@ -220,8 +221,7 @@ impl LiveStore {
     }
 
     fn push(&mut self, event: &NewEvent<'_>) -> Result<()> {
-        let id =
-            EventId::from_index(self.len()).ok_or(Problem::TooMany { what: "events", max: u64::from(u32::MAX) })?;
+        let id = EventId::from_index(self.len());
         let n_known = self.stream.names.len();
         let [src, dst] = self.stream.names.ends(event.src, event.dst)?;
         // At most one new node on each side, in this order.
@@ -257,9 +257,6 @@ impl LiveStore {
 
     /// Replaces the index by one that [`Snapshot::rebuild`] made from an earlier snapshot of this store. Snapshots that are out keep the
     /// old one.
-    ///
-    /// # Panics
-    /// Never: events are numbered by `u32` when they are appended.
     pub fn adopt(&mut self, rebuilt: Rebuilt) {
         let Rebuilt(mut index) = rebuilt;
         let GrowingStream { src, dst, time, .. } = &self.stream;
@@ -273,7 +270,8 @@ impl Index {
         let store = Store::build(stream)?;
         let statistics = statistics.then(|| {
             let statistics = store.new_statistics();
-            let moments = GrowingColumn::new(statistics.moments());
+            let moments: Vec<u32> = statistics.moments().iter().map(narrow).collect();
+            let moments = GrowingColumn::new(&moments);
             (statistics.at(stream, Column::of_growing(&moments)).growing(), moments)
         });
         Ok(Self { store: store.growing(), statistics, n_built: stream.len(), n_events: stream.len() })
@@ -282,8 +280,7 @@ impl Index {
     /// Adds those of these events that it does not have yet.
     fn extend(&mut self, [src, dst]: [&[NodeId]; 2], times: &[f64]) {
         for at in self.n_events..times.len() {
-            let id = EventId::from_index(at).expect("checked when it was appended");
-            self.push(src[at], dst[at], id, &times[..=at]);
+            self.push(src[at], dst[at], EventId::from_index(at), &times[..=at]);
         }
     }
 

@@ -38,10 +38,10 @@ impl Store {
         // A self-loop is in its list twice.
         let count = |n_entries: usize| if a == b { n_entries / 2 } else { n_entries };
         if left_out.is_empty() {
-            return events.last().map(|&last| Meetings { count: count(events.len()), last });
+            return events.last().map(|last| Meetings { count: count(events.len()), last });
         }
         let mut left = events.iter().rev().filter(|event| left_out.binary_search(event).is_err());
-        let &last = left.next()?;
+        let last = left.next()?;
         Some(Meetings { count: count(left.count() + 1), last })
     }
 }
@@ -100,7 +100,7 @@ impl MeetingFinder {
                 }
                 continue;
             }
-            for (&other, &event) in history.neighbors.iter().zip(history.events) {
+            for (&other, event) in history.neighbors.iter().zip(history.events) {
                 let Some(low) = self.positions.get(other).filter(|&low| low <= high) else { continue };
                 if !left_out.is_empty() && left_out.binary_search(&event).is_ok() {
                     continue;

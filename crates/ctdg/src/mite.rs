@@ -308,6 +308,12 @@ fn interval(t: f64, event: f64, precision: TimePrecision) -> f32 {
     ((t - precision.stored(event)) as f32).min(MAX_INTERVAL)
 }
 
+/// A number of events as a model's input: beyond `u32` it stays at that.
+#[inline]
+fn count_u32(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
 /// Offset within one batch as `u32`.
 #[inline]
 fn offset_u32(offset: usize) -> u32 {

@@ -17,11 +17,11 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
-use crate::event::{Column, EventId, NodeId};
+use crate::event::{Column, EventId, EventIds, NodeId, narrow};
 use crate::growing::PairMap;
 use crate::index::MappedPairs;
 
-pub(crate) use build::check_number;
+pub(crate) use build::{check_growing, check_number};
 
 /// Events of each pair, in order. Clones share them.
 #[derive(Debug, Clone)]
@@ -30,7 +30,7 @@ pub(crate) struct PairIndex {
     /// Sources and destinations of the stream, shared with it.
     endpoints: [Column<NodeId>; 2],
     /// The whole lists of pairs with later events; either of unordered or of ordered pairs.
-    grown: Option<Arc<PairMap<EventId>>>,
+    grown: Option<Arc<PairMap<u32>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -44,26 +44,31 @@ struct Grouped {
     table: HashTable<Entry>,
     /// One for each pair that has a list, and the end of the last.
     lists: Vec<List>,
-    events: Vec<EventId>,
+    events: Vec<u32>,
 }
 
-/// The one event of a pair or, with [`Entry::LIST`], the number of its list. An event is lent from the table.
+/// The number of the one event of a pair or, with [`Entry::LIST`], that of its list. An event is lent from the table.
 #[derive(Debug, Clone, Copy)]
 #[repr(transparent)]
-struct Entry(EventId);
+struct Entry(u32);
 
 impl Entry {
     const LIST: u32 = 1 << 31;
 
     fn of_list(number: usize) -> Self {
         let number = u32::try_from(number).ok().filter(|number| number & Self::LIST == 0);
-        Self(EventId(number.expect("no more lists than events") | Self::LIST))
+        Self(number.expect("no more lists than events") | Self::LIST)
     }
 
     #[inline]
     fn list(self) -> Option<usize> {
-        let EventId(bits) = self.0;
-        (bits & Self::LIST != 0).then_some((bits & !Self::LIST) as usize)
+        (self.0 & Self::LIST != 0).then_some((self.0 & !Self::LIST) as usize)
+    }
+
+    /// The event, where it is not the number of a list.
+    #[inline]
+    fn event(self) -> EventId {
+        EventId(u64::from(self.0))
     }
 }
 
@@ -139,61 +144,65 @@ impl PairIndex {
 
     /// Adds the next event to an index that is ready for it and is asked for unordered pairs.
     pub(crate) fn push(&self, u: NodeId, v: NodeId, event: EventId) {
-        self.grown().push(key([u, v]), || self.base_events([u, v]), event);
+        let event = narrow(event);
+        self.grown().push(key([u, v]), || self.base_events([u, v]).iter().map(narrow), event);
         if u == v {
-            self.grown().push(key([u, v]), || &[], event);
+            self.grown().push(key([u, v]), || EventIds::EMPTY.iter().map(narrow), event);
         }
     }
 
     /// Adds the next event to an index that is ready for it and is asked for ordered pairs.
     pub(crate) fn push_from(&self, src: NodeId, dst: NodeId, event: EventId) {
-        self.grown().push(directed_key([src, dst]), || self.base_both_ways([src, dst])[0], event);
+        let first = || self.base_both_ways([src, dst])[0].iter().map(narrow);
+        self.grown().push(directed_key([src, dst]), first, narrow(event));
     }
 
-    fn grown(&self) -> &PairMap<EventId> {
+    fn grown(&self) -> &PairMap<u32> {
         self.grown.as_ref().expect("an index that is ready for later events")
     }
 
     /// Events of an unordered pair, a self-loop twice.
     #[inline]
-    pub(crate) fn events(&self, a: NodeId, b: NodeId) -> &[EventId] {
+    pub(crate) fn events(&self, a: NodeId, b: NodeId) -> EventIds<'_> {
         let grown = self.grown.as_ref().and_then(|grown| grown.get(key([a, b])));
-        grown.unwrap_or_else(|| self.base_events([a, b]))
+        grown.map_or_else(|| self.base_events([a, b]), EventIds::narrow)
     }
 
     /// Events from `src` to `dst`, and those from `dst` to `src`.
     #[inline]
-    pub(crate) fn events_both_ways(&self, src: NodeId, dst: NodeId) -> [&[EventId]; 2] {
+    pub(crate) fn events_both_ways(&self, src: NodeId, dst: NodeId) -> [EventIds<'_>; 2] {
         let base = self.base_both_ways([src, dst]);
         let Some(grown) = &self.grown else { return base };
         let keys = [[src, dst], [dst, src]].map(directed_key);
-        [grown.get(keys[0]).unwrap_or(base[0]), grown.get(keys[1]).unwrap_or(base[1])]
+        let of = |at: usize| grown.get(keys[at]).map_or(base[at], EventIds::narrow);
+        [of(0), of(1)]
     }
 
     #[inline]
-    fn base_events(&self, pair: [NodeId; 2]) -> &[EventId] {
+    fn base_events(&self, pair: [NodeId; 2]) -> EventIds<'_> {
         let base = match &self.base {
             Base::InMemory(base) => base,
             Base::Mapped(base) => return base.events(pair),
         };
-        let Some(entry) = self.find(base, pair) else { return &[] };
-        match entry.list() {
+        let Some(entry) = self.find(base, pair) else { return EventIds::EMPTY };
+        EventIds::narrow(match entry.list() {
             None => std::slice::from_ref(&entry.0),
             Some(list) => base.all(list),
-        }
+        })
     }
 
     #[inline]
-    fn base_both_ways(&self, pair: [NodeId; 2]) -> [&[EventId]; 2] {
+    fn base_both_ways(&self, pair: [NodeId; 2]) -> [EventIds<'_>; 2] {
         let base = match &self.base {
             Base::InMemory(base) => base,
             Base::Mapped(base) => return base.both_ways(pair, &self.endpoints[0]),
         };
-        let Some(entry) = self.find(base, pair) else { return [&[], &[]] };
-        let (is_forward, [one, other]) = match entry.list() {
-            None => (self.endpoints[0][entry.0.index()] == pair[0], [std::slice::from_ref(&entry.0), &[]]),
+        let Some(entry) = self.find(base, pair) else { return [EventIds::EMPTY; 2] };
+        let (is_forward, both): (bool, [&[u32]; 2]) = match entry.list() {
+            None => (self.endpoints[0][entry.event().index()] == pair[0], [std::slice::from_ref(&entry.0), &[]]),
             Some(list) => (pair[0] < pair[1], base.both_ways(list)),
         };
+        let [one, other] = both.map(EventIds::narrow);
         if is_forward { [one, other] } else { [other, one] }
     }
 
@@ -201,7 +210,7 @@ impl PairIndex {
     fn find<'b>(&self, base: &'b Grouped, pair: [NodeId; 2]) -> Option<&'b Entry> {
         let key = key(pair);
         base.table.find(hash(key), |entry| match entry.list() {
-            None => self.is_between(entry.0, key),
+            None => self.is_between(entry.event(), key),
             Some(list) => base.lists[list].key == key,
         })
     }
@@ -218,21 +227,21 @@ impl PairIndex {
             Base::InMemory(base) => &**base,
             Base::Mapped(base) => return base.bytes(),
         };
-        table.allocation_size() + lists.capacity() * size_of::<List>() + events.capacity() * size_of::<EventId>()
+        table.allocation_size() + lists.capacity() * size_of::<List>() + events.capacity() * size_of::<u32>()
     }
 }
 
 impl Grouped {
     /// Events of a list.
     #[inline]
-    fn all(&self, list: usize) -> &[EventId] {
+    fn all(&self, list: usize) -> &[u32] {
         let (events, n_all) = self.of(list);
         &events[..n_all]
     }
 
     /// Events of a list from the lower node to the higher, and those back.
     #[inline]
-    fn both_ways(&self, list: usize) -> [&[EventId]; 2] {
+    fn both_ways(&self, list: usize) -> [&[u32]; 2] {
         let List { key, n_up, .. } = self.lists[list];
         let (events, n_all) = self.of(list);
         let (all, directed) = events.split_at(n_all);
@@ -246,7 +255,7 @@ impl Grouped {
 
     /// All that is kept of a list, and how much of it are events in both directions.
     #[inline]
-    fn of(&self, list: usize) -> (&[EventId], usize) {
+    fn of(&self, list: usize) -> (&[u32], usize) {
         let List { key, start, n_up } = self.lists[list];
         let events = &self.events[start as usize..self.lists[list + 1].start as usize];
         let n_all = match n_up as usize {

@@ -6,7 +6,7 @@
 //! | [`Sampling::Uniform`] | `k` events with replacement, uniformly | `O(log n + k log k)` |
 //! | [`Sampling::TimeIntervalAware`] | `k` events with replacement, biased to recent and isolated events | `O(k log n)` |
 //!
-//! `n` is the length of a node's history. Memory is the result itself (16 bytes an entry);
+//! `n` is the length of a node's history. Memory is the result itself (16 bytes an entry; 20 of a stream of more than 2³² − 1 events);
 //! [`Sampling::TimeIntervalAware`] also stores one `f64` per adjacency entry. Results are ragged: a node without history
 //! gets an empty row, never padding.
 //!
@@ -29,7 +29,7 @@
 
 mod history_sampler;
 
-use crate::event::{Cut, EventId, NodeId};
+use crate::event::{Cut, EventIdsMut, EventList, NodeId};
 use crate::random::RandomStream;
 use crate::store::{History, Store};
 pub(crate) use history_sampler::{HistorySampler, SampleBuffers};
@@ -68,7 +68,7 @@ pub struct NodeQuery {
 pub struct Histories {
     offsets: Vec<usize>,
     neighbors: Vec<NodeId>,
-    events: Vec<EventId>,
+    events: EventList,
     times: Vec<f64>,
 }
 
@@ -94,7 +94,7 @@ impl Histories {
     /// All rows, one after the other.
     #[must_use]
     pub fn entries(&self) -> History<'_> {
-        History { neighbors: &self.neighbors, events: &self.events, times: &self.times }
+        History { neighbors: &self.neighbors, events: self.events.ids(), times: &self.times }
     }
 
     /// Row `index`.
@@ -106,7 +106,7 @@ impl Histories {
         let part = self.offsets[index]..self.offsets[index + 1];
         History {
             neighbors: &self.neighbors[part.clone()],
-            events: &self.events[part.clone()],
+            events: self.events.ids().slice(part.clone()),
             times: &self.times[part],
         }
     }
@@ -141,9 +141,9 @@ impl<'s> NeighborSampler<'s> {
         }
         let total = out.offsets[queries.len()];
         out.neighbors.resize(total, NodeId(0));
-        out.events.resize(total, EventId(0));
         out.times.resize(total, 0.0);
-        let rows = Rows { first: 0, neighbors: &mut out.neighbors, events: &mut out.events, times: &mut out.times };
+        let events = out.events.resize(total, self.sampler.store().id_width());
+        let rows = Rows { first: 0, neighbors: &mut out.neighbors, events, times: &mut out.times };
         self.fill(queries, &out.offsets, random, rows);
     }
 
@@ -160,7 +160,7 @@ impl<'s> NeighborSampler<'s> {
         }
     }
 
-    fn fill(&self, queries: &[NodeQuery], offsets: &[usize], random: &RandomStream, rows: Rows<'_>) {
+    fn fill(&self, queries: &[NodeQuery], offsets: &[usize], random: &RandomStream, mut rows: Rows<'_>) {
         if queries.len() > CHUNK {
             let half = (queries.len() / 2).next_multiple_of(CHUNK);
             let (left, right) = rows.split(offsets[half] - offsets[0], half);
@@ -177,7 +177,7 @@ impl<'s> NeighborSampler<'s> {
             let random = || random.fork((rows.first + index) as u64);
             let part = self.sampler.sample((query.node, history), self.k, random, &mut buffers);
             rows.neighbors[row.clone()].copy_from_slice(part.neighbors);
-            rows.events[row.clone()].copy_from_slice(part.events);
+            rows.events.write(row.clone(), part.events);
             rows.times[row].copy_from_slice(part.times);
         }
     }
@@ -187,7 +187,7 @@ impl<'s> NeighborSampler<'s> {
 struct Rows<'a> {
     first: usize,
     neighbors: &'a mut [NodeId],
-    events: &'a mut [EventId],
+    events: EventIdsMut<'a>,
     times: &'a mut [f64],
 }
 
@@ -195,7 +195,7 @@ impl<'a> Rows<'a> {
     /// Splits after `entries` entries, which belong to the first `queries` queries.
     fn split(self, entries: usize, queries: usize) -> (Rows<'a>, Rows<'a>) {
         let (neighbors, more_neighbors) = self.neighbors.split_at_mut(entries);
-        let (events, more_events) = self.events.split_at_mut(entries);
+        let (events, more_events) = self.events.split_at(entries);
         let (times, more_times) = self.times.split_at_mut(entries);
         let left = Rows { first: self.first, neighbors, events, times };
         let first = self.first + queries;

@@ -130,9 +130,7 @@ impl SplitRule {
         let mut train = events_between(0, val_start.0);
         train.retain(|id| !touches(&is_masked, id));
         let val = events_between(val_start.0, test_start.0);
-        let end =
-            u32::try_from(self.n_events).map_err(|_| Problem::TooMany { what: "events", max: u64::from(u32::MAX) })?;
-        let test = events_between(test_start.0, end);
+        let test = events_between(test_start.0, self.n_events as u64);
 
         // New nodes occur in the split's events, but not in training.
         let mut is_new = vec![false; stream.n_nodes()];
@@ -204,7 +202,7 @@ impl Split {
     /// When `stream` has fewer events or nodes than that.
     #[must_use]
     pub fn tested_on(&self, stream: &EventStream, nodes: &[NodeId], tested: std::ops::Range<usize>) -> Self {
-        let cut = |n: usize| Cut(u32::try_from(n.min(stream.len())).expect("streams hold at most u32::MAX events"));
+        let cut = |n: usize| Cut(n.min(stream.len()) as u64);
         let (test_start, end) = (cut(tested.start), cut(tested.end));
         let val_start = self.val_start.min(test_start);
         let (src, dst) = (stream.src(), stream.dst());
@@ -235,12 +233,9 @@ impl Split {
     }
 
     /// All events the split was made from, including those of masked nodes in the training period.
-    ///
-    /// # Panics
-    /// Never: [`SplitRule::apply`] checked their number.
     #[must_use]
     pub fn all(&self) -> Vec<EventId> {
-        events_between(0, u32::try_from(self.rule.n_events).expect("streams hold at most u32::MAX events"))
+        events_between(0, self.rule.n_events as u64)
     }
 
     /// The split for node classification: same times, no masking.
@@ -307,7 +302,7 @@ pub fn n_nodes_of(stream: &EventStream, events: &[EventId]) -> usize {
     distinct_of(stream.n_nodes(), nodes).len()
 }
 
-fn events_between(start: u32, end: u32) -> Vec<EventId> {
+fn events_between(start: u64, end: u64) -> Vec<EventId> {
     (start..end).map(EventId).collect()
 }
 

@@ -33,14 +33,16 @@
 //! A query takes O(log E) steps. An index over E events takes 12 bytes per event and 8 per node, and a pair index, which is that of the
 //! [`Store`](crate::store::Store) where there is one.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::event::{Column, EventId, EventStream, NodeId, PairQuery, strictly_before};
+use crate::event::{
+    Column, EventColumn, EventId, EventIds, EventList, EventStream, Form, NodeId, Number, PairQuery, narrow,
+    strictly_before,
+};
 use crate::growing::{GrowingColumn, GrowingList, NodeTable};
 use crate::index::{IndexFile, MappedPairs, Section, list_of};
 use crate::pair_index::{PairIndex, check_number};
@@ -71,10 +73,10 @@ pub struct PairStatistics {
     as_source: Arc<EventLists>,
     as_destination: Arc<EventLists>,
     /// The whole lists of nodes with later events, as source and as destination.
-    grown: Option<Arc<NodeTable<[GrowingList<EventId>; 2]>>>,
+    grown: Option<Arc<NodeTable<[GrowingList<u32>; 2]>>>,
     pairs: PairIndex,
     /// For each event of the stream the first one at its time.
-    moments: Column<u32>,
+    moments: EventColumn,
     /// Times of the whole stream, shared with it.
     times: Column<f64>,
 }
@@ -82,28 +84,36 @@ pub struct PairStatistics {
 impl PairStatistics {
     /// Over all events of `stream`.
     pub fn build(stream: &EventStream) -> Result<Self> {
-        let ids: Vec<EventId> = stream.ids().collect();
-        Self::of_events(stream, &ids)
+        Self::of_ids(stream, stream.ids())
     }
 
     /// Over `events` of `stream` only, in ascending order. Ages and windows still count all events of the stream.
     pub fn of_events(stream: &EventStream, events: &[EventId]) -> Result<Self> {
         stream.check_order(events)?;
-        check_number(events.len())?;
-        let pairs = PairIndex::build(events.iter().copied(), stream.endpoint_columns());
+        Self::of_ids(stream, events.iter().copied())
+    }
+
+    fn of_ids(stream: &EventStream, events: impl ExactSizeIterator<Item = EventId> + Clone) -> Result<Self> {
+        check_number(events.len(), stream.len())?;
+        let pairs = PairIndex::build(events.clone(), stream.endpoint_columns());
         Ok(Self::over(events, pairs, stream.time_column(), stream.n_nodes()))
     }
 
     /// Over `events`, ascending, with their index in a stream with these times.
-    pub(crate) fn over(events: &[EventId], pairs: PairIndex, times: Column<f64>, n_nodes: usize) -> Self {
+    pub(crate) fn over(
+        events: impl ExactSizeIterator<Item = EventId> + Clone,
+        pairs: PairIndex,
+        times: Column<f64>,
+        n_nodes: usize,
+    ) -> Self {
         // Not in parallel: `Store` holds a lock meanwhile, and a thread of rayon that waits for a part of this could take up a task that
         // waits for the lock.
         Self {
-            as_source: Arc::new(EventLists::build(events, &pairs.endpoints()[0], n_nodes)),
+            as_source: Arc::new(EventLists::build(events.clone(), &pairs.endpoints()[0], n_nodes)),
             as_destination: Arc::new(EventLists::build(events, &pairs.endpoints()[1], n_nodes)),
             grown: None,
             pairs,
-            moments: moments(&times).into(),
+            moments: EventColumn::Narrow(moments(&times).into()),
             times,
         }
     }
@@ -111,14 +121,14 @@ impl PairStatistics {
     /// Those of an index file of some events, and of the one of all events, over a stream with these columns.
     pub(crate) fn mapped([part, all]: [&IndexFile; 2], endpoints: [Column<NodeId>; 2], times: Column<f64>) -> Self {
         let lists = |offsets, events| {
-            Arc::new(EventLists::Mapped { offsets: part.column(offsets), events: part.column(events) })
+            Arc::new(EventLists::Mapped { offsets: part.column(offsets), events: part.events(events) })
         };
         Self {
             as_source: lists(Section::SourceOffsets, Section::SourceEvents),
             as_destination: lists(Section::DestinationOffsets, Section::DestinationEvents),
             grown: None,
             pairs: PairIndex::mapped(MappedPairs::of(part), endpoints),
-            moments: all.column(Section::Moments),
+            moments: all.events(Section::Moments),
             times,
         }
     }
@@ -133,10 +143,12 @@ impl PairStatistics {
         let grown = self.grown.as_ref().expect("statistics that are ready for later events");
         let lists = |node: NodeId| {
             let base = [&self.as_source, &self.as_destination];
-            grown.get_or_init(node.index(), || base.map(|lists| GrowingList::new(lists.of(node))))
+            grown.get_or_init(node.index(), || {
+                base.map(|lists| GrowingList::from_iter(lists.of(node).iter().map(narrow)))
+            })
         };
-        lists(src)[0].push(event);
-        lists(dst)[1].push(event);
+        lists(src)[0].push(narrow(event));
+        lists(dst)[1].push(narrow(event));
         self.pairs.push_from(src, dst, event);
     }
 
@@ -148,13 +160,13 @@ impl PairStatistics {
             grown: self.grown.clone(),
             pairs: self.pairs.at(stream.endpoint_columns()),
             times: stream.time_column(),
-            moments,
+            moments: EventColumn::Narrow(moments),
         }
     }
 
     /// For each event of the stream the first one at its time.
-    pub(crate) fn moments(&self) -> &[u32] {
-        &self.moments
+    pub(crate) fn moments(&self) -> EventIds<'_> {
+        self.moments.ids()
     }
 
     /// The statistics of one pair.
@@ -206,7 +218,7 @@ impl PairStatistics {
 pub(crate) fn push_moment(moments: &mut GrowingColumn<u32>, times: &[f64]) {
     let moment = match times {
         [.., previous, newest] if previous == newest => moments.values()[moments.values().len() - 1],
-        _ => u32::try_from(moments.values().len()).expect("events are numbered by u32"),
+        _ => narrow(EventId::from_index(moments.values().len())),
     };
     moments.push(moment);
 }
@@ -229,29 +241,29 @@ enum EventLists {
     InMemory {
         /// Start of each list, and the end of the last.
         offsets: Vec<u32>,
-        events: Vec<EventId>,
+        events: Vec<u32>,
     },
     Mapped {
         offsets: Column<u64>,
-        events: Column<EventId>,
+        events: EventColumn,
     },
 }
 
 impl EventLists {
     /// Lists of `events` by their node in `nodes`. Counting sort: events come in order, so the lists are sorted.
-    fn build(events: &[EventId], nodes: &[NodeId], n_nodes: usize) -> Self {
+    fn build(events: impl ExactSizeIterator<Item = EventId> + Clone, nodes: &[NodeId], n_nodes: usize) -> Self {
         let mut offsets = vec![0_u32; n_nodes + 1];
-        for id in events {
+        for id in events.clone() {
             offsets[nodes[id.index()].index() + 1] += 1;
         }
         for node in 1..offsets.len() {
             offsets[node] += offsets[node - 1];
         }
-        let mut sorted = vec![EventId(0); events.len()];
+        let mut sorted = vec![0_u32; events.len()];
         // While filling, `offsets[node]` is the slot of the next entry; afterwards it is the list's end.
-        for &id in events {
+        for id in events {
             let slot = &mut offsets[nodes[id.index()].index()];
-            sorted[*slot as usize] = id;
+            sorted[*slot as usize] = narrow(id);
             *slot += 1;
         }
         offsets.rotate_right(1);
@@ -260,24 +272,24 @@ impl EventLists {
     }
 
     #[inline]
-    fn of(&self, node: NodeId) -> &[EventId] {
+    fn of(&self, node: NodeId) -> EventIds<'_> {
         match self {
-            Self::InMemory { offsets, events } => &events[list_of(offsets, node)],
-            Self::Mapped { offsets, events } => &events[list_of(offsets, node)],
+            Self::InMemory { offsets, events } => EventIds::narrow(&events[list_of(offsets, node)]),
+            Self::Mapped { offsets, events } => events.ids().slice(list_of(offsets, node)),
         }
     }
 }
 
 /// Lists of events, each ascending.
 impl PairStatistics {
-    fn as_source(&self, node: NodeId) -> &[EventId] {
+    fn as_source(&self, node: NodeId) -> EventIds<'_> {
         let grown = self.grown.as_ref().and_then(|grown| grown.get(node.index()));
-        grown.map_or_else(|| self.as_source.of(node), |lists| lists[0].as_slice())
+        grown.map_or_else(|| self.as_source.of(node), |lists| EventIds::narrow(lists[0].as_slice()))
     }
 
-    fn as_destination(&self, node: NodeId) -> &[EventId] {
+    fn as_destination(&self, node: NodeId) -> EventIds<'_> {
         let grown = self.grown.as_ref().and_then(|grown| grown.get(node.index()));
-        grown.map_or_else(|| self.as_destination.of(node), |lists| lists[1].as_slice())
+        grown.map_or_else(|| self.as_destination.of(node), |lists| EventIds::narrow(lists[1].as_slice()))
     }
 }
 
@@ -285,70 +297,86 @@ fn write(past: &PairStatistics, query: &PairQuery, left_out: &[EventId], row: &m
     assert_eq!(row.len(), N_STATISTICS, "columns of a row of statistics");
     let PairQuery { src, dst, time } = *query;
     let at = Moment::new(past, time);
-    let node_starts = NODE_WINDOWS.map(|window| at.window_start(past, window));
-    let pair_starts = PAIR_WINDOWS.map(|window| at.window_start(past, window));
+    let node_starts = NODE_WINDOWS.map(|window| at.window_start(window));
+    let pair_starts = PAIR_WINDOWS.map(|window| at.window_start(window));
     let (pair, nodes) = row.split_at_mut(PAIR.end);
     for (columns, list) in pair.chunks_exact_mut(N_PAIR).zip(past.pairs.events_both_ways(src, dst)) {
-        at.summarise(past, &without(list, left_out), &pair_starts, columns);
+        at.summarise_without(list, left_out, &pair_starts, columns);
     }
     let lists = [past.as_source(src), past.as_destination(src), past.as_source(dst), past.as_destination(dst)];
     for (columns, list) in nodes.chunks_exact_mut(N_NODE).zip(lists) {
-        at.summarise(past, &without(list, left_out), &node_starts, columns);
+        at.summarise_without(list, left_out, &node_starts, columns);
     }
-}
-
-/// `list` without the events of `left_out`, both ascending.
-fn without<'a>(list: &'a [EventId], left_out: &[EventId]) -> Cow<'a, [EventId]> {
-    if left_out.is_empty() {
-        return Cow::Borrowed(list);
-    }
-    list.iter().copied().filter(|event| left_out.binary_search(event).is_err()).collect()
 }
 
 /// A query time.
-struct Moment {
+struct Moment<'a> {
+    /// For each event of the stream the first one at its time.
+    moments: EventIds<'a>,
+    /// Times of the stream.
+    times: &'a [f64],
     /// Number of events before it.
-    n_before: u32,
+    n_before: u64,
     time: f64,
     /// Time since the first event of the stream.
     since_start: f64,
 }
 
-impl Moment {
-    fn new(past: &PairStatistics, time: f64) -> Self {
-        let n_before = strictly_before(&past.times, time).0;
-        let since_start = if n_before == 0 { 0.0 } else { time - past.times[0] };
-        Self { n_before, time, since_start }
+impl<'a> Moment<'a> {
+    fn new(past: &'a PairStatistics, time: f64) -> Self {
+        let times: &[f64] = &past.times;
+        let n_before = strictly_before(times, time).0;
+        let since_start = if n_before == 0 { 0.0 } else { time - times[0] };
+        Self { moments: past.moments.ids(), times, n_before, time, since_start }
     }
 
     /// The first event of a window of the newest events: it begins with a moment.
-    fn window_start(&self, past: &PairStatistics, window: u32) -> EventId {
-        EventId(self.n_before.checked_sub(window).map_or(0, |event| past.moments[event as usize]))
+    fn window_start(&self, window: u32) -> EventId {
+        let first = self.n_before.checked_sub(u64::from(window)).map(EventId);
+        first.map_or(EventId(0), |event| self.moments.at(event.index()))
+    }
+
+    /// The same of `list` without the events of `left_out`, both ascending.
+    #[inline]
+    fn summarise_without(&self, list: EventIds<'_>, left_out: &[EventId], starts: &[EventId], columns: &mut [f32]) {
+        if left_out.is_empty() {
+            return self.summarise(list, starts, columns);
+        }
+        let left: EventList = list.iter().filter(|event| left_out.binary_search(event).is_err()).collect();
+        self.summarise(left.ids(), starts, columns);
     }
 
     /// Writes the columns of one list. `starts` are the first events of its windows, the latest first.
+    fn summarise(&self, list: EventIds<'_>, starts: &[EventId], columns: &mut [f32]) {
+        match list.form() {
+            Form::Narrow(list) => self.summarise_list(list, starts, columns),
+            Form::Wide(list) => self.summarise_list(list, starts, columns),
+        }
+    }
+
     #[expect(clippy::cast_possible_truncation, reason = "a model's input")]
-    fn summarise(&self, past: &PairStatistics, list: &[EventId], starts: &[EventId], columns: &mut [f32]) {
-        let list = &list[..list.partition_point(|event| event.0 < self.n_before)];
+    fn summarise_list<T: Number>(&self, list: &[T], starts: &[EventId], columns: &mut [f32]) {
+        let end = T::bound(EventId(self.n_before));
+        let list = &list[..list.partition_point(|event| *event < end)];
         let (plain, windows) = columns.split_at_mut(N_PLAIN);
-        let Some(newest) = list.last() else {
+        let Some(newest) = list.last().map(|event| event.id()) else {
             plain.copy_from_slice(&[0.0, 2.0 * self.n_before as f32, (2.0 * self.since_start) as f32, 0.0]);
             windows.fill(0.0);
             return;
         };
-        let age = self.n_before - past.moments[newest.index()];
-        let elapsed = self.time - past.times[newest.index()];
+        let age = self.n_before - self.moments.at(newest.index()).0;
+        let elapsed = self.time - self.times[newest.index()];
         plain.copy_from_slice(&[1.0, age as f32, elapsed as f32, list.len() as f32]);
         let mut start = list.len();
         for (count, first) in windows.iter_mut().zip(starts) {
-            start = first_from(&list[..start], *first);
+            start = first_from(&list[..start], T::bound(*first));
             *count = (list.len() - start) as f32;
         }
     }
 }
 
 /// The position in `list` of the first event from `first` on, searched from the end in steps that double.
-fn first_from(list: &[EventId], first: EventId) -> usize {
+fn first_from<T: Ord>(list: &[T], first: T) -> usize {
     let (mut end, mut step) = (list.len(), 1);
     while end > 0 {
         let probe = end.saturating_sub(step);
@@ -367,11 +395,11 @@ mod tests {
 
     #[test]
     fn search_from_the_end_equals_a_partition_point() {
-        for n in 0..40_u32 {
-            let list: Vec<EventId> = (0..n).map(|i| EventId(3 * i)).collect();
+        for n in 0..40 {
+            let list: Vec<u64> = (0..n).map(|i| 3 * i).collect();
             for first in 0..130 {
-                let expected = list.partition_point(|event| event.0 < first);
-                assert_eq!(first_from(&list, EventId(first)), expected, "{n} {first}");
+                let expected = list.partition_point(|&event| event < first);
+                assert_eq!(first_from(&list, first), expected, "{n} {first}");
             }
         }
     }

@@ -19,7 +19,9 @@ use std::sync::{Arc, OnceLock};
 use adjacency::Adjacency;
 
 use crate::error::Result;
-use crate::event::{Column, Cut, EventId, EventStream, NodeId, NodeNames, strictly_before};
+use crate::event::{
+    Column, Cut, EventId, EventIds, EventList, EventStream, IdWidth, NodeId, NodeNames, narrow, strictly_before,
+};
 use crate::growing::{GrowingList, NodeTable};
 use crate::index::{self, IndexFile, MappedPairs};
 use crate::pair_index::{PairIndex, check_number};
@@ -63,13 +65,13 @@ pub struct Store {
     name_keys: OnceLock<Column<u64>>,
 }
 
-/// Consecutive interactions of one node, oldest first: neighbor, event and time in parallel slices.
+/// Consecutive interactions of one node, oldest first: neighbor, event and time in parallel columns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct History<'a> {
     /// The other node.
     pub neighbors: &'a [NodeId],
     /// The event.
-    pub events: &'a [EventId],
+    pub events: EventIds<'a>,
     /// The event's time.
     pub times: &'a [f64],
 }
@@ -91,12 +93,13 @@ impl<'a> History<'a> {
     #[must_use]
     pub fn last(self, k: usize) -> History<'a> {
         let skip = self.len().saturating_sub(k);
-        History { neighbors: &self.neighbors[skip..], events: &self.events[skip..], times: &self.times[skip..] }
+        let events = self.events.slice(skip..self.len());
+        History { neighbors: &self.neighbors[skip..], events, times: &self.times[skip..] }
     }
 
     /// Indices of the `k` most recent entries, newest first, whose event is not among `left_out`, which is in ascending order.
     pub fn last_without(self, k: usize, left_out: &[EventId]) -> impl Iterator<Item = usize> {
-        let is_left = move |at: &usize| left_out.binary_search(&self.events[*at]).is_err();
+        let is_left = move |at: &usize| left_out.binary_search(&self.events.at(*at)).is_err();
         (0..self.len()).rev().filter(is_left).take(k)
     }
 }
@@ -134,7 +137,7 @@ impl Store {
     }
 
     fn over(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone + Send + Sync) -> Result<Self> {
-        check_number(ids.len())?;
+        check_number(ids.len(), stream.len())?;
         let (of_nodes, of_pairs) = (ids.clone(), ids);
         let (adjacency, pairs) = rayon::join(
             || Adjacency::build(stream, of_nodes),
@@ -175,14 +178,19 @@ impl Store {
         self.stream_times.len()
     }
 
+    /// How the numbers of events are stored in histories.
+    pub(crate) fn id_width(&self) -> IdWidth {
+        self.base.width()
+    }
+
     /// All interactions of `node` before `cut`, oldest first. Logarithmic in the length of its list; copies nothing.
     #[must_use]
     #[inline]
     pub fn history(&self, node: NodeId, cut: Cut) -> History<'_> {
         let grown = self.grown.as_ref().and_then(|grown| grown.get(node.index()));
         let History { neighbors, events, times } = grown.map_or_else(|| self.base.list(node), GrowingHistory::list);
-        let n = events.partition_point(|&event| cut.sees(event));
-        History { neighbors: &neighbors[..n], events: &events[..n], times: &times[..n] }
+        let n = events.n_before(cut.first_unseen());
+        History { neighbors: &neighbors[..n], events: events.slice(0..n), times: &times[..n] }
     }
 
     /// Statistics of pairs over the events of the store; made at the first call, in linear time.
@@ -209,9 +217,9 @@ impl Store {
         let events = self.event_ids();
         let pairs = match self.grown {
             None => self.pairs.clone(),
-            Some(_) => PairIndex::build(events.iter().copied(), self.pairs.endpoints().clone()),
+            Some(_) => PairIndex::build(events.ids().iter(), self.pairs.endpoints().clone()),
         };
-        PairStatistics::over(&events, pairs, self.stream_times.clone(), self.n_nodes())
+        PairStatistics::over(events.ids().iter(), pairs, self.stream_times.clone(), self.n_nodes())
     }
 
     /// Whether `node` is the source of `event`.
@@ -241,17 +249,17 @@ impl Store {
     }
 
     /// The events of the store, in order.
-    pub(crate) fn event_ids(&self) -> Vec<EventId> {
+    pub(crate) fn event_ids(&self) -> EventList {
         let n = self.stream_times.len();
         // A store that grows has all events of its stream.
         if self.grown.is_some() || self.base.events().len() == 2 * n {
-            return (0..n).filter_map(EventId::from_index).collect();
+            return (0..n).map(EventId::from_index).collect();
         }
         let mut is_in_store = vec![false; n];
         for event in self.base.events() {
             is_in_store[event.index()] = true;
         }
-        (0..).map(EventId).zip(is_in_store).filter(|(_, is_in)| *is_in).map(|(id, _)| id).collect()
+        (0..n).map(EventId::from_index).filter(|id| is_in_store[id.index()]).collect()
     }
 
     /// Source and destination of an event of the stream.
@@ -325,9 +333,9 @@ impl Store {
     /// self-loop occurs twice.
     #[must_use]
     #[inline]
-    pub fn pair_events(&self, a: NodeId, b: NodeId, cut: Cut) -> &[EventId] {
+    pub fn pair_events(&self, a: NodeId, b: NodeId, cut: Cut) -> EventIds<'_> {
         let events = self.pairs.events(a, b);
-        &events[..events.partition_point(|&event| cut.sees(event))]
+        events.slice(0..events.n_before(cut.first_unseen()))
     }
 
     /// The time of an event of the stream.
@@ -374,7 +382,7 @@ struct GrowingHistory {
     neighbors: GrowingList<NodeId>,
     times: GrowingList<f64>,
     /// Written last: its length is that of the list.
-    events: GrowingList<EventId>,
+    events: GrowingList<u32>,
 }
 
 impl GrowingHistory {
@@ -382,20 +390,20 @@ impl GrowingHistory {
         Self {
             neighbors: GrowingList::new(neighbors),
             times: GrowingList::new(times),
-            events: GrowingList::new(events),
+            events: GrowingList::from_iter(events.iter().map(narrow)),
         }
     }
 
     fn push(&self, neighbor: NodeId, event: EventId, time: f64) {
         self.neighbors.push(neighbor);
         self.times.push(time);
-        self.events.push(event);
+        self.events.push(narrow(event));
     }
 
     #[inline]
     fn list(&self) -> History<'_> {
         // First, since the others are at least as long.
-        let events = self.events.as_slice();
+        let events = EventIds::narrow(self.events.as_slice());
         History { events, neighbors: self.neighbors.as_slice(), times: self.times.as_slice() }
     }
 }

@@ -8,10 +8,12 @@
 //! # Ok::<(), ctdg::Error>(())
 //! ```
 
+use std::ops::AddAssign;
+
 use rustc_hash::FxHashSet;
 use serde::Serialize;
 
-use crate::event::{EventStream, Features, NodeId, Roles};
+use crate::event::{EventStream, Features, IdWidth, NodeId, Roles};
 use crate::time::TimeFormat;
 
 /// Statistics of a stream.
@@ -80,22 +82,22 @@ pub struct Distribution {
 
 impl Distribution {
     /// Of `values`, which this sorts.
-    fn of(mut values: Vec<u32>) -> Self {
+    fn of<T: Copy + Ord + Into<u64>>(mut values: Vec<T>) -> Self {
         values.sort_unstable();
         let at = |share: f64| {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an index of the values")]
             let index = (share * values.len().saturating_sub(1) as f64).round() as usize;
-            values.get(index).map_or(0, |&value| u64::from(value))
+            values.get(index).map_or(0, |&value| value.into())
         };
         let mut histogram = Vec::new();
-        for value in &values {
-            let bin = (u32::BITS - value.leading_zeros()) as usize;
+        for &value in &values {
+            let bin = (u64::BITS - value.into().leading_zeros()) as usize;
             if histogram.len() <= bin {
                 histogram.resize(bin + 1, 0);
             }
             histogram[bin] += 1;
         }
-        let sum: u64 = values.iter().map(|&value| u64::from(value)).sum();
+        let sum: u64 = values.iter().map(|&value| value.into()).sum();
         let mean = sum as f64 / values.len().max(1) as f64;
         Self { min: at(0.0), median: at(0.5), mean, p90: at(0.9), max: at(1.0), histogram }
     }
@@ -122,7 +124,11 @@ impl Summary {
         }
         let roles = Roles::of(stream);
         let width = |features: Option<&Features>| features.map_or(0, Features::width);
-        let (degree, history) = degrees_and_histories(stream);
+        // An event is in two histories. 64 bits would take twice the memory.
+        let (degree, history) = match IdWidth::of(n.saturating_mul(2)) {
+            IdWidth::Narrow => degrees_and_histories::<u32>(stream),
+            IdWidth::Wide => degrees_and_histories::<u64>(stream),
+        };
         let time_range = [times.first().copied().unwrap_or(0.0), times.last().copied().unwrap_or(0.0)];
         let duration = time_range[1] - time_range[0];
         Self {
@@ -151,9 +157,12 @@ impl Summary {
 }
 
 /// Events at the same time are not in each other's history, so degrees are updated after all of them are read.
-fn degrees_and_histories(stream: &EventStream) -> (Distribution, Distribution) {
+fn degrees_and_histories<T>(stream: &EventStream) -> (Distribution, Distribution)
+where
+    T: Copy + Ord + Into<u64> + From<u8> + AddAssign,
+{
     let (src, dst, times) = (stream.src(), stream.dst(), stream.times());
-    let mut degree = vec![0u32; stream.n_nodes()];
+    let mut degree = vec![T::from(0); stream.n_nodes()];
     let mut history = Vec::with_capacity(2 * stream.len());
     let mut start = 0;
     for moment in times.chunk_by(|a, b| a == b) {
@@ -161,9 +170,9 @@ fn degrees_and_histories(stream: &EventStream) -> (Distribution, Distribution) {
         start = events.end;
         let ends = |i: usize| -> [NodeId; 2] { [src[i], dst[i]] };
         history.extend(events.clone().flat_map(ends).map(|node| degree[node.index()]));
-        events.flat_map(ends).for_each(|node| degree[node.index()] += 1);
+        events.flat_map(ends).for_each(|node| degree[node.index()] += T::from(1));
     }
-    degree.retain(|&degree| degree > 0);
+    degree.retain(|&degree| degree > T::from(0));
     (Distribution::of(degree), Distribution::of(history))
 }
 

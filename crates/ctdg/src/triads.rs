@@ -80,7 +80,7 @@ impl TriadFinder {
                 return;
             }
             n_met += 1;
-            let age = (cut.0 - moments[met.last.index()]) as f32;
+            let age = (cut.0 - moments.at(met.last.index()).0) as f32;
             for (sum, half_life) in weights.iter_mut().zip(HALF_LIVES) {
                 *sum += u64::from(fixed_point((-age / half_life).exp2()));
             }

@@ -47,7 +47,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::event::{Cut, EventId, NodeId, PairQuery};
+use crate::event::{Cut, EventId, EventList, NodeId, PairQuery};
 use crate::random::RandomStream;
 use crate::store::Store;
 
@@ -83,7 +83,7 @@ pub struct TemporalWalks {
     store: Store,
     config: WalkConfig,
     /// Events of the store, in order.
-    events: Vec<EventId>,
+    events: EventList,
     /// How many of them the rows have seen.
     n_seen: usize,
     /// For each node the number of its rows, or [`NONE`] before its first event.
@@ -144,13 +144,13 @@ impl TemporalWalks {
         let n_before = self.events.len();
         self.store = store.clone();
         self.slots.resize(store.n_nodes(), NONE);
-        let later = (n_before..store.n_events()).filter_map(EventId::from_index);
+        let later = (n_before..store.n_events()).map(EventId::from_index);
         self.events.extend(later);
         // Events at one time do not see each other, so the newest moment is taken back if it goes on.
-        let next = self.events.get(n_before).map(|&event| store.time(event));
+        let next = (n_before < self.events.len()).then(|| store.time(self.events.at(n_before)));
         if self.n_seen == n_before
             && next.is_some()
-            && next == n_before.checked_sub(1).map(|last| store.time(self.events[last]))
+            && next == n_before.checked_sub(1).map(|last| store.time(self.events.at(last)))
         {
             self.take_back_newest();
         }
@@ -219,10 +219,10 @@ impl TemporalWalks {
             self.times.clear();
         }
         // A cut never divides a moment.
-        while self.events.get(self.n_seen).is_some_and(|&event| cut.sees(event)) {
-            let time = self.store.time(self.events[self.n_seen]);
-            let rest = &self.events[self.n_seen..];
-            let end = self.n_seen + rest.iter().take_while(|&&event| self.store.time(event) == time).count();
+        while self.n_seen < self.events.len() && cut.sees(self.events.at(self.n_seen)) {
+            let time = self.store.time(self.events.at(self.n_seen));
+            let rest = self.events.ids().slice(self.n_seen..self.events.len());
+            let end = self.n_seen + rest.iter().take_while(|&event| self.store.time(event) == time).count();
             self.newest = (end == self.events.len()).then(|| self.before(self.n_seen..end));
             self.take_in(self.n_seen..end, time);
             self.n_seen = end;
@@ -231,12 +231,12 @@ impl TemporalWalks {
 
     /// Whether an event is in that `cut` does not see.
     fn is_later_than(&self, cut: Cut) -> bool {
-        self.n_seen.checked_sub(1).is_some_and(|last| !cut.sees(self.events[last]))
+        self.n_seen.checked_sub(1).is_some_and(|last| !cut.sees(self.events.at(last)))
     }
 
     /// What the moment of `events` will change.
     fn before(&self, events: Range<usize>) -> Before {
-        let mut nodes: Vec<NodeId> = events.clone().flat_map(|at| self.store.endpoints(self.events[at])).collect();
+        let mut nodes: Vec<NodeId> = events.clone().flat_map(|at| self.store.endpoints(self.events.at(at))).collect();
         nodes.sort_unstable();
         nodes.dedup();
         let (known, new): (Vec<NodeId>, Vec<NodeId>) =
@@ -269,7 +269,7 @@ impl TemporalWalks {
     fn take_in(&mut self, events: Range<usize>, time: f64) {
         let mut pairs = Vec::with_capacity(events.len());
         for at in events {
-            pairs.push(self.store.endpoints(self.events[at]).map(|node| self.slot_at(node, time)));
+            pairs.push(self.store.endpoints(self.events.at(at)).map(|node| self.slot_at(node, time)));
         }
         // From the longest walks to the shortest: what is added is still as it was before the moment.
         for layer in (1..=self.config.layers).rev() {

@@ -80,6 +80,9 @@ fn data_advice(remedy: Remedy) -> Option<Cow<'static, str>> {
         Remedy::SmallerK => "take a smaller --k, or allow more with --max-memory".into(),
         Remedy::ConvertAgain => "convert the original file again with `hopedgn data convert`".into(),
         Remedy::IndexAgain => "build it again with `hopedgn data index`, or remove its folder".into(),
+        Remedy::BuildIndex => {
+            "write them as .ctdg with `hopedgn data convert` and build its index with `hopedgn data index`, which takes more".into()
+        }
         Remedy::RetryLater => "the server is busy or down; run the same command again later".into(),
         Remedy::DownloadByHand => {
             "the file may have moved; download it by hand and read it with `hopedgn data convert`".into()

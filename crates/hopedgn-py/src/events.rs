@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use crate::arrow;
 use crate::columns::{self, Column};
 use crate::error::Failure;
-use crate::names::{self, Names, event_ids};
+use crate::names::{self, Names, event_ids, event_number};
 use crate::negatives::Split;
 use crate::pool::compute;
 use crate::view;
@@ -233,7 +233,7 @@ impl Events {
             let ids = inner.ids().map(|id| (id, inner.event(id)));
             let events: FxHashMap<_, _> = ids.map(|(id, event)| (key(event.src, event.dst, event.time), id)).collect();
             let find = |query: &ctdg::event::PairQuery| events.get(&key(query.src, query.dst, query.time));
-            let found = pairs.queries().iter().map(|query| find(query).map_or(-1, |id| i64::from(id.0)));
+            let found = pairs.queries().iter().map(|query| find(query).map_or(-1, |&id| event_number(id)));
             Ok::<_, Failure>(found.collect::<Vec<i64>>())
         })??;
         Ok(found.into_pyarray(py))

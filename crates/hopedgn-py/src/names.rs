@@ -1,6 +1,6 @@
 //! Node names from Python and back.
 
-use ctdg::event::{EventId, NodeId};
+use ctdg::event::{EventId, EventIds, NodeId};
 use hopedgn::Events;
 use hopedgn::predict::NamedPairs;
 use numpy::PyReadonlyArray1;
@@ -77,7 +77,7 @@ pub(crate) fn json(events: &Events, name: String) -> Value {
     }
 }
 
-/// Numbers of nodes or events as Python's usual integers.
+/// Numbers of nodes as Python's usual integers.
 pub(crate) fn numbers(ids: &[u32]) -> Vec<i64> {
     ids.iter().map(|&id| i64::from(id)).collect()
 }
@@ -89,12 +89,17 @@ pub(crate) fn node(index: i64) -> Option<NodeId> {
 
 /// Event ids from numbers.
 pub(crate) fn event_ids(events: &[i64]) -> Result<Vec<EventId>, Failure> {
-    let id = |&event: &i64| u32::try_from(event).map(EventId);
+    let id = |&event: &i64| u64::try_from(event).map(EventId);
     let ids: Result<Vec<EventId>, _> = events.iter().map(id).collect();
     ids.map_err(|_| PyValueError::new_err("found a negative event number, expected numbers from 0").into())
 }
 
 /// Numbers of events.
-pub(crate) fn event_numbers(events: &[EventId]) -> Vec<i64> {
-    numbers(bytemuck::cast_slice(events))
+pub(crate) fn event_numbers<'a>(events: impl Into<EventIds<'a>>) -> Vec<i64> {
+    events.into().iter().map(event_number).collect()
+}
+
+/// The number of an event, which is the position of a row and so below the largest integer.
+pub(crate) fn event_number(event: EventId) -> i64 {
+    i64::try_from(event.0).unwrap_or(i64::MAX)
 }

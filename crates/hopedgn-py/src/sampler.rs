@@ -57,7 +57,7 @@ impl RecentSampler {
                 let first = k - history.len();
                 for (slot, i) in (first..).zip(0..history.len()) {
                     ids[slot] = self.node_ids[history.neighbors[i].index()];
-                    edges[slot] = self.edge_ids[history.events[i].index()];
+                    edges[slot] = self.edge_ids[history.events.at(i).index()];
                     at[slot] = as_f32(history.times[i]);
                 }
             });

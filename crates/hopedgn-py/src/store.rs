@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::error::Failure;
 use crate::events::{Events, nodes_of};
-use crate::names::{Names, event_numbers, numbers, pairs};
+use crate::names::{Names, event_number, event_numbers, numbers, pairs};
 use crate::pool::compute;
 
 /// The index of events: what happened to a node or a pair before a time.
@@ -186,7 +186,7 @@ impl TokenArrays {
         for pair in 0..tokens.n_pairs() {
             for side in [Side::Src, Side::Dst] {
                 events.push(-1);
-                events.extend(tokens.events(pair, side).iter().map(|event| i64::from(event.0)));
+                events.extend(tokens.events(pair, side).iter().map(event_number));
                 sides.push(i64::try_from(tokens.tokens(pair, side).end).unwrap_or(i64::MAX));
             }
         }

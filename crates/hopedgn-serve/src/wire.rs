@@ -199,7 +199,7 @@ pub(crate) struct ScoreRequest {
     pub(crate) explain: bool,
     /// Numbers of events, from 0, that are taken not to have happened.
     #[serde(default)]
-    pub(crate) without: Vec<u32>,
+    pub(crate) without: Vec<u64>,
 }
 
 /// Scores of pairs.
@@ -343,7 +343,7 @@ pub(crate) struct FoundNode {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HistoryRow {
     /// The number of the event in the order of time, from 0.
-    pub(crate) event: u32,
+    pub(crate) event: u64,
     /// The other node.
     pub(crate) node: Id,
     /// Whether the node itself is the source.

@@ -130,6 +130,10 @@ pub struct Memory {
 impl Memory {
     /// The zero memory of the nodes of `stream`; gaps are standardised by those of the `train` events.
     pub fn new(device: &Device, form: MemoryForm, stream: &EventStream, train: &[EventId]) -> Result<Self> {
+        if stream.len() as u64 > checkpoint::MAX_EVENTS {
+            let what = "events for a model with a memory";
+            return Err(ctdg::Error::from(ctdg::Problem::TooMany { what, max: checkpoint::MAX_EVENTS }).into());
+        }
         let n_nodes = stream.n_nodes();
         Ok(Self {
             form,

@@ -169,7 +169,7 @@ fn scores<S: Copy + Default>(
         for same_time in by_time.chunk_by(|&a, &b| queries[a].time == queries[b].time) {
             let (n_whole, n_before) = n_whole(queries[same_time[0]].time);
             replayed.advance_to(n_whole, history.batch.max(1), &mut scorer, weights)?;
-            let partial: Vec<EventId> = (n_whole..n_before).filter_map(EventId::from_index).collect();
+            let partial: Vec<EventId> = (n_whole..n_before).map(EventId::from_index).collect();
             let snapshot = if partial.is_empty() { None } else { Some(replayed.memory.snapshot()?) };
             if snapshot.is_some() {
                 replayed.take_in(&partial, &mut scorer, weights)?;

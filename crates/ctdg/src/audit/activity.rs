@@ -121,7 +121,7 @@ fn gaps(times: &[f64]) -> Option<Gaps> {
 /// Over destinations with an event in training. Those of the test alone would always correlate negatively: they have no
 /// event in training because they were looked up in the test.
 fn popularity_correlation(stream: &EventStream, split: &Split) -> Option<f64> {
-    let mut counts = vec![[0_u32; 2]; stream.n_nodes()];
+    let mut counts = vec![[0_u64; 2]; stream.n_nodes()];
     for (part, events) in [&split.train, &split.test].into_iter().enumerate() {
         for id in events {
             counts[stream.dst()[id.index()].index()][part] += 1;
@@ -133,7 +133,7 @@ fn popularity_correlation(stream: &EventStream, split: &Split) -> Option<f64> {
 }
 
 /// Ranks from 0; equal values share the mean of theirs.
-fn ranks(values: &[u32]) -> Vec<f64> {
+fn ranks(values: &[u64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by_key(|&at| values[at]);
     let mut ranks = vec![0.0; values.len()];

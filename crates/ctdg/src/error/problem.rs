@@ -1,5 +1,6 @@
 //! The kinds of failure, ordered by stage: file, table, values, use, network.
 
+use crate::error::limit::{GROWING, IN_MEMORY, IN_MEMORY_OF, TO_SORT};
 use crate::error::{Error, Remedy, counted};
 
 /// What went wrong, with the facts: what was found and what was expected. [`Problem::remedy`] says what to do.
@@ -475,6 +476,9 @@ impl Problem {
             Self::WlSearch { .. } => Remedy::CompareWithDwl,
             Self::Version { .. } => Remedy::ConvertAgain,
             Self::UnusableIndex { .. } => Remedy::IndexAgain,
+            Self::TooMany { what: IN_MEMORY | IN_MEMORY_OF, .. } => Remedy::BuildIndex,
+            Self::TooMany { what: TO_SORT, .. } => Remedy::SortBefore,
+            Self::TooMany { what: GROWING, .. } => Remedy::FewerEvents,
             Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => Remedy::FreeDisk,
             Self::NanScore => Remedy::LowerLearningRate,
             Self::OneClass { .. } => Remedy::ScoreBothClasses,

@@ -76,6 +76,12 @@ pub enum Remedy {
     ConvertAgain,
     /// Build the index again, or remove its folder.
     IndexAgain,
+    /// Write the events as `.ctdg` and build its index, which numbers events with 64 bits where it must.
+    BuildIndex,
+    /// Sort the events by time before they are read.
+    SortBefore,
+    /// Leave out the oldest events.
+    FewerEvents,
     /// Make room on the disk.
     FreeDisk,
     /// Lower the learning rate, or check the input.
@@ -141,6 +147,9 @@ impl fmt::Display for Remedy {
             Self::CompareWithDwl => "compare with k-DWL for k = 3 or 4 instead",
             Self::ConvertAgain => "convert the original file again with this version",
             Self::IndexAgain => "build the index again, or remove its folder",
+            Self::BuildIndex => "write the events as .ctdg and build its index, which takes more",
+            Self::SortBefore => "sort the events by time before they are read",
+            Self::FewerEvents => "leave out the oldest events",
             Self::FreeDisk => "make room on the disk, or use another one",
             Self::LowerLearningRate => {
                 "the model has diverged: lower its learning rate, or look for bad values in its input"

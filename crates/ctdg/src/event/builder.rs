@@ -188,9 +188,6 @@ impl StreamBuilder {
         if !label.is_finite() {
             return Err(Role::Label.rejects(Problem::NonFiniteValue { found: label.to_string() }));
         }
-        if self.time.len() >= u32::MAX as usize {
-            return Err(Role::Time.rejects(Problem::TooMany { what: "events", max: u64::from(u32::MAX) }));
-        }
         if time < self.newest {
             if !self.sort {
                 return Err(Role::Time.rejects(time_backwards(time, self.newest, self.time_format)));
@@ -245,7 +242,7 @@ impl StreamBuilder {
             || io::Result::Ok((self.src.finish()?, self.dst.finish()?, self.time.finish()?, self.label.finish()?));
         let (mut src, mut dst, mut time, mut label) = finish().map_err(Problem::spill)?;
         if !self.in_order {
-            let (order, spill) = (chronological(&time), self.spill.as_ref());
+            let (order, spill) = (chronological(&time)?, self.spill.as_ref());
             src = permuted(&order, src, spill).map_err(Problem::spill)?;
             dst = permuted(&order, dst, spill).map_err(Problem::spill)?;
             time = permuted(&order, time, spill).map_err(Problem::spill)?;

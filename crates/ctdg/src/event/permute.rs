@@ -4,15 +4,16 @@ use std::io;
 
 use bytemuck::Pod;
 
+use crate::error::limit::TO_SORT;
 use crate::error::{Problem, Result};
-use crate::event::{Column, Features, Spill, Spool};
+use crate::event::{Column, Features, MAX_NARROW, Spill, Spool};
 
 /// Input positions sorted by `(time, position)`.
-pub(super) fn chronological(time: &[f64]) -> Vec<u32> {
-    let n = u32::try_from(time.len()).expect("checked when pushed");
+pub(super) fn chronological(time: &[f64]) -> Result<Vec<u32>> {
+    let n = u32::try_from(time.len()).map_err(|_| Problem::TooMany { what: TO_SORT, max: MAX_NARROW })?;
     let mut order: Vec<u32> = (0..n).collect();
     order.sort_unstable_by(|&a, &b| time[a as usize].total_cmp(&time[b as usize]).then(a.cmp(&b)));
-    order
+    Ok(order)
 }
 
 /// The values of `column` with that at `order[i]` moved to `i` for all `i`: in place, or into a new column that may be larger than memory.

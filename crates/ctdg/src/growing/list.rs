@@ -32,6 +32,11 @@ impl<T: Pod> GrowingList<T> {
         list
     }
 
+    /// A list that begins with what `values` gives.
+    pub(crate) fn from_iter(values: impl ExactSizeIterator<Item = T>) -> Self {
+        Self::new(&values.collect::<Vec<T>>())
+    }
+
     /// The values so far.
     #[inline]
     pub(crate) fn as_slice(&self) -> &[T] {

@@ -37,15 +37,12 @@ impl<T: Pod> PairMap<T> {
     }
 
     /// Appends a value to the list of `key`, which begins with `first` if it is new; only one thread may do so at a time.
-    pub(crate) fn push<'b>(&self, key: u64, first: impl FnOnce() -> &'b [T], value: T)
-    where
-        T: 'b,
-    {
+    pub(crate) fn push<I: ExactSizeIterator<Item = T>>(&self, key: u64, first: impl FnOnce() -> I, value: T) {
         let known = self.shard(key).read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
         if let Some(slot) = known {
             return self.lists[slot as usize].push(value);
         }
-        let list = GrowingList::new(first());
+        let list = GrowingList::from_iter(first());
         list.push(value);
         let slot = u32::try_from(self.lists.push(list)).expect("no more pairs than events");
         self.shard(key).write().unwrap_or_else(PoisonError::into_inner).insert(key, slot);

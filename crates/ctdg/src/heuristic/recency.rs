@@ -51,7 +51,7 @@ impl<'s> RecencyPopularity<'s> {
     pub fn score_pair(&self, query: &PairQuery) -> f32 {
         let cut = self.store.cut(query.time);
         let last = self.store.pair_events(query.src, query.dst, cut).last();
-        let recency = last.map_or(0.0, |&event| 1.0 / (cut.n_events() - self.cut_before(event).n_events()) as f64);
+        let recency = last.map_or(0.0, |event| 1.0 / (cut.n_events() - self.cut_before(event).n_events()) as f64);
         let score = (1.0 + WEIGHT * recency) * (1.0 + WEIGHT * self.popularity(query, cut)).sqrt();
         #[expect(clippy::cast_possible_truncation, reason = "far below what f32 holds; only the order matters")]
         let score = score as f32;
@@ -61,8 +61,9 @@ impl<'s> RecencyPopularity<'s> {
     fn popularity(self, query: &PairQuery, cut: Cut) -> f64 {
         let past = self.store.history(query.dst, cut).events;
         let in_window = |length: u32| {
-            let start = cut.0.checked_sub(length).map_or(Cut::START, |first| self.cut_before(EventId(first)));
-            (past.len() - past.partition_point(|&event| start.sees(event))) as f64
+            let start =
+                cut.0.checked_sub(u64::from(length)).map_or(Cut::START, |first| self.cut_before(EventId(first)));
+            (past.len() - past.partition_point(|event| start.sees(event))) as f64
         };
         if past.is_empty() {
             return 0.0;

@@ -10,7 +10,7 @@ use super::file::{FIRST, Header, Key, Place64, SectionWriter, aligned, write_hea
 use super::pairs::{self, PairRecord, PairWriter};
 use crate::dataset::{set_default_permissions, sweep, temporary_prefix};
 use crate::error::{Error, Result};
-use crate::event::{EventId, EventIndex, EventStream, NodeId};
+use crate::event::{EventId, EventStream, IdWidth, NodeId};
 
 /// Memory beside a run: buffers of the columns that are written together.
 const BUFFERS: u64 = 16 << 20;
@@ -38,6 +38,8 @@ impl Record for Entry {
 pub(super) struct Plan<'a> {
     pub(super) stream: &'a EventStream,
     pub(super) key: Key,
+    /// How the numbers of events are stored.
+    pub(super) width: IdWidth,
     /// Bytes of memory to build it within.
     pub(super) memory: u64,
     /// Called with what is done and the total.
@@ -97,7 +99,7 @@ impl Draft<'_> {
             slots,
         ];
         (self.plan.progress)(self.total(), self.total());
-        Ok((Header::new(self.plan.key, self.plan.memory, n_buckets, &sections), end))
+        Ok((Header::new(self.plan.key, self.plan.width, self.plan.memory, n_buckets, &sections), end))
     }
 
     /// Bytes of a run.
@@ -131,7 +133,7 @@ impl Draft<'_> {
                 self.advance();
             }
         }
-        let mut lists = ListWriter::new(self.path, &self.plan.key)?;
+        let mut lists = ListWriter::new(self.path, &self.plan.key, self.plan.width)?;
         for entry in sorter.finish()? {
             lists.push(&entry)?;
             self.advance();
@@ -148,7 +150,7 @@ impl Draft<'_> {
             if previous != Some(time) {
                 (first, previous) = (id, Some(time));
             }
-            moments.push(first)?;
+            moments.push_number(first.0, self.plan.width)?;
         }
         moments.finish()
     }
@@ -167,7 +169,7 @@ impl Draft<'_> {
     /// Writes the events of pairs that met several times. Returns what the table of pairs holds, in its order.
     fn lists(&mut self, pairs: Sorter<PairRecord>, start: u64) -> io::Result<(Place64, pairs::Slots)> {
         let most = usize::try_from(self.plan.memory / 8).unwrap_or(usize::MAX);
-        let mut writer = PairWriter::new(self.folder, SectionWriter::new(self.path, start)?, most);
+        let mut writer = PairWriter::new(self.folder, SectionWriter::new(self.path, start)?, self.plan.width, most);
         for record in pairs.finish()? {
             writer.push(record)?;
             self.advance();
@@ -188,13 +190,14 @@ struct ListWriter {
     neighbors: SectionWriter,
     events: [SectionWriter; 3],
     times: SectionWriter,
+    width: IdWidth,
     /// Nodes whose offsets are written.
     n_nodes: usize,
 }
 
 impl ListWriter {
     /// At the beginning of the file `path`.
-    fn new(path: &Path, key: &Key) -> io::Result<Self> {
+    fn new(path: &Path, key: &Key, width: IdWidth) -> io::Result<Self> {
         let mut end = FIRST;
         let mut next = |count: u64, size: usize| {
             let start = aligned(end);
@@ -204,16 +207,17 @@ impl ListWriter {
         let (n_offsets, n) = (key.n_nodes + 1, key.n_events);
         let all = next(n_offsets, 8)?;
         let neighbors = next(2 * n, size_of::<NodeId>())?;
-        let events = next(2 * n, size_of::<EventId>())?;
+        let events = next(2 * n, width.bytes())?;
         let times = next(2 * n, size_of::<f64>())?;
-        let (sources, of_sources) = (next(n_offsets, 8)?, next(n, size_of::<EventId>())?);
-        let (destinations, of_destinations) = (next(n_offsets, 8)?, next(n, size_of::<EventId>())?);
+        let (sources, of_sources) = (next(n_offsets, 8)?, next(n, width.bytes())?);
+        let (destinations, of_destinations) = (next(n_offsets, 8)?, next(n, width.bytes())?);
         Ok(Self {
             offsets: [all, sources, destinations],
             n: [0; 3],
             neighbors,
             events: [events, of_sources, of_destinations],
             times,
+            width,
             n_nodes: 0,
         })
     }
@@ -221,12 +225,11 @@ impl ListWriter {
     fn push(&mut self, entry: &Entry) -> io::Result<()> {
         self.begin_lists(entry.node.index() + 1)?;
         let (event, side) = (entry.event_and_side / 2, entry.event_and_side % 2);
-        let event = event_id(event);
         let of_side = if side == 0 { 1 } else { 2 };
         self.neighbors.push(entry.neighbor)?;
         self.times.push(entry.time)?;
         for list in [0, of_side] {
-            self.events[list].push(event)?;
+            self.events[list].push_number(event, self.width)?;
             self.n[list] += 1;
         }
         Ok(())
@@ -259,9 +262,4 @@ impl ListWriter {
             of_destinations.finish()?,
         ])
     }
-}
-
-/// An event that was packed into a record.
-pub(super) fn event_id(number: u64) -> EventId {
-    EventId(EventIndex::try_from(number).expect("the number of an event"))
 }

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::unusable;
 use crate::error::{Error, Place, Problem, Result};
-use crate::event::{Column, EventId, MappedFile, NodeId, map_file};
+use crate::event::{Column, EventColumn, EventId, IdWidth, MappedFile, NodeId, map_file, narrow};
 
 const MAGIC: [u8; 8] = *b"CTDGIX\r\n";
 const VERSION: u64 = 1;
@@ -91,8 +91,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    pub(super) fn new(key: Key, memory: u64, n_buckets: u64, sections: &[Place64; N_SECTIONS]) -> Self {
-        let (version, id_bytes, sections) = (VERSION, size_of::<EventId>() as u64, *sections);
+    pub(super) fn new(key: Key, width: IdWidth, memory: u64, n_buckets: u64, sections: &[Place64; N_SECTIONS]) -> Self {
+        let (version, id_bytes, sections) = (VERSION, width.bytes() as u64, *sections);
         let mut header = Self { magic: MAGIC, version, id_bytes, key, memory, n_buckets, sections, checksum: 0 };
         header.checksum = header.expected_checksum();
         header
@@ -101,6 +101,11 @@ impl Header {
     fn expected_checksum(&self) -> u64 {
         let bytes = bytemuck::bytes_of(self);
         u64::from(crc32fast::hash(&bytes[..bytes.len() - size_of::<u64>()]))
+    }
+
+    /// How the numbers of events are stored, if in a way that this program knows.
+    fn width(&self) -> Option<IdWidth> {
+        [IdWidth::Narrow, IdWidth::Wide].into_iter().find(|width| width.bytes() as u64 == self.id_bytes)
     }
 
     fn section(&self, section: Section) -> Place64 {
@@ -147,6 +152,14 @@ impl SectionWriter {
         self.bytes += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
+    }
+
+    /// The number of an event, or a count of events.
+    pub(super) fn push_number(&mut self, number: u64, width: IdWidth) -> io::Result<()> {
+        match width {
+            IdWidth::Narrow => self.push(u32::try_from(number).map_err(io::Error::other)?),
+            IdWidth::Wide => self.push(number),
+        }
     }
 
     pub(super) fn finish(mut self) -> io::Result<Place64> {
@@ -208,6 +221,19 @@ impl IndexFile {
         self.header.n_buckets
     }
 
+    /// How the numbers of events are stored.
+    pub(super) fn width(&self) -> IdWidth {
+        self.header.width().expect("checked when it was opened")
+    }
+
+    /// A column of events.
+    pub(crate) fn events(&self, section: Section) -> EventColumn {
+        match self.width() {
+            IdWidth::Narrow => EventColumn::Narrow(self.column(section)),
+            IdWidth::Wide => EventColumn::Wide(self.column(section)),
+        }
+    }
+
     /// A column.
     pub(crate) fn column<T: Pod>(&self, section: Section) -> Column<T> {
         let Place64 { start, bytes, .. } = self.header.section(section);
@@ -233,12 +259,12 @@ fn checked_header(map: &[u8]) -> std::result::Result<Header, Problem> {
     if header.version != VERSION {
         return Err(unusable(&format!("version {} of its format instead of {VERSION}", header.version)));
     }
-    if header.id_bytes != size_of::<EventId>() as u64 {
-        let (found, expected) = (8 * header.id_bytes, 8 * size_of::<EventId>());
-        return Err(unusable(&format!("events numbered with {found} bits instead of {expected}")));
-    }
+    let Some(width) = header.width() else {
+        let found = header.id_bytes.saturating_mul(8);
+        return Err(unusable(&format!("events numbered with {found} bits instead of 32 or 64")));
+    };
     let mut end = HEADER;
-    let lengths = lengths(&header.key);
+    let lengths = lengths(&header.key, width);
     for (place, length) in header.sections.iter().zip(lengths) {
         let fits = place.start == aligned(end) && length.is_none_or(|length| length == place.bytes);
         end = place.start.checked_add(place.bytes).filter(|_| fits).ok_or_else(|| unusable("columns out of place"))?;
@@ -250,21 +276,21 @@ fn checked_header(map: &[u8]) -> std::result::Result<Header, Problem> {
 }
 
 /// Bytes of each column that the counts determine.
-fn lengths(key: &Key) -> [Option<u64>; N_SECTIONS] {
+fn lengths(key: &Key, width: IdWidth) -> [Option<u64>; N_SECTIONS] {
     let of = |count: u64, size: usize| count.checked_mul(size as u64);
     let (offsets, entries) = (of(key.n_nodes + 1, 8), 2 * key.n_events);
-    let events = of(key.n_events, size_of::<EventId>());
+    let events = of(key.n_events, width.bytes());
     let n_moments = if key.ids == 0 { key.n_stream } else { 0 };
     [
         offsets,
         of(entries, size_of::<NodeId>()),
-        of(entries, size_of::<EventId>()),
+        of(entries, width.bytes()),
         of(entries, size_of::<f64>()),
         offsets,
         events,
         offsets,
         events,
-        of(n_moments, size_of::<EventId>()),
+        of(n_moments, width.bytes()),
         None,
         None,
     ]
@@ -272,16 +298,31 @@ fn lengths(key: &Key) -> [Option<u64>; N_SECTIONS] {
 
 /// CRC-32, computed in parallel.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
-    let parts: Vec<Hasher> = bytes
-        .par_chunks(16 * CHUNK)
-        .map(|part| {
-            let mut hasher = Hasher::new();
-            hasher.update(part);
-            hasher
-        })
-        .collect();
+    let hashed = |part: &[u8]| {
+        let mut hasher = Hasher::new();
+        hasher.update(part);
+        hasher
+    };
+    combined(&bytes.par_chunks(16 * CHUNK).map(hashed).collect::<Vec<_>>())
+}
+
+/// CRC-32 of the numbers of events of a stream with so many: of 32 bits each where that suffices, however an index stores them.
+pub(super) fn checksum_of(events: &[EventId], n_stream: usize) -> u64 {
+    if IdWidth::of(n_stream) == IdWidth::Wide {
+        return checksum(bytemuck::cast_slice(events));
+    }
+    let hashed = |part: &[EventId]| {
+        let numbers: Vec<u32> = part.iter().map(|&event| narrow(event)).collect();
+        let mut hasher = Hasher::new();
+        hasher.update(bytemuck::cast_slice(&numbers));
+        hasher
+    };
+    combined(&events.par_chunks(CHUNK).map(hashed).collect::<Vec<_>>())
+}
+
+fn combined(parts: &[Hasher]) -> u64 {
     let mut whole = Hasher::new();
-    for part in &parts {
+    for part in parts {
         whole.combine(part);
     }
     u64::from(whole.finalize())

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 
 use bytemuck::{Pod, Zeroable};
 
-use super::build::event_id;
 use super::external_sort::Record;
 use super::file::{IndexFile, Place64, Section, SectionWriter};
-use crate::event::{Column, EventId, EventIndex, NodeId, Spool};
+use crate::event::{Column, EventColumn, EventId, EventIds, IdWidth, NodeId, Spool};
 
 /// In [`Slot::word`]: it is the place of a list.
 const LIST: u64 = 1 << 63;
@@ -57,7 +56,7 @@ pub(super) fn n_buckets(n_pairs: usize) -> u64 {
 pub(crate) struct MappedPairs {
     n_buckets: u64,
     slots: Column<Slot>,
-    lists: Column<EventId>,
+    lists: EventColumn,
 }
 
 impl MappedPairs {
@@ -65,26 +64,26 @@ impl MappedPairs {
         Self {
             n_buckets: file.n_buckets(),
             slots: file.column(Section::PairSlots),
-            lists: file.column(Section::PairLists),
+            lists: file.events(Section::PairLists),
         }
     }
 
     /// Events of an unordered pair, a self-loop twice.
     #[inline]
-    pub(crate) fn events(&self, pair: [NodeId; 2]) -> &[EventId] {
+    pub(crate) fn events(&self, pair: [NodeId; 2]) -> EventIds<'_> {
         match self.find(pair) {
-            None => &[],
-            Some(Found::Event(event, _)) => event,
+            None => EventIds::EMPTY,
+            Some(Found::Event(event)) => event,
             Some(Found::List(list)) => list.all(pair),
         }
     }
 
     /// Events from the first node of `pair` to the second, and those back; `src` are the sources of all events.
     #[inline]
-    pub(crate) fn both_ways(&self, pair: [NodeId; 2], src: &[NodeId]) -> [&[EventId]; 2] {
-        let (is_forward, [one, other]): (bool, [&[EventId]; 2]) = match self.find(pair) {
-            None => return [&[], &[]],
-            Some(Found::Event(event, id)) => (src[id.index()] == pair[0], [event, &[]]),
+    pub(crate) fn both_ways(&self, pair: [NodeId; 2], src: &[NodeId]) -> [EventIds<'_>; 2] {
+        let (is_forward, [one, other]) = match self.find(pair) {
+            None => return [EventIds::EMPTY; 2],
+            Some(Found::Event(event)) => (src[event.at(0).index()] == pair[0], [event, EventIds::EMPTY]),
             Some(Found::List(list)) => (pair[0] < pair[1], list.both_ways(pair)),
         };
         if is_forward { [one, other] } else { [other, one] }
@@ -109,22 +108,26 @@ impl MappedPairs {
     #[inline]
     fn found<'s>(&'s self, slot: &'s Slot) -> Found<'s> {
         if slot.word & LIST == 0 {
-            // Little-endian: a 32-bit number is the first half of the word.
-            let words = bytemuck::cast_slice::<u64, EventId>(std::slice::from_ref(&slot.word));
-            return Found::Event(&words[..1], words[0]);
+            let word = std::slice::from_ref(&slot.word);
+            return Found::Event(match self.lists {
+                // Little-endian: a 32-bit number is the first half of the word.
+                EventColumn::Narrow(_) => EventIds::narrow(&bytemuck::cast_slice(word)[..1]),
+                EventColumn::Wide(_) => EventIds::wide(word),
+            });
         }
         let at = usize::try_from(slot.word & !LIST).unwrap_or(usize::MAX);
-        let words = &self.lists[at..];
-        Found::List(List { n: words[0].index(), n_up: words[1].index(), events: &words[LIST_HEADER..] })
+        let words = self.lists.ids();
+        let [n, n_up] = [at, at + 1].map(|at| words.at(at).index());
+        Found::List(List { n, n_up, events: words.slice(at + LIST_HEADER..words.len()) })
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        size_of_val(&*self.slots) + size_of_val(&*self.lists)
+        size_of_val(&*self.slots) + self.lists.bytes()
     }
 }
 
 enum Found<'a> {
-    Event(&'a [EventId], EventId),
+    Event(EventIds<'a>),
     List(List<'a>),
 }
 
@@ -134,25 +137,25 @@ struct List<'a> {
     /// Of those, from the lower node to the higher; all of a self-loop.
     n_up: usize,
     /// All, a self-loop twice; then, if they go both ways, those up and those down; of a self-loop each once. Others follow.
-    events: &'a [EventId],
+    events: EventIds<'a>,
 }
 
 impl<'a> List<'a> {
     #[inline]
-    fn all(&self, [a, b]: [NodeId; 2]) -> &'a [EventId] {
-        &self.events[..if a == b { 2 * self.n } else { self.n }]
+    fn all(&self, [a, b]: [NodeId; 2]) -> EventIds<'a> {
+        self.events.slice(0..if a == b { 2 * self.n } else { self.n })
     }
 
     #[inline]
-    fn both_ways(&self, [a, b]: [NodeId; 2]) -> [&'a [EventId]; 2] {
+    fn both_ways(&self, [a, b]: [NodeId; 2]) -> [EventIds<'a>; 2] {
         let &Self { n, n_up, events } = self;
         if a == b {
-            return [&events[2 * n..3 * n]; 2];
+            return [events.slice(2 * n..3 * n); 2];
         }
         match n_up {
-            0 => [&[], &events[..n]],
-            _ if n_up == n => [&events[..n], &[]],
-            n_up => [&events[n..n + n_up], &events[n + n_up..2 * n]],
+            0 => [EventIds::EMPTY, events.slice(0..n)],
+            _ if n_up == n => [events.slice(0..n), EventIds::EMPTY],
+            n_up => [events.slice(n..n + n_up), events.slice(n + n_up..2 * n)],
         }
     }
 }
@@ -185,10 +188,10 @@ impl PairRecord {
     }
 }
 
-/// The event and its way.
-fn unpacked(event_and_way: u64) -> (EventId, Way) {
+/// The number of the event and its way.
+fn unpacked(event_and_way: u64) -> (u64, Way) {
     let way = [Way::Up, Way::Down, Way::Loop][(event_and_way % 4).min(2) as usize];
-    (event_id(event_and_way / 4), way)
+    (event_and_way / 4, way)
 }
 
 impl Record for PairRecord {
@@ -206,6 +209,7 @@ pub(super) type Slots = Column<Slot>;
 pub(super) struct PairWriter {
     folder: PathBuf,
     lists: SectionWriter,
+    width: IdWidth,
     n_words: u64,
     slots: Spool<Slot>,
     hash: u64,
@@ -218,10 +222,11 @@ pub(super) struct PairWriter {
 
 impl PairWriter {
     /// With lists going to `lists`, and no more than about twice `most` bytes of memory.
-    pub(super) fn new(folder: &Path, lists: SectionWriter, most: usize) -> Self {
+    pub(super) fn new(folder: &Path, lists: SectionWriter, width: IdWidth, most: usize) -> Self {
         Self {
             folder: folder.to_path_buf(),
             lists,
+            width,
             n_words: 0,
             slots: Spool::new(folder, most),
             hash: 0,
@@ -274,7 +279,7 @@ impl PairWriter {
         let is_loop = unpacked(group[0]).1 == Way::Loop;
         let n_up = group.iter().filter(|record| unpacked(**record).1 != Way::Down).count();
         for count in [group.len(), n_up] {
-            self.put_word(event_id(count as u64))?;
+            self.put_word(count as u64)?;
         }
         for &record in group {
             let (event, _) = unpacked(record);
@@ -292,9 +297,9 @@ impl PairWriter {
         Ok(place)
     }
 
-    fn put_word(&mut self, word: EventId) -> io::Result<()> {
+    fn put_word(&mut self, word: u64) -> io::Result<()> {
         self.n_words += 1;
-        self.lists.push(word)
+        self.lists.push_number(word, self.width)
     }
 
     pub(super) fn finish(mut self) -> io::Result<(Place64, Slots)> {
@@ -321,6 +326,3 @@ pub(super) fn write_slots(filled: &[Slot], n_buckets: u64, out: &mut SectionWrit
     // Every bucket has a slot, and the last filled one a gap behind it.
     skip_to(usize::try_from(n_buckets).unwrap_or(usize::MAX), out)
 }
-
-/// Where [`EventIndex`] is narrower than a word, the number of an event is the first part of it.
-const _: () = assert!(size_of::<EventIndex>() <= size_of::<u64>());

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::{
     MiteScope, NO_ROW, PairEncoderConfig, PairQuery, PairTokens, RowTable, SecondHop, SecondHopTime, SelfLoops, Shared,
-    TimePrecision, interval, offset_u32,
+    TimePrecision, count_u32, interval, offset_u32,
 };
 use crate::event::{Cut, EventId, NodeId};
 use crate::sample::SampleBuffers;
@@ -67,7 +67,7 @@ impl PairTokensBuilder<'_> {
         nodes.extend_from_slice(history.neighbors);
         ages.push(0.0);
         ages.extend(history.times.iter().map(|&time| interval(from, time, precision)));
-        events.extend_from_slice(history.events);
+        events.extend_from(history.events);
         sides.push(offset_u32(nodes.len()));
         rows.extend(nodes[first..].iter().map(|&node| {
             let row = *first_row + table.row(node) as usize;
@@ -88,7 +88,7 @@ impl PairTokensBuilder<'_> {
             let (tokens, first_event) = (self.side(side), self.first_event(side));
             for at in 0..tokens.len() - 1 {
                 let node = self.out.nodes[tokens.start + 1 + at];
-                let event_time = store.time(self.out.events[first_event + at]);
+                let event_time = store.time(self.out.events.at(first_event + at));
                 let (before, time, from) = match second.time {
                     SecondHopTime::Query => (cut, query.time, query.time),
                     SecondHopTime::Event => (store.cut(event_time), event_time, precision.stored(event_time)),
@@ -101,7 +101,7 @@ impl PairTokensBuilder<'_> {
                 let random = || shared.random(keys, shared.sampler.key(node, &history), time, Hop::Second);
                 let history = shared.sampler.sample((node, history), second.length, random, sample);
                 self.out.second_nodes.extend_from_slice(history.neighbors);
-                self.out.second_events.extend_from_slice(history.events);
+                self.out.second_events.extend_from(history.events);
                 self.out.second_ages.extend(history.times.iter().map(|&earlier| interval(from, earlier, precision)));
                 for &node in history.neighbors {
                     let row = self.second_row(node, cut);
@@ -147,7 +147,7 @@ impl PairTokensBuilder<'_> {
         // Whether the token at `at` is the second entry of the self-loop that the token before it stands for.
         let repeats_loop = |out: &PairTokens, side: usize, at: usize| {
             let event = first_events[side] + at - sides[side].start - 1;
-            at > sides[side].start + 1 && out.events[event] == out.events[event - 1]
+            at > sides[side].start + 1 && out.events.at(event) == out.events.at(event - 1)
         };
         let repeated_loops = [0, 1].map(|side| {
             if !loops_once || self.out.counts[root_rows[side]][side] < 3 {
@@ -192,7 +192,7 @@ impl PairTokensBuilder<'_> {
         for (row, &node) in (self.first_row..).zip(self.table.nodes()) {
             for (side, root) in roots.into_iter().enumerate() {
                 let events = store.pair_events(node, root, cut);
-                let age = |&event: &EventId| interval(self.query.time, store.time(event), precision);
+                let age = |event: EventId| interval(self.query.time, store.time(event), precision);
                 // A self-loop is in its list twice.
                 let step = if node == root && self_loops == SelfLoops::Once { 2 } else { 1 };
                 let n_events = if self.left_out.is_empty() {
@@ -203,7 +203,7 @@ impl PairTokensBuilder<'_> {
                     self.out.intervals.extend(left.clone().step_by(step).take(k).map(age));
                     left.count()
                 };
-                self.out.counts[row][side] = offset_u32(n_events) + u32::from(node == root);
+                self.out.counts[row][side] = count_u32(n_events).saturating_add(u32::from(node == root));
                 self.out.row_starts.push(offset_u32(self.out.intervals.len()));
             }
         }

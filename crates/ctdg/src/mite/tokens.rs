@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Side, offset_u32};
-use crate::event::{EventId, NodeId};
+use crate::event::{EventIds, EventList, NodeId};
 
 /// Marks a second-hop node without a MITE row in its pair.
 pub const NO_ROW: u32 = u32::MAX;
@@ -22,7 +22,7 @@ pub struct PairTokens {
     /// `[T]`, 0 for root tokens.
     pub(super) ages: Vec<f32>,
     /// `[T − 2B]`: root tokens have no event.
-    pub(super) events: Vec<EventId>,
+    pub(super) events: EventList,
     /// `[T]`
     pub(super) rows: Vec<u32>,
     /// `[B + 1]`: offsets of the rows of each pair.
@@ -38,7 +38,7 @@ pub struct PairTokens {
     /// `[S]`, as are the next three.
     pub(super) second_nodes: Vec<NodeId>,
     pub(super) second_ages: Vec<f32>,
-    pub(super) second_events: Vec<EventId>,
+    pub(super) second_events: EventList,
     pub(super) second_rows: Vec<u32>,
 }
 
@@ -103,8 +103,8 @@ impl PairTokens {
     /// # Panics
     /// When there is no such pair.
     #[must_use]
-    pub fn events(&self, pair: usize, side: Side) -> &[EventId] {
-        &self.events[self.event_tokens(pair, side)]
+    pub fn events(&self, pair: usize, side: Side) -> EventIds<'_> {
+        self.events.ids().slice(self.event_tokens(pair, side))
     }
 
     /// Range of the event tokens of one side of `pair` among all event tokens of the batch: the indices that
@@ -149,8 +149,8 @@ impl PairTokens {
 
     /// `[S]`: the second-hop events.
     #[must_use]
-    pub fn second_events(&self) -> &[EventId] {
-        &self.second_events
+    pub fn second_events(&self) -> EventIds<'_> {
+        self.second_events.ids()
     }
 
     /// `[S]`: the MITE row of the node in its pair, or [`NO_ROW`]. With [`Truncated`](super::MiteScope::Truncated) only nodes
@@ -232,11 +232,11 @@ impl PairTokens {
         self.second_rows.extend(other.second_rows.iter().map(shift));
         self.nodes.extend_from_slice(&other.nodes);
         self.ages.extend_from_slice(&other.ages);
-        self.events.extend_from_slice(&other.events);
+        self.events.extend_from(other.events.ids());
         self.counts.extend_from_slice(&other.counts);
         self.intervals.extend_from_slice(&other.intervals);
         self.second_nodes.extend_from_slice(&other.second_nodes);
         self.second_ages.extend_from_slice(&other.second_ages);
-        self.second_events.extend_from_slice(&other.second_events);
+        self.second_events.extend_from(other.second_events.ids());
     }
 }

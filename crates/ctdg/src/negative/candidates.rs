@@ -55,7 +55,7 @@ impl<'s> CandidateLists<'s> {
             let all = self.destinations.iter().copied();
             return all.filter(|node| !positives.contains(node)).collect();
         };
-        let mut random = self.random.fork(u64::from(event.0));
+        let mut random = self.random.fork(event.0);
         let past = &self.past[self.starts[src.index()]..self.starts[src.index() + 1]];
         let known: FxHashSet<NodeId> = past.iter().copied().collect();
         let mut list = choose(past, |node| !positives.contains(node), k / 2, &mut random);

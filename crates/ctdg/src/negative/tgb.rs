@@ -85,8 +85,8 @@ pub struct TgbLists<'s> {
     /// Lists of the last events drawn for, which have one time; they end before `next`.
     lists: Vec<Vec<NodeId>>,
     /// `marks[v] == mark` if `v` may not be drawn now.
-    marks: Vec<u32>,
-    mark: u32,
+    marks: Vec<u64>,
+    mark: u64,
 }
 
 impl<'s> TgbLists<'s> {

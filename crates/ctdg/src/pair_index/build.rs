@@ -4,8 +4,9 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
 use super::{Entry, Grouped, List, hash, is_loop, key};
+use crate::error::limit::{GROWING, IN_MEMORY, IN_MEMORY_OF};
 use crate::error::{Problem, Result};
-use crate::event::{EventId, NodeId};
+use crate::event::{EventId, IdWidth, MAX_NARROW, NodeId, narrow};
 
 /// Events that an index takes: the entries of its lists are numbered by `u32`, and a self-loop has three.
 const MAX_EVENTS: usize = (u32::MAX / 3) as usize;
@@ -15,10 +16,21 @@ const FIRST_CAPACITY: usize = 1 << 12;
 /// How much larger a full table becomes. It is filled again by looking up the ends of each entry, so it grows seldom.
 const GROWTH: usize = 8;
 
-/// Refuses more events than an index takes.
-pub(crate) fn check_number(n_events: usize) -> Result<()> {
+/// Refuses more events than an index in memory takes, and a stream whose events it cannot number.
+pub(crate) fn check_number(n_events: usize, n_stream: usize) -> Result<()> {
     if n_events > MAX_EVENTS {
-        return Err(Problem::TooMany { what: "events in a store", max: MAX_EVENTS as u64 }.into());
+        return Err(Problem::TooMany { what: IN_MEMORY, max: MAX_EVENTS as u64 }.into());
+    }
+    if IdWidth::of(n_stream) == IdWidth::Wide {
+        return Err(Problem::TooMany { what: IN_MEMORY_OF, max: MAX_NARROW }.into());
+    }
+    Ok(())
+}
+
+/// Refuses more events than an index that grows takes, whether it began in memory or mapped.
+pub(crate) fn check_growing(n_events: usize) -> Result<()> {
+    if n_events > MAX_EVENTS {
+        return Err(Problem::TooMany { what: GROWING, max: MAX_EVENTS as u64 }.into());
     }
     Ok(())
 }
@@ -28,12 +40,12 @@ impl Grouped {
         assert!(ids.len() <= MAX_EVENTS, "checked by those who call this");
         let pair = |event: EventId| [src[event.index()], dst[event.index()]];
         let mut table: HashTable<Entry> = HashTable::with_capacity(ids.len().min(FIRST_CAPACITY));
-        let (mut lists, mut firsts): (Vec<List>, Vec<EventId>) = (Vec::new(), Vec::new());
+        let (mut lists, mut firsts): (Vec<List>, Vec<u32>) = (Vec::new(), Vec::new());
         let mut members = Vec::with_capacity(ids.len());
         for id in ids.clone() {
             let [u, v] = pair(id);
             let pair_key = key([u, v]);
-            let key_of = |entry: &Entry| entry.list().map_or_else(|| key(pair(entry.0)), |list| lists[list].key);
+            let key_of = |entry: &Entry| entry.list().map_or_else(|| key(pair(entry.event())), |list| lists[list].key);
             let hasher = |entry: &Entry| hash(key_of(entry));
             if table.len() == table.capacity() {
                 // No more than there may be pairs.
@@ -43,18 +55,19 @@ impl Grouped {
             let slot = table.entry(hash(pair_key), |entry| key_of(entry) == pair_key, hasher);
             let mut begin = |first: EventId| {
                 lists.push(List { key: pair_key, start: 1, n_up: u32::from(is_up(pair(first))) });
-                firsts.push(first);
+                firsts.push(narrow(first));
                 lists.len() - 1
             };
             members.push(match slot {
                 Slot::Vacant(slot) => {
-                    let is_event = u != v && id.0 & Entry::LIST == 0;
-                    slot.insert(if is_event { Entry(id) } else { Entry::of_list(begin(id)) });
+                    let number = narrow(id);
+                    let is_event = u != v && number & Entry::LIST == 0;
+                    slot.insert(if is_event { Entry(number) } else { Entry::of_list(begin(id)) });
                     Member::FIRST
                 }
                 Slot::Occupied(mut slot) => {
                     let list = slot.get().list().unwrap_or_else(|| {
-                        let list = begin(slot.get().0);
+                        let list = begin(slot.get().event());
                         *slot.get_mut() = Entry::of_list(list);
                         list
                     });
@@ -64,16 +77,17 @@ impl Grouped {
                 }
             });
         }
-        table.shrink_to_fit(|entry| hash(entry.list().map_or_else(|| key(pair(entry.0)), |list| lists[list].key)));
+        table
+            .shrink_to_fit(|entry| hash(entry.list().map_or_else(|| key(pair(entry.event())), |list| lists[list].key)));
 
         let (mut cursors, end) = cursors(&mut lists);
-        let mut events = vec![EventId(0); end as usize];
+        let mut events = vec![0; end as usize];
         for (cursor, first) in cursors.iter_mut().zip(firsts) {
-            cursor.put(first, is_up(pair(first)), &mut events);
+            cursor.put(first, is_up(pair(EventId(u64::from(first)))), &mut events);
         }
         for (id, member) in ids.zip(members) {
             if let Some((list, is_up)) = member.list() {
-                cursors[list].put(id, is_up, &mut events);
+                cursors[list].put(narrow(id), is_up, &mut events);
             }
         }
         lists.push(List { key: 0, start: end, n_up: 0 });
@@ -137,7 +151,7 @@ fn cursors(lists: &mut [List]) -> (Vec<Cursor>, u32) {
 }
 
 impl Cursor {
-    fn put(&mut self, event: EventId, is_up: bool, events: &mut [EventId]) {
+    fn put(&mut self, event: u32, is_up: bool, events: &mut [u32]) {
         let mut put = |at: &mut u32| {
             events[*at as usize] = event;
             *at += 1;

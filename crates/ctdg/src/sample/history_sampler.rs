@@ -1,7 +1,7 @@
 //! Samples from the history of one node; used by all samplers and encoders.
 
 use super::Sampling;
-use crate::event::{EventId, NodeId};
+use crate::event::{EventId, EventList, NodeId};
 use crate::random::RandomStream;
 use crate::store::{History, Store};
 
@@ -19,9 +19,9 @@ pub(crate) struct HistorySampler<'s> {
 /// Buffers for a sample; reused to avoid allocation.
 #[derive(Debug, Default)]
 pub(crate) struct SampleBuffers {
-    indices: Vec<u32>,
+    indices: Vec<usize>,
     neighbors: Vec<NodeId>,
-    events: Vec<EventId>,
+    events: EventList,
     times: Vec<f64>,
 }
 
@@ -29,7 +29,7 @@ impl SampleBuffers {
     /// The `k` most recent entries of `history` without the events `left_out`, which are in ascending order; oldest first.
     pub(crate) fn last_without(&mut self, history: History<'_>, k: usize, left_out: &[EventId]) -> History<'_> {
         self.indices.clear();
-        self.indices.extend(history.last_without(k, left_out).map(index_u32));
+        self.indices.extend(history.last_without(k, left_out));
         self.indices.reverse();
         self.gather(history)
     }
@@ -38,17 +38,13 @@ impl SampleBuffers {
     fn gather(&mut self, history: History<'_>) -> History<'_> {
         let Self { indices, neighbors, events, times } = self;
         neighbors.clear();
-        neighbors.extend(indices.iter().map(|&at| history.neighbors[at as usize]));
+        neighbors.extend(indices.iter().map(|&at| history.neighbors[at]));
         events.clear();
-        events.extend(indices.iter().map(|&at| history.events[at as usize]));
+        events.extend_at(history.events, indices);
         times.clear();
-        times.extend(indices.iter().map(|&at| history.times[at as usize]));
-        History { neighbors, events, times }
+        times.extend(indices.iter().map(|&at| history.times[at]));
+        History { neighbors, events: events.ids(), times }
     }
-}
-
-fn index_u32(index: usize) -> u32 {
-    u32::try_from(index).expect("lists are shorter than u32::MAX")
 }
 
 impl<'s> HistorySampler<'s> {
@@ -99,7 +95,14 @@ impl<'s> HistorySampler<'s> {
     }
 
     /// Writes `k` sampled indices of the events at `times` to `indices`, in ascending order.
-    fn sample_indices(&self, node: NodeId, times: &[f64], k: usize, random: &mut RandomStream, indices: &mut Vec<u32>) {
+    fn sample_indices(
+        &self,
+        node: NodeId,
+        times: &[f64],
+        k: usize,
+        random: &mut RandomStream,
+        indices: &mut Vec<usize>,
+    ) {
         let n = times.len();
         let mut here = Vec::new();
         let sums = match (self.sampling, &self.cumulative) {
@@ -114,15 +117,12 @@ impl<'s> HistorySampler<'s> {
             _ => &[][..],
         };
         indices.clear();
-        indices.extend((0..k).map(|_| {
-            let at = match sums {
-                [] => random.index(n),
-                [.., total] => {
-                    let target = random.unit() * total;
-                    sums.partition_point(|&sum| sum <= target).min(n - 1)
-                }
-            };
-            index_u32(at)
+        indices.extend((0..k).map(|_| match sums {
+            [] => random.index(n),
+            [.., total] => {
+                let target = random.unit() * total;
+                sums.partition_point(|&sum| sum <= target).min(n - 1)
+            }
         }));
         indices.sort_unstable();
     }

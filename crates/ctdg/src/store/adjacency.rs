@@ -1,7 +1,7 @@
 //! Lists of the interactions of each node, in memory or mapped.
 
 use super::History;
-use crate::event::{Column, EventId, EventStream, NodeId};
+use crate::event::{Column, EventColumn, EventId, EventIds, EventStream, IdWidth, NodeId, narrow};
 use crate::index::{IndexFile, Section, list_of};
 
 /// Time-sorted lists of all nodes, one after the other.
@@ -11,13 +11,13 @@ pub(super) enum Adjacency {
         /// Start of each node's list, and the end of the last.
         offsets: Vec<u32>,
         neighbors: Vec<NodeId>,
-        events: Vec<EventId>,
+        events: Vec<u32>,
         times: Vec<f64>,
     },
     Mapped {
         offsets: Column<u64>,
         neighbors: Column<NodeId>,
-        events: Column<EventId>,
+        events: EventColumn,
         times: Column<f64>,
     },
 }
@@ -28,7 +28,7 @@ impl Adjacency {
         Self::Mapped {
             offsets: file.column(Section::Offsets),
             neighbors: file.column(Section::Neighbors),
-            events: file.column(Section::Events),
+            events: file.events(Section::Events),
             times: file.column(Section::Times),
         }
     }
@@ -39,11 +39,13 @@ impl Adjacency {
         match self {
             Self::InMemory { offsets, neighbors, events, times } => {
                 let list = list_of(offsets, node);
-                History { neighbors: &neighbors[list.clone()], events: &events[list.clone()], times: &times[list] }
+                let events = EventIds::narrow(&events[list.clone()]);
+                History { neighbors: &neighbors[list.clone()], events, times: &times[list] }
             }
             Self::Mapped { offsets, neighbors, events, times } => {
                 let list = list_of(offsets, node);
-                History { neighbors: &neighbors[list.clone()], events: &events[list.clone()], times: &times[list] }
+                let events = events.ids().slice(list.clone());
+                History { neighbors: &neighbors[list.clone()], events, times: &times[list] }
             }
         }
     }
@@ -56,11 +58,19 @@ impl Adjacency {
         }
     }
 
-    /// The events of all lists.
-    pub(super) fn events(&self) -> &[EventId] {
+    /// How the numbers of its events are stored.
+    pub(super) fn width(&self) -> IdWidth {
         match self {
-            Self::InMemory { events, .. } => events,
-            Self::Mapped { events, .. } => events,
+            Self::InMemory { .. } | Self::Mapped { events: EventColumn::Narrow(_), .. } => IdWidth::Narrow,
+            Self::Mapped { events: EventColumn::Wide(_), .. } => IdWidth::Wide,
+        }
+    }
+
+    /// The events of all lists.
+    pub(super) fn events(&self) -> EventIds<'_> {
+        match self {
+            Self::InMemory { events, .. } => EventIds::narrow(events),
+            Self::Mapped { events, .. } => events.ids(),
         }
     }
 
@@ -73,12 +83,13 @@ impl Adjacency {
                 bytes(offsets) + bytes(neighbors) + bytes(events) + bytes(times)
             }
             Self::Mapped { offsets, neighbors, events, times } => {
-                size_of_val(&**offsets) + size_of_val(&**neighbors) + size_of_val(&**events) + size_of_val(&**times)
+                size_of_val(&**offsets) + size_of_val(&**neighbors) + events.bytes() + size_of_val(&**times)
             }
         }
     }
 
-    /// Counting sort: events come in order, so the lists are sorted.
+    /// Counting sort: events come in order, so the lists are sorted. They are no more than
+    /// [`check_number`](crate::pair_index::check_number) takes.
     pub(super) fn build(stream: &EventStream, ids: impl ExactSizeIterator<Item = EventId> + Clone) -> Self {
         let (src, dst, stream_times) = (stream.src(), stream.dst(), stream.times());
         let mut offsets = vec![0u32; stream.n_nodes() + 1];
@@ -91,7 +102,7 @@ impl Adjacency {
         }
         let n = 2 * ids.len();
         let mut neighbors = vec![NodeId(0); n];
-        let mut events = vec![EventId(0); n];
+        let mut events = vec![0_u32; n];
         let mut times = vec![0.0; n];
         // While filling, `offsets[node]` is the slot of the next entry; afterwards it is the list's end.
         for id in ids {
@@ -99,7 +110,7 @@ impl Adjacency {
             for (node, neighbor) in [(u, v), (v, u)] {
                 let slot = offsets[node.index()] as usize;
                 neighbors[slot] = neighbor;
-                events[slot] = id;
+                events[slot] = narrow(id);
                 times[slot] = stream_times[id.index()];
                 offsets[node.index()] += 1;
             }

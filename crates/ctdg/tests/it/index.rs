@@ -8,7 +8,10 @@ use ctdg::event::{EventId, EventStream, NodeId};
 use ctdg::index;
 use ctdg::mite::{MiteScope, PairEncoder, PairEncoderConfig, PairQuery, PairTokens, SecondHop, SecondHopTime, Side};
 use ctdg::sample::Sampling;
+use ctdg::split::{MASK_SEED, SplitMode, SplitRule};
+use ctdg::statistics::N_STATISTICS;
 use ctdg::store::Store;
+use ctdg::triads::{N_TRIADS, TriadFinder};
 use ctdg::walks::{TemporalWalks, WalkConfig};
 use proptest::prelude::*;
 
@@ -44,6 +47,11 @@ impl Home {
 
 fn build(stream: &EventStream) -> index::Built {
     index::build(stream, index::MIN_MEMORY, &|_, _| {}).unwrap()
+}
+
+/// The same as of a stream of more than 2^32 − 1 events.
+fn build_wide(stream: &EventStream) -> index::Built {
+    index::build_wide(stream, index::MIN_MEMORY, &|_, _| {}).unwrap()
 }
 
 const CONFIGS: [PairEncoderConfig; 3] = {
@@ -86,6 +94,12 @@ fn check(mapped: &Store, in_memory: &Store, nodes: &[NodeId], time: f64) {
         PairEncoder::new(in_memory, config).encode(&queries, &mut expected);
         PairEncoder::new(mapped, config).encode(&queries, &mut found);
         assert_eq!((found.nodes(), found.ages(), found.rows()), (expected.nodes(), expected.ages(), expected.rows()));
+        assert_eq!(found.second_events(), expected.second_events());
+        for pair in 0..queries.len() {
+            for side in [Side::Src, Side::Dst] {
+                assert_eq!(found.events(pair, side), expected.events(pair, side));
+            }
+        }
         for row in 0..expected.n_rows() {
             for side in [Side::Src, Side::Dst] {
                 assert_eq!(found.intervals(row, side), expected.intervals(row, side));
@@ -102,18 +116,73 @@ proptest! {
         stream in edge_cases::stream(60),
         time in edge_cases::time(),
         every in 1_usize..4,
+        is_wide in any::<bool>(),
     ) {
         let home = Home::of(&stream);
         let mapped = home.stream();
         prop_assert!(!Store::build(&mapped).unwrap().is_mapped(), "there is no index yet");
-        build(&mapped);
+        if is_wide { build_wide(&mapped) } else { build(&mapped) };
         let nodes: Vec<NodeId> = (0..8).chain([99]).map(NodeId).collect();
         check(&Store::build(&mapped).unwrap(), &Store::build(&stream).unwrap(), &nodes, time);
         let ids: Vec<EventId> = stream.ids().filter(|id| id.index() % every == 0).collect();
         let part = Store::of_events(&mapped, &ids).unwrap();
         check(&part, &Store::of_events(&stream, &ids).unwrap(), &nodes, time);
         prop_assert_eq!(home.stores().len(), if ids.len() == stream.len() { 1 } else { 2 });
+        let id_bytes = if is_wide { 8 } else { 4 };
+        prop_assert!(home.stores().iter().all(|file| fs::read(file).unwrap()[16] == id_bytes));
     }
+
+    #[test]
+    fn what_is_left_out_of_a_wide_index_equals_that_in_memory(
+        stream in edge_cases::stream(60),
+        time in edge_cases::time(),
+        every in 1_usize..4,
+    ) {
+        let home = Home::of(&stream);
+        build_wide(&home.stream());
+        let [mapped, in_memory] = [&home.stream(), &stream].map(|stream| Store::build(stream).unwrap());
+        let left_out: Vec<EventId> = stream.ids().filter(|id| id.index() % every == 0).collect();
+        let nodes = (0..8).map(NodeId);
+        let mut rows = [[0.0; N_STATISTICS]; 2];
+        for (src, dst) in nodes.clone().flat_map(|src| nodes.clone().map(move |dst| (src, dst))) {
+            let (query, cut) = (PairQuery { src, dst, time }, in_memory.cut(time));
+            for (store, row) in [&mapped, &in_memory].into_iter().zip(&mut rows) {
+                store.statistics().write_without(&query, &left_out, row);
+            }
+            prop_assert_eq!(rows[0], rows[1]);
+            let meetings = [&mapped, &in_memory].map(|store| store.meetings(src, dst, cut, &left_out));
+            prop_assert_eq!(meetings[0], meetings[1]);
+            let mut triads = [[0.0; N_TRIADS]; 2];
+            for (store, row) in [&mapped, &in_memory].into_iter().zip(&mut triads) {
+                TriadFinder::default().write(store, &query, &left_out, row);
+            }
+            prop_assert_eq!(triads[0], triads[1]);
+        }
+    }
+}
+
+/// Index files of earlier versions can be read: these are the bytes of `hopedgn data index --memory 1MiB` when events had 32 bits only.
+#[test]
+fn an_index_of_a_small_stream_has_the_bytes_of_earlier_versions() {
+    let stream = EventStream::from_events((0..200).map(|i| (i % 7, i % 11, f64::from(i / 3)))).unwrap();
+    let home = Home::of(&stream);
+    build(&home.stream());
+    let split = SplitRule::of(&stream, SplitMode::Dyglib, MASK_SEED).unwrap().apply(&stream).unwrap();
+    Store::of_events(&home.stream(), &split.train).unwrap();
+    let [all, part]: [PathBuf; 2] = home.stores().try_into().unwrap();
+    assert_eq!(part.file_name().unwrap(), "part-129-d8519952.store");
+    assert_eq!([&all, &part].map(|file| crc32fast::hash(&fs::read(file).unwrap())), [0x8710_bee0, 0xff16_8aea]);
+}
+
+#[test]
+fn a_wide_index_takes_the_bytes_that_it_says() {
+    let stream = EventStream::from_events((0..100_u32).map(|i| (i, i + 1, f64::from(i)))).unwrap();
+    let bytes = [build, build_wide].map(|build| {
+        let home = Home::of(&stream);
+        build(&home.stream()).bytes
+    });
+    // Two entries, a source, a destination and a moment for each event, with up to 63 bytes of padding a column.
+    assert!((bytes[1] - bytes[0]).abs_diff(100 * 5 * 4) < 5 * 64, "{bytes:?}");
 }
 
 /// Larger than the memory limit by so much that dozens of runs are spilled; with a hub, a pair that always repeats, and loops.
@@ -130,6 +199,12 @@ fn large() -> EventStream {
 
 #[test]
 fn a_stream_many_times_the_memory_limit_gives_the_same_answers() {
+    for build in [build, build_wide] {
+        check_large(build);
+    }
+}
+
+fn check_large(build: fn(&EventStream) -> index::Built) {
     let stream = large();
     let home = Home::of(&stream);
     let mapped = home.stream();
@@ -214,6 +289,12 @@ fn damaged(bytes: &[u8], at: usize) -> Vec<u8> {
 
 #[test]
 fn a_damaged_index_is_refused_or_changes_nothing() {
+    for build in [build, build_wide] {
+        check_damaged(build);
+    }
+}
+
+fn check_damaged(build: fn(&EventStream) -> index::Built) {
     let stream = EventStream::from_events((0..200).map(|i| (i % 7, i % 11, f64::from(i / 3)))).unwrap();
     let home = Home::of(&stream);
     build(&home.stream());

@@ -95,7 +95,7 @@ proptest! {
             let store = Store::build(&short).unwrap();
             let base: Vec<EventId> = known.iter().copied().filter(|id| id.index() < until).collect();
             let alone = heuristic::all(&short, &store, &base).unwrap();
-            let first = EventId(u32::try_from(until).unwrap());
+            let first = EventId::from_index(until);
             for (pass, mut alone) in passes.iter_mut().zip(alone) {
                 let queries = all_pairs(8, time);
                 prop_assert_eq!(pass.score(batch, &queries).unwrap(), alone.score(&[first], &queries).unwrap());
@@ -137,8 +137,8 @@ proptest! {
             for node in [event.src, event.dst] {
                 prop_assert!(store.history(node, cut).times.iter().all(|&time| time < event.time));
             }
-            let events: &[EventId] = store.pair_events(event.src, event.dst, cut);
-            prop_assert!(events.iter().all(|&other| store.time(other) < event.time));
+            let events = store.pair_events(event.src, event.dst, cut);
+            prop_assert!(events.iter().all(|other| store.time(other) < event.time));
         }
     }
 }

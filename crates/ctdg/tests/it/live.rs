@@ -215,11 +215,11 @@ fn readers_and_a_rebuild_run_while_events_are_appended() {
                         n_entries += history.len();
                         assert!(history.events.iter().all(|event| event.index() < stream.len()));
                         assert!(
-                            (0..history.len()).all(|at| stream.event(history.events[at]).time == history.times[at])
+                            (0..history.len()).all(|at| stream.event(history.events.at(at)).time == history.times[at])
                         );
                     }
                     assert_eq!(n_entries, 2 * stream.len());
-                    let last = stream.event(EventId::from_index(stream.len() - 1).unwrap());
+                    let last = stream.event(EventId::from_index(stream.len() - 1));
                     let query = PairQuery { src: last.src, dst: last.dst, time: f64::MAX };
                     assert_eq!(store.statistics().rows(&[query])[0], 1.0, "the last pair has met");
                     if stream.len() == N as usize {

@@ -93,7 +93,7 @@ proptest! {
                 let ages: Vec<f32> = expected.iter().map(|token| token.2).collect();
                 prop_assert_eq!(&tokens.ages()[range.clone()], &ages[..]);
                 let events: Vec<EventId> = expected.iter().filter_map(|token| token.1).collect();
-                prop_assert_eq!(tokens.events(pair, side), &events[..]);
+                prop_assert_eq!(tokens.events(pair, side), events);
                 for at in range {
                     let row = tokens.rows()[at] as usize;
                     prop_assert!(tokens.rows_of_pair(pair).contains(&row));

@@ -52,7 +52,7 @@ fn brute_history(stream: &EventStream, node: NodeId, t: f64) -> Vec<Entry> {
 fn second(tokens: &PairTokens, token: usize) -> Vec<Entry> {
     tokens
         .second(token)
-        .map(|at| (tokens.second_nodes()[at], tokens.second_events()[at], tokens.second_ages()[at]))
+        .map(|at| (tokens.second_nodes()[at], tokens.second_events().at(at), tokens.second_ages()[at]))
         .collect()
 }
 
@@ -82,7 +82,7 @@ proptest! {
             for (side, root) in SIDES.into_iter().zip([query.src, query.dst]) {
                 let range = tokens.tokens(pair, side).skip(1);
                 let events = tokens.events(pair, side);
-                let found: Vec<Entry> = range.clone().zip(events).map(|(at, &event)| (tokens.nodes()[at], event, tokens.ages()[at])).collect();
+                let found: Vec<Entry> = range.clone().zip(events).map(|(at, event)| (tokens.nodes()[at], event, tokens.ages()[at])).collect();
                 check_draw(&found, &brute_history(&stream, root, query.time), encoding.length - 1, encoding.sampling)?;
                 for (token, (node, event, _)) in tokens.event_tokens(pair, side).zip(found) {
                     let t = if hop.time == SecondHopTime::Query { query.time } else { stream.event(event).time };
@@ -106,7 +106,7 @@ proptest! {
                                         MiteScope::Full => past(&stream, root, query.time).iter().filter(|entry| entry.0 == node).map(|entry| entry.1).collect(),
                                         MiteScope::Truncated => {
                                             let of_side = tokens.tokens(pair, side).skip(1).zip(tokens.events(pair, side));
-                                            of_side.filter(|(at, _)| tokens.nodes()[*at] == node).map(|(_, &event)| event).collect()
+                                            of_side.filter(|(at, _)| tokens.nodes()[*at] == node).map(|(_, event)| event).collect()
                                         }
                                     };
                                     prop_assert_eq!(tokens.counts(row as usize)[side as usize] as usize, met.len() + usize::from(node == root));
@@ -213,7 +213,7 @@ fn samples_of_pairs_and_seeds_are_independent() {
     let with = |other: u32| PairQuery { src: NodeId(0), dst: NodeId(other), time: 10.0 };
     let pairs: Vec<_> = (0..n).map(|i| with(11 + i)).collect();
     let tokens = encode(&store, encoding, &pairs);
-    let drawn = |tokens: &PairTokens, pair| tokens.events(pair, Side::Src)[0].index() - pairs.len();
+    let drawn = |tokens: &PairTokens, pair| tokens.events(pair, Side::Src).at(0).index() - pairs.len();
     let mut of_pairs = [0.0; 9];
     for pair in 0..pairs.len() {
         of_pairs[drawn(&tokens, pair)] += 1.0;
@@ -251,8 +251,9 @@ fn uniform_sampling_is_uniform_in_both_hops() {
     let tokens = encode(&store, encoding, &queries);
     let (mut first, mut second, mut both) = ([0.0f64; 9], [0.0f64; 9], [0.0f64; 81]);
     for pair in 0..queries.len() {
-        let event = tokens.events(pair, Side::Src)[0].index();
-        let further = tokens.second_events()[tokens.second(tokens.event_tokens(pair, Side::Dst).start)][0].index();
+        let event = tokens.events(pair, Side::Src).at(0).index();
+        let further =
+            tokens.second_events().at(tokens.second(tokens.event_tokens(pair, Side::Dst).start).start).index();
         first[event] += 1.0;
         second[further] += 1.0;
         both[9 * event + further] += 1.0;
@@ -312,5 +313,5 @@ fn a_second_hop_at_rounded_times_sees_its_own_event_and_later_ones() {
 
 fn second_events(tokens: &PairTokens) -> Vec<EventId> {
     let of_pair = SIDES.into_iter().flat_map(|side| tokens.event_tokens(0, side));
-    of_pair.flat_map(|token| tokens.second(token)).map(|at| tokens.second_events()[at]).collect()
+    of_pair.flat_map(|token| tokens.second(token)).map(|at| tokens.second_events().at(at)).collect()
 }

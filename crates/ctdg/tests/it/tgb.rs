@@ -20,7 +20,7 @@ struct Case {
     events: Vec<(u32, u32, f64)>,
     count: usize,
     seed: u32,
-    candidates: BTreeMap<u32, Vec<u32>>,
+    candidates: BTreeMap<u64, Vec<u32>>,
 }
 
 fn cases() -> Vec<Case> {
@@ -51,7 +51,7 @@ fn candidates_equal_those_of_py_tgb() {
     for case in cases() {
         let stream = case.stream();
         let mut lists = case.lists(&stream);
-        let evaluated: Vec<u32> = [split(&stream).val, split(&stream).test].concat().iter().map(|id| id.0).collect();
+        let evaluated: Vec<u64> = [split(&stream).val, split(&stream).test].concat().iter().map(|id| id.0).collect();
         assert_eq!(evaluated, case.candidates.keys().copied().collect::<Vec<_>>(), "{}", case.name);
         for (&event, expected) in &case.candidates {
             assert_eq!(&ids(&lists.of(EventId(event))), expected, "{}, event {event}", case.name);

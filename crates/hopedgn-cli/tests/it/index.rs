@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use ctdg::dataset::{self, ReadOptions};
+use ctdg::index;
 use serde_json::Value;
 
 use super::run;
@@ -53,6 +55,13 @@ fn training_and_scores_are_the_same_bits_with_an_index() {
     assert_eq!((&bench["settings"]["mapped"], &bench["items"]), (&true.into(), &1000.into()));
     let again = ok(folder, "data index events.ctdg --memory 1MiB");
     assert!(again.trim_end().ends_with("was there already, and is sound"), "{again}");
+    // As of a stream whose events do not fit 32 bits.
+    fs::remove_dir_all(folder.join("events.ctdg.index")).expect("removed");
+    let events = dataset::read(&folder.join("events.ctdg"), &ReadOptions::default()).expect("events");
+    index::build_wide(&events, index::MIN_MEMORY, &|_, _| {}).expect("an index");
+    let wide = ["stats", "hopedgn"].map(|model| trained(folder, model, &format!("{model}-wide")));
+    assert!(in_memory == wide, "weights and scores with 64 bits for each event");
+    assert_eq!(files(), 2, "training events are indexed when they are asked for");
 }
 
 #[test]

@@ -271,7 +271,7 @@ impl Around {
         let nodes = nodes.collect();
         let edge = |&(source, target): &(usize, usize)| {
             let events = store.pair_events(self.nodes[source], self.nodes[target], cut);
-            let mut newest = events[events.len().saturating_sub(MOST_TIMES)..].to_vec();
+            let mut newest = events.slice(events.len().saturating_sub(MOST_TIMES)..events.len()).to_vec();
             newest.dedup();
             GraphEdge { source, target, times: newest.iter().map(|&event| store.time(event)).collect() }
         };

@@ -109,7 +109,7 @@ fn answer(snapshot: &Snapshot, id: &str, asked: Asked) -> Result<NodeAnswer, Fai
 
 /// Whether an entry is the first of its event: that of a node with itself is twice in its list.
 fn is_first(history: &History<'_>, at: usize) -> bool {
-    at == 0 || history.events[at - 1] != history.events[at]
+    at == 0 || history.events.at(at - 1) != history.events.at(at)
 }
 
 fn n_events(history: &History<'_>) -> usize {
@@ -120,7 +120,7 @@ fn n_events(history: &History<'_>) -> usize {
 pub(super) fn newest_first(snapshot: &Snapshot, node: NodeId, history: &History<'_>, limit: usize) -> Vec<HistoryRow> {
     let (stream, store) = (snapshot.stream(), snapshot.store());
     let row = |at: usize| {
-        let event: EventId = history.events[at];
+        let event: EventId = history.events.at(at);
         HistoryRow {
             event: event.0,
             node: Id::of(stream, history.neighbors[at]),

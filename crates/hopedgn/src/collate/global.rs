@@ -295,7 +295,7 @@ impl<'a> Builder<'a> {
         *self.of_pair.entry((moment, u.min(v), u.max(v))).or_insert_with(|| {
             // A self-loop is listed twice.
             let step = if u == v { 2 } else { 1 };
-            lists.push(events.iter().step_by(step).map(|&event| time - store.time(event)).collect());
+            lists.push(events.iter().step_by(step).map(|event| time - store.time(event)).collect());
             narrow(lists.len() - 1)
         })
     }

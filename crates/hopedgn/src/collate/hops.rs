@@ -214,10 +214,10 @@ impl HopCollator<'_> {
             ..self.tokens.event_tokens(self.pairs.end - 1, Side::Dst).end
     }
 
-    fn entries<'t>(
+    fn entries(
         &self,
         nodes: impl ExactSizeIterator<Item = NodeId>,
-        events: impl Iterator<Item = &'t EventId>,
+        events: impl Iterator<Item = EventId>,
         rows: impl Iterator<Item = u32>,
     ) -> Entries {
         let all_rows = self.all_rows();
@@ -239,7 +239,7 @@ impl HopCollator<'_> {
         let roots: Vec<usize> = self.sides().map(|(pair, side)| self.tokens.tokens(pair, side).start).collect();
         let nodes = roots.iter().map(|&root| self.tokens.nodes()[root]);
         let rows = roots.iter().map(|&root| self.tokens.rows()[root]);
-        Entries { edges: None, ..self.entries(nodes, [].iter(), rows) }
+        Entries { edges: None, ..self.entries(nodes, std::iter::empty(), rows) }
     }
 
     fn first(&self) -> Result<Hop> {
@@ -271,11 +271,11 @@ impl HopCollator<'_> {
         let all = starts[0] as usize..starts[starts.len() - 1] as usize;
         let groups = Ragged::from_lengths(starts.windows(2).map(|group| (group[1] - group[0]) as usize));
         let events = self.sides().flat_map(|(pair, side)| self.tokens.events(pair, side));
-        let times: Vec<f64> = events.map(|&event| self.store.time(event)).collect();
+        let times: Vec<f64> = events.map(|event| self.store.time(event)).collect();
         Ok(Hop {
             entries: self.entries(
                 self.tokens.second_nodes()[all.clone()].iter().copied(),
-                self.tokens.second_events()[all.clone()].iter(),
+                self.tokens.second_events().slice(all.clone()).iter(),
                 self.tokens.second_rows()[all.clone()].iter().copied(),
             ),
             empty: self.empty(&groups, &times)?,

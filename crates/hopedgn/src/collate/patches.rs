@@ -252,7 +252,7 @@ impl PatchCollator<'_> {
         for (pair, side) in self.each_side() {
             let of_side = if side == Side::Src { 1.0 } else { -1.0 };
             let root = self.tokens.nodes()[self.tokens.tokens(pair, side).start];
-            let direction = |&event| if self.store.is_source(root, event) { 1.0 } else { -1.0 };
+            let direction = |event| if self.store.is_source(root, event) { 1.0 } else { -1.0 };
             let of_events = self.tokens.events(pair, side).iter().map(direction);
             for (direction, log_age) in std::iter::once(0.0).chain(of_events).zip(&mut log_age) {
                 rows.extend([direction, of_side, log_age]);

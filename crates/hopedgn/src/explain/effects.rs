@@ -41,7 +41,7 @@ impl SeenEvents {
         let mut events = Vec::new();
         for (side, other) in [(Side::Src, query.dst), (Side::Dst, query.src)] {
             let nodes = &tokens.nodes()[tokens.tokens(0, side)][1..];
-            for (&node, &event) in nodes.iter().zip(tokens.events(0, side)) {
+            for (&node, event) in nodes.iter().zip(tokens.events(0, side)) {
                 // An event of both nodes is in both histories, a self-loop twice in one.
                 if !known.insert(event) {
                     continue;

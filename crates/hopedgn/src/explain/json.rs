@@ -135,7 +135,7 @@ struct GroupView<'a, N> {
 struct EffectView<'a, N> {
     side: EffectSide,
     node: &'a N,
-    event: u32,
+    event: u64,
     time: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     date: Option<String>,

@@ -25,7 +25,7 @@ impl Neighbors {
             for (node, event) in nodes.iter().zip(tokens.events(0, side)).rev() {
                 // A self-loop appears twice in the history of its node.
                 if last.replace(event) != Some(event) {
-                    times.entry(*node).or_default()[side as usize].push(store.time(*event));
+                    times.entry(*node).or_default()[side as usize].push(store.time(event));
                 }
             }
         }
@@ -62,7 +62,7 @@ impl Neighbors {
         let mut found = Vec::new();
         for (a, with_src) in of_side(Side::Src) {
             for (b, with_dst) in of_side(Side::Dst).filter(|(b, _)| *b != a) {
-                if let Some(&newest) = store.pair_events(a, b, cut).last() {
+                if let Some(newest) = store.pair_events(a, b, cut).last() {
                     let mut times = [with_src, store.time(newest), with_dst];
                     times.sort_by(|x, y| y.total_cmp(x));
                     found.push((times, [a, b]));

@@ -9,6 +9,9 @@ use hopedgn_tensor::{StateTable, Tensor};
 use super::{Memory, Shift};
 use crate::{Error, Result};
 
+/// Events whose numbers a checkpoint holds, in two values of 24 and 16 bits.
+pub(super) const MAX_EVENTS: u64 = (1 << 40) - 1;
+
 /// A snapshot of a memory, independent of the device.
 ///
 /// ```
@@ -102,15 +105,16 @@ impl MemoryState {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "sixteen bits are exact")]
+/// The number of an event as two parts that `f32` holds exactly: the low sixteen bits, and up to 24 above them.
+#[expect(clippy::cast_precision_loss, reason = "no more than MAX_EVENTS, so 24 and sixteen bits")]
 fn digits(event: Option<EventId>) -> [f32; 2] {
     let number = event.map_or(0, |event| event.index() + 1);
     [(number >> 16) as f32, (number & 0xFFFF) as f32]
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "sixteen bits are exact")]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole numbers, of 24 and sixteen bits")]
 fn event([high, low]: [f32; 2]) -> Option<EventId> {
-    let number = ((high as u32) << 16) | (low as u32);
+    let number = ((high as u64) << 16) | (low as u64);
     number.checked_sub(1).map(EventId)
 }
 
@@ -191,7 +195,16 @@ mod tests {
 
     #[test]
     fn event_numbers_survive_a_checkpoint() {
-        for id in [None, Some(0), Some(65_534), Some(65_535), Some(65_536), Some(u32::MAX - 1)] {
+        for id in [
+            None,
+            Some(0),
+            Some(65_534),
+            Some(65_535),
+            Some(65_536),
+            Some(u64::from(u32::MAX)),
+            Some(1 << 32),
+            Some(MAX_EVENTS - 1),
+        ] {
             assert_eq!(event(digits(id.map(EventId))), id.map(EventId));
         }
     }

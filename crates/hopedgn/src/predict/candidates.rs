@@ -67,7 +67,7 @@ pub(crate) fn near(store: &Store, src: NodeId, cut: Cut) -> Vec<NodeId> {
 fn popular(store: &Store, cut: Cut) -> Vec<NodeId> {
     let newest = cut.n_events().saturating_sub(NEWEST)..cut.n_events();
     let mut counts: FxHashMap<NodeId, usize> = FxHashMap::default();
-    for event in newest.filter_map(EventId::from_index) {
+    for event in newest.map(EventId::from_index) {
         *counts.entry(store.destination(event)).or_default() += 1;
     }
     let mut counts: Vec<(NodeId, usize)> = counts.into_iter().collect();
@@ -94,7 +94,7 @@ impl Found<'_> {
             return;
         }
         let events = self.store.history(node, self.cut).events;
-        if events.iter().rev().any(|&event| self.store.destination(event) == node) {
+        if events.iter().rev().any(|event| self.store.destination(event) == node) {
             self.nodes.push(node);
         }
     }

@@ -57,7 +57,7 @@ impl Reason {
         Self {
             // A self-loop is in the lists of both of its ends.
             n_meetings: if src == dst { meetings.len() / 2 } else { meetings.len() },
-            last_meeting: meetings.last().map(|&event| store.time(event)),
+            last_meeting: meetings.last().map(|event| store.time(event)),
             n_recent,
             // A window begins with a moment, so it may hold more.
             n_newest: cut.n_events().min(WINDOW as usize).max(n_recent),

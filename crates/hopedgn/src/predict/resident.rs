@@ -50,7 +50,7 @@ impl Resident {
         if n_replayed > history.stream.len() || state.n_nodes() != nodes.len() {
             return Err(Error::Progress { detail: "its memories are those of other events".to_owned() });
         }
-        let consumed: Vec<EventId> = (0..n_replayed).filter_map(EventId::from_index).collect();
+        let consumed: Vec<EventId> = (0..n_replayed).map(EventId::from_index).collect();
         replayed.memory.restore(&state.renumbered(&nodes, history.stream.n_nodes())?, &consumed)?;
         replayed.n_replayed = n_replayed;
         self.memory().0 = Some(replayed);
@@ -118,7 +118,7 @@ impl ReplayedMemory {
     ) -> Result<()> {
         while self.n_replayed < n {
             let end = n.min(self.n_replayed + batch);
-            let events: Vec<EventId> = (self.n_replayed..end).filter_map(EventId::from_index).collect();
+            let events: Vec<EventId> = (self.n_replayed..end).map(EventId::from_index).collect();
             self.take_in(&events, scorer, weights)?;
             self.n_replayed = end;
         }

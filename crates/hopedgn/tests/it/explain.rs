@@ -171,7 +171,7 @@ fn an_event_in_both_histories_and_a_self_loop_appear_once() {
     let config = ModelConfig::new(ModelName::HopeDgn).with_known(&["d-channel=4", "length=8"]).unwrap();
     let setup = Setup::new(&config, &stream);
     let why = setup.explain(PairQuery { src: NodeId(0), dst: NodeId(1), time: 9.0 });
-    let mut seen: Vec<(u32, EffectSide, u32)> =
+    let mut seen: Vec<(u64, EffectSide, u32)> =
         why.effects.iter().map(|effect| (effect.event.0, effect.side, effect.node.0)).collect();
     seen.sort_unstable();
     assert_eq!(seen, [(0, Src, 2), (1, Both, 1), (2, Src, 0), (3, Both, 1), (4, Dst, 2)]);
@@ -182,7 +182,7 @@ fn an_event_in_both_histories_and_a_self_loop_appear_once() {
     assert_eq!(why.pair_times, [3.0, 2.0]);
 
     let why = setup.explain(PairQuery { src: NodeId(0), dst: NodeId(0), time: 9.0 });
-    let events: BTreeSet<u32> = why.effects.iter().map(|effect| effect.event.0).collect();
+    let events: BTreeSet<u64> = why.effects.iter().map(|effect| effect.event.0).collect();
     assert_eq!((events.len(), why.effects.len()), (4, 4), "a pair of a node with itself");
     assert!(why.effects.iter().all(|effect| effect.side == Both));
 }

@@ -77,7 +77,7 @@ fn queries(n: u32, first: u32, last: u32) -> Vec<PairQuery> {
 }
 
 fn ids(n: u32) -> Vec<EventId> {
-    (0..n).map(EventId).collect()
+    (0..n).map(|id| EventId(u64::from(id))).collect()
 }
 
 /// The logits of `queries`, `size` at a time; a memory has consumed the first `n_past` events.

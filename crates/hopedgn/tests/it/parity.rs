@@ -197,7 +197,7 @@ fn memories_and_their_losses_equal_pytorch() {
         let mut scorer = PairScorer::new(&*model, &tables, &store);
         let mut learner = TrainState::new(&Device::cpu(), parameters.clone(), AdamConfig::default()).unwrap();
         let batches = case.written["batches"].as_array().unwrap();
-        let event = |id: &Value| EventId(u32::try_from(id.as_u64().unwrap()).unwrap());
+        let event = |id: &Value| EventId(id.as_u64().unwrap());
         let events = |batch: &Value| batch["events"].as_array().unwrap().iter().map(event).collect::<Vec<_>>();
         let all: Vec<EventId> = batches.iter().flat_map(events).collect();
         let mut memory = Memory::new(&Device::cpu(), model.memory().unwrap(), &case.stream, &all).unwrap();

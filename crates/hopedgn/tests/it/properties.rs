@@ -156,7 +156,7 @@ fn explanation_agrees_with_score_and_store() {
             let met = |root: NodeId, times: &[f64]| {
                 times.iter().all(|&time| {
                     let events = store.pair_events(neighbor.node, root, store.cut(query.time));
-                    events.iter().any(|&event| store.time(event) == time)
+                    events.iter().any(|event| store.time(event) == time)
                 })
             };
             assert!(met(query.src, &neighbor.src_times) && met(query.dst, &neighbor.dst_times));

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Encode, output: &Output) -> anyhow::Result<Outcome> {
         (n_tokens, n_rows) = (0, 0);
         for batch in &batches {
             queries.clear();
-            queries.extend(batch.clone().filter_map(EventId::from_index).map(|id| {
+            queries.extend(batch.clone().map(EventId::from_index).map(|id| {
                 let event = stream.event(id);
                 PairQuery { src: event.src, dst: event.dst, time: event.time }
             }));

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
     let pass = || {
         for batch in &batches {
             queries.clear();
-            for id in batch.clone().filter_map(EventId::from_index) {
+            for id in batch.clone().map(EventId::from_index) {
                 let event = stream.event(id);
                 let cut = store.cut(event.time);
                 queries.extend([event.src, event.dst].map(|node| NodeQuery { node, cut }));
