@@ -7,11 +7,12 @@ mod report;
 mod run;
 mod subprocess;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use hopedgn::ModelRegistry;
-use hopedgn_experiments::experiment::{self, Experiment, Found, RunArchive, State};
+use hopedgn_experiments::experiment::{self, Cell, Content, Experiment, Found, RunArchive, State};
 
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
@@ -316,8 +317,20 @@ impl Files {
             folders.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
         }
         let others = RunArchive::of_experiments(&folders, experiment.registry());
+        let mut contents: BTreeMap<String, Option<Content>> = BTreeMap::new();
         let mut found = Vec::new();
         for cell in experiment.cells() {
+            let mut cell = cell.clone();
+            // The data at hand is read only where a run can be compared with it.
+            let is_recorded = |cell: &Cell| {
+                archived.has_content_for(cell) || others.has_content_for(cell) || Found::has_content(cell, &out)
+            };
+            if !self.smoke && is_recorded(&cell) {
+                let content =
+                    contents.entry(cell.data.clone()).or_insert_with(|| self.data_dir.content(&cell.data, &cell.read));
+                cell.content.clone_from(content);
+            }
+            let cell = &cell;
             let own = Found::of(cell, &out)?;
             let mut candidates = vec![own.clone()];
             if !self.smoke {
@@ -342,11 +355,9 @@ impl Files {
 
     /// These arguments as a command line takes them.
     fn arguments(&self) -> String {
-        let out = self.out.as_ref().map(|out| format!(" --out {}", out.display())).unwrap_or_default();
-        let runs =
-            if self.runs == Path::new(RUNS) { String::new() } else { format!(" --runs {}", self.runs.display()) };
+        let out = self.out.as_ref().map(|out| format!(" --out {}", quoted(out))).unwrap_or_default();
         let smoke = if self.smoke { " --smoke" } else { "" };
-        format!("{}{runs}{out}{smoke}{}", self.file.display(), self.data_dir.flag())
+        format!("{}{}{out}{smoke}{}", quoted(&self.file), runs_flag(&self.runs), self.data_dir.flag())
     }
 }
 
@@ -358,13 +369,21 @@ impl ArchivedRuns {
 
     /// These arguments as a command line takes them.
     fn arguments(&self) -> String {
-        let quoted = |path: &PathBuf| {
-            let quote = if path.to_string_lossy().contains('*') { "'" } else { "" };
-            format!(" {quote}{}{quote}", path.display())
-        };
-        let results: Vec<String> = self.results.iter().map(quoted).collect();
+        let results: Vec<String> = self.results.iter().map(|path| format!(" {}", quoted(path))).collect();
         if results.is_empty() { String::new() } else { format!(" --results{}", results.concat()) }
     }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=:,@%~\\".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// `--runs` as a command line takes it, unless it is the default.
+fn runs_flag(runs: &Path) -> String {
+    if runs == Path::new(RUNS) { String::new() } else { format!(" --runs {}", quoted(runs)) }
 }
 
 /// Refuses a missing experiment file with a way out.

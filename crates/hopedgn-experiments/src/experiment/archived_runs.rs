@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::grid::hash;
 use super::outcome::Outcome;
 use super::state::recorded_hash;
-use super::{Cell, Found};
+use super::{Cell, Content, Found};
 use hopedgn::config::{Config, ModelRegistry, data_stem};
 use hopedgn::file_format::{from_json, to_line};
 use hopedgn::run::RunFolder;
@@ -28,6 +28,9 @@ struct Line {
     /// How its data was read, unless by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     read: Option<ReadOptions>,
+    /// What it was trained on; missing in archives of version 0.2 and earlier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<Content>,
     #[serde(flatten)]
     outcome: Outcome,
 }
@@ -43,7 +46,8 @@ impl Line {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = folder.join("config.toml");
         let config = toml::from_str(&run.config(registry)?.to_toml()?).map_err(|error| damaged(&file, &error))?;
-        Ok(Some(Self { run: name, config, read: read_options(&run), outcome }))
+        let (read, content) = (read_options(&run), Content::of_run(&run));
+        Ok(Some(Self { run: name, config, read, content, outcome }))
     }
 
     fn config(&self, file: &Path, registry: &ModelRegistry) -> Result<Config> {
@@ -76,6 +80,8 @@ struct Run {
     source: usize,
     /// How its data was read, unless by default.
     read: Option<ReadOptions>,
+    /// What it was trained on, where that was recorded.
+    content: Option<Content>,
     archived: Option<(Archived, Box<Outcome>)>,
 }
 
@@ -111,7 +117,8 @@ impl RunArchive {
         if run.summary()?.is_some() {
             let config = run.config(registry)?;
             let hash = hash(&config, data_stem(&config.data))?;
-            self.runs.push(Run { hash, folder: folder.to_owned(), source, read: read_options(&run), archived: None });
+            let (read, content) = (read_options(&run), Content::of_run(&run));
+            self.runs.push(Run { hash, folder: folder.to_owned(), source, read, content, archived: None });
         }
         Ok(())
     }
@@ -130,6 +137,7 @@ impl RunArchive {
                 folder: file.join(&line.run),
                 source,
                 read: line.read,
+                content: line.content,
                 archived: Some((archived, Box::new(line.outcome))),
             });
         }
@@ -147,26 +155,42 @@ impl RunArchive {
                 let hash = config.and_then(|config| hash(&config, data_stem(&config.data)));
                 if let (Some(_), Ok(hash)) = (recorded_hash(&folder), hash) {
                     let source = runs.len();
-                    let read = RunFolder::open(&folder).ok().and_then(|run| read_options(&run));
-                    runs.push(Run { hash, folder, source, read, archived: None });
+                    let run = RunFolder::open(&folder).ok();
+                    let (read, content) = (run.as_ref().and_then(read_options), run.as_ref().and_then(Content::of_run));
+                    runs.push(Run { hash, folder, source, read, content, archived: None });
                 }
             }
         }
         Self { runs }
     }
 
-    /// The run of `cell`, if there is one: a complete one before one that was only trained, then by order of the arguments.
-    /// Two under one argument are an error: whose number is shown would be arbitrary.
+    /// Whether a run with the settings of `cell` recorded what it was trained on, so that the content of the data at hand matters.
+    #[must_use]
+    pub fn has_content_for(&self, cell: &Cell) -> bool {
+        self.with_settings_of(cell).any(|run| run.content.is_some())
+    }
+
+    fn with_settings_of<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a Run> {
+        self.runs.iter().filter(|run| run.hash == cell.hash && cell.is_read_with(run.read.as_ref()))
+    }
+
+    /// The run of `cell`, if there is one, on its content where both are known: a complete one before one that was only trained,
+    /// then by order of the arguments. Two under one argument are an error: whose number is shown would be arbitrary.
     pub fn find(&self, cell: &Cell) -> Result<Option<Found>> {
-        let fitting = self.runs.iter().filter(|run| run.hash == cell.hash && cell.is_read_with(run.read.as_ref()));
+        let fitting = self.with_settings_of(cell).filter(|run| cell.is_trained_on(run.content.as_ref()));
         let mut found: Vec<(usize, Found)> = fitting.filter_map(|run| Some((run.source, run.found(cell)?))).collect();
         found.sort_by_key(|(source, found)| (!found.is_done(), *source));
         if let [(a, first), (b, second), ..] = found.as_slice()
             && a == b
             && first.is_done() == second.is_done()
         {
+            let contents = first.content.as_ref().zip(second.content.as_ref());
+            let (differ, remedy) = match contents.is_some_and(|(a, b)| !a.is_same(b)) {
+                true => (", on other data,", "let --data-dir name the data that is meant, or each run one by one"),
+                false => ("", "name each run that is meant, one by one"),
+            };
             let detail = format!(
-                "found the same settings in {}, expected one run of cell {}; name each run that is meant, one by one",
+                "found the same settings{differ} in {}, expected one run of cell {}; {remedy}",
                 second.folder.display(),
                 cell.name
             );
@@ -181,6 +205,7 @@ impl Run {
         if let Some((archived, outcome)) = &self.archived {
             let mut found = Found::with_outcome(cell, &self.folder, Outcome::clone(outcome));
             found.archived = Some(archived.clone());
+            found.content.clone_from(&self.content);
             return Some(found);
         }
         // Trained further since, a run may have other settings than were recorded.
