@@ -73,7 +73,7 @@ pub struct RunArchive {
 
 #[derive(Debug)]
 struct Run {
-    hash: String,
+    hashes: Hashes,
     /// Of a run in an archive: the archive, then its name.
     folder: PathBuf,
     /// Position of the argument that it was found under.
@@ -83,6 +83,30 @@ struct Run {
     /// What it was trained on, where that was recorded.
     content: Option<Content>,
     archived: Option<(Archived, Box<Outcome>)>,
+}
+
+/// Hashes of a run's settings.
+#[derive(Debug)]
+struct Hashes {
+    /// With the name of its data.
+    named: String,
+    /// Whatever its data is called.
+    unnamed: String,
+}
+
+impl Hashes {
+    fn of(config: &Config) -> Result<Self> {
+        Ok(Self { named: hash(config, &data_name(&config.data))?, unnamed: hash(config, UNNAMED)? })
+    }
+}
+
+/// Stands for the name of any dataset.
+const UNNAMED: &str = "";
+
+/// The name of a dataset by its file, with DyGLib's `ml_CanParl.csv` called as everywhere else.
+fn data_name(data: &str) -> String {
+    let stem = data_stem(data);
+    stem.strip_prefix("ml_").map_or_else(|| stem.to_owned(), str::to_lowercase)
 }
 
 impl RunArchive {
@@ -115,10 +139,9 @@ impl RunArchive {
     fn add_folder(&mut self, folder: &Path, source: usize, registry: &ModelRegistry) -> Result<()> {
         let run = RunFolder::open(folder)?;
         if run.summary()?.is_some() {
-            let config = run.config(registry)?;
-            let hash = hash(&config, data_stem(&config.data))?;
+            let hashes = Hashes::of(&run.config(registry)?)?;
             let (read, content) = (read_options(&run), Content::of_run(&run));
-            self.runs.push(Run { hash, folder: folder.to_owned(), source, read, content, archived: None });
+            self.runs.push(Run { hashes, folder: folder.to_owned(), source, read, content, archived: None });
         }
         Ok(())
     }
@@ -133,7 +156,7 @@ impl RunArchive {
             let config = line.config(file, registry)?;
             let archived = Archived { file: file.to_owned(), line: number + 1 };
             self.runs.push(Run {
-                hash: hash(&config, data_stem(&config.data))?,
+                hashes: Hashes::of(&config)?,
                 folder: file.join(&line.run),
                 source,
                 read: line.read,
@@ -152,12 +175,12 @@ impl RunArchive {
             for folder in run_folders(folder).unwrap_or_default() {
                 // Hashed again: the settings that are written, and so the hash, may be those of an earlier version.
                 let config = RunFolder::open(&folder).and_then(|run| run.config(registry));
-                let hash = config.and_then(|config| hash(&config, data_stem(&config.data)));
-                if let (Some(_), Ok(hash)) = (recorded_hash(&folder), hash) {
+                let hashes = config.and_then(|config| Hashes::of(&config));
+                if let (Some(_), Ok(hashes)) = (recorded_hash(&folder), hashes) {
                     let source = runs.len();
                     let run = RunFolder::open(&folder).ok();
                     let (read, content) = (run.as_ref().and_then(read_options), run.as_ref().and_then(Content::of_run));
-                    runs.push(Run { hash, folder, source, read, content, archived: None });
+                    runs.push(Run { hashes, folder, source, read, content, archived: None });
                 }
             }
         }
@@ -167,17 +190,16 @@ impl RunArchive {
     /// Whether a run with the settings of `cell` recorded what it was trained on, so that the content of the data at hand matters.
     #[must_use]
     pub fn has_content_for(&self, cell: &Cell) -> bool {
-        self.with_settings_of(cell).any(|run| run.content.is_some())
+        let unnamed = hash(&cell.config, UNNAMED).unwrap_or_default();
+        self.runs.iter().any(|run| run.content.is_some() && run.hashes.unnamed == unnamed)
     }
 
-    fn with_settings_of<'a>(&'a self, cell: &'a Cell) -> impl Iterator<Item = &'a Run> {
-        self.runs.iter().filter(|run| run.hash == cell.hash && cell.is_read_with(run.read.as_ref()))
-    }
-
-    /// The run of `cell`, if there is one, on its content where both are known: a complete one before one that was only trained,
-    /// then by order of the arguments. Two under one argument are an error: whose number is shown would be arbitrary.
+    /// The run of `cell`, if there is one: on the same events, whatever they are called, or on data of the same name where the content
+    /// of either is unknown. A complete one before one that was only trained, then by order of the arguments. Two under one argument
+    /// are an error: whose number is shown would be arbitrary.
     pub fn find(&self, cell: &Cell) -> Result<Option<Found>> {
-        let fitting = self.with_settings_of(cell).filter(|run| cell.is_trained_on(run.content.as_ref()));
+        let unnamed = hash(&cell.config, UNNAMED)?;
+        let fitting = self.runs.iter().filter(|run| run.fits(cell, &unnamed));
         let mut found: Vec<(usize, Found)> = fitting.filter_map(|run| Some((run.source, run.found(cell)?))).collect();
         found.sort_by_key(|(source, found)| (!found.is_done(), *source));
         if let [(a, first), (b, second), ..] = found.as_slice()
@@ -201,6 +223,14 @@ impl RunArchive {
 }
 
 impl Run {
+    /// Whether this is a run of `cell`, whose settings have the hash `unnamed` without the name of the data.
+    fn fits(&self, cell: &Cell, unnamed: &str) -> bool {
+        if let (Some(own), Some(other), false) = (&self.content, &cell.content, cell.is_smoke) {
+            return own.is_same(other) && self.hashes.unnamed == unnamed;
+        }
+        self.hashes.named == cell.hash && cell.is_read_with(self.read.as_ref())
+    }
+
     fn found(&self, cell: &Cell) -> Option<Found> {
         if let Some((archived, outcome)) = &self.archived {
             let mut found = Found::with_outcome(cell, &self.folder, Outcome::clone(outcome));

@@ -79,6 +79,30 @@ fn a_run_on_other_events_is_not_that_of_the_cell() {
 }
 
 #[test]
+fn the_same_events_under_another_name_are_the_same_data() {
+    let old = home(&manifest("aaaa", None));
+    for (name, content, is_found) in [
+        ("messages", Some(content("aaaa", None)), true),
+        ("messages", Some(content("bbbb", None)), false),
+        ("messages", None, false),
+        ("uci", None, true),
+    ] {
+        // The preset of UCI is the default for TGAT but for its dropout.
+        let text = ONE.replace("\"uci\"", &format!("{name:?}"))
+            + "[[override]]\nwhen = {}\nset = { model.dropout = 0.1 }\nsource = \"x\"\n";
+        let mut cell = parse(&text).unwrap().cells()[0].clone();
+        assert_eq!(cell.config.model.common.dropout, old.experiment.cells()[0].config.model.common.dropout);
+        cell.content.clone_from(&content);
+        assert_eq!(archive_of(&[&old]).find(&cell).unwrap().is_some(), is_found, "{name} {content:?}");
+    }
+    // Files as DyGLib calls them.
+    let mut config = old.experiment.cells()[0].config.clone();
+    config.data = "data/uci/ml_uci.csv".to_owned();
+    old.write("uci-tgat-0", "config.toml", &config.to_toml().unwrap());
+    assert!(archive_of(&[&old]).find(&cell_of(&old, None)).unwrap().is_some());
+}
+
+#[test]
 fn a_run_without_a_recorded_content_counts_by_the_name_of_its_data() {
     let home = Home::new(ONE);
     home.run("uci-tgat-0", 0.9, &[1.0]);
