@@ -17,7 +17,8 @@ const NO_NODE_FEATURES: usize = 172;
 /// The files of the dataset whose events are at `path`, which must be called `ml_NAME.csv`.
 pub fn dyglib_files(path: &Path) -> Result<[PathBuf; 3]> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if !(name.starts_with("ml_") && name.ends_with(".csv") && name.len() > "ml_.csv".len()) {
+    let stem = name.strip_prefix("ml_").and_then(|name| name.strip_suffix(".csv"));
+    if stem.is_none_or(str::is_empty) {
         let expected = "a name like ml_NAME.csv, which DyGLib reads".into();
         return Err(Error::at(Place::default(), Problem::WrongFormat { found: name, expected }));
     }

@@ -1,22 +1,23 @@
 //! `hopedgn experiment`: grids of runs, and their tables beside those of the paper.
 
 mod cluster;
+mod contents;
 mod data_dir;
 mod pages;
 mod report;
 mod run;
 mod subprocess;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use hopedgn::ModelRegistry;
-use hopedgn_experiments::experiment::{self, Cell, Content, Experiment, Found, RunArchive, State};
+use hopedgn_experiments::experiment::{self, Cell, Experiment, Found, RunArchive, State};
 
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
+use contents::Contents;
 use data_dir::DataDirArgs;
 
 /// Lines stay below 80 columns, so that no terminal wraps them into something else.
@@ -310,6 +311,18 @@ impl Files {
 
     /// Every cell with the run found for it: in its own folder, in the archive, or of another experiment.
     fn find_runs(&self, experiment: &Experiment, archive: &ArchivedRuns, lookup: Lookup) -> anyhow::Result<Vec<Found>> {
+        let cells: Vec<&Cell> = experiment.cells().iter().collect();
+        self.find_runs_of(experiment, &cells, archive, lookup)
+    }
+
+    /// The same for some of the cells.
+    fn find_runs_of(
+        &self,
+        experiment: &Experiment,
+        cells: &[&Cell],
+        archive: &ArchivedRuns,
+        lookup: Lookup,
+    ) -> anyhow::Result<Vec<Found>> {
         let out = self.out(experiment);
         let archived = RunArchive::read(&archive.patterns(), experiment.registry())?;
         let mut folders = vec![out.clone()];
@@ -317,18 +330,16 @@ impl Files {
             folders.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
         }
         let others = RunArchive::of_experiments(&folders, experiment.registry());
-        let mut contents: BTreeMap<String, Option<Content>> = BTreeMap::new();
+        let mut contents = Contents::open(&self.data_dir, self.out.as_ref().unwrap_or(&self.runs));
         let mut found = Vec::new();
-        for cell in experiment.cells() {
+        for &cell in cells {
             let mut cell = cell.clone();
             // The data at hand is read only where a run can be compared with it.
             let is_recorded = |cell: &Cell| {
                 archived.has_content_for(cell) || others.has_content_for(cell) || Found::has_content(cell, &out)
             };
             if !self.smoke && is_recorded(&cell) {
-                let content =
-                    contents.entry(cell.data.clone()).or_insert_with(|| self.data_dir.content(&cell.data, &cell.read));
-                cell.content.clone_from(content);
+                cell.content = contents.of(&cell);
             }
             let cell = &cell;
             let own = Found::of(cell, &out)?;
@@ -350,6 +361,7 @@ impl Files {
             }
             found.push(one);
         }
+        contents.save();
         Ok(found)
     }
 

@@ -1,4 +1,4 @@
-//! Data of experiments: found by the name of the set in the layouts that users have, and told apart by its content.
+//! Data of experiments: found by the name of the set in the layouts that users have, and distinguished by its content.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -120,6 +120,15 @@ fn a_finished_run_on_other_events_is_not_reused() {
         (states(home.path(), &here), states(home.path(), &elsewhere)),
         (vec!["done".into()], vec!["done".into()])
     );
+
+    // Its content is read once.
+    let known = home.path().join("runs/experiments/contents.json");
+    let text = fs::read_to_string(&known).expect("a file");
+    assert!(text.contains("shop.csv") && text.contains("\"events\": 300"), "{text}");
+    let wrong = text.replace("\"events\": 300", "\"events\": 299");
+    fs::write(&known, wrong).expect("a file");
+    assert_eq!(states(home.path(), &here), ["data changed"], "taken from there");
+    fs::write(&known, text).expect("a file");
 
     // The same name and other events: neither the folder nor the archive counts.
     write(3);

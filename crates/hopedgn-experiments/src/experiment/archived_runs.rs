@@ -207,9 +207,10 @@ impl RunArchive {
             && first.is_done() == second.is_done()
         {
             let contents = first.content.as_ref().zip(second.content.as_ref());
-            let (differ, remedy) = match contents.is_some_and(|(a, b)| !a.is_same(b)) {
-                true => (", on other data,", "let --data-dir name the data that is meant, or each run one by one"),
-                false => ("", "name each run that is meant, one by one"),
+            let (differ, remedy) = if contents.is_some_and(|(a, b)| !a.is_same(b)) {
+                (", on other data,", "let --data-dir name the data that is meant, or each run one by one")
+            } else {
+                ("", "name each run that is meant, one by one")
             };
             let detail = format!(
                 "found the same settings{differ} in {}, expected one run of cell {}; {remedy}",

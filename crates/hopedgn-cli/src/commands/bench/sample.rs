@@ -76,12 +76,13 @@ pub(crate) fn run(args: &Sample, output: &Output) -> anyhow::Result<Outcome> {
         }
     };
     let settings = json!({
-        "mapped": store.is_mapped(), "k": args.k, "degree": args.degree,
+        "mapped": store.is_mapped(), "k": args.k,
         "sampling": args.sampling.to_possible_value().map(|value| value.get_name().to_owned()) });
     let benchmark = Benchmark { bench: "sample", unit: "histories", settings };
     let mut report = args.bench.measure(output, benchmark, 2 * n_events, pass);
     if args.degree.is_some() {
         stream.name().clone_into(&mut report.data);
+        report.benchmark.settings["degree"] = json!(args.degree);
     }
     output.answer(&report, &report)?;
     Ok(Outcome::Done)

@@ -34,7 +34,7 @@ pub(crate) struct Convert {
     /// Keep columns that outgrow this memory in temporary files beside OUT
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
-    /// Write DyGLib's layout: OUT is ml_NAME.csv, with ml_NAME.npy and ml_NAME_node.npy beside it; nodes are numbered from 1
+    /// Write DyGLib's layout: OUT is `ml_NAME.csv`, with `ml_NAME.npy` and `ml_NAME_node.npy` beside it; nodes are numbered from 1
     #[arg(long)]
     dyglib: bool,
     #[command(flatten)]
@@ -59,17 +59,19 @@ pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
         options.features = FeatureColumns::Numeric;
     }
     let (events, report) = args.read.load_reported(&args.data, &options, output)?;
-    let files = match args.dyglib {
-        true => dataset::dyglib_files(&args.out)?.to_vec(),
-        false => dataset::files_to_write(&events, &args.out, format),
+    let files = if args.dyglib {
+        dataset::dyglib_files(&args.out)?.to_vec()
+    } else {
+        dataset::files_to_write(&events, &args.out, format)
     };
     files.iter().try_for_each(|file| args.force.check(file))?;
     if let Some(left_out) = left_out(&report, args.keep_columns) {
         output.remark(left_out);
     }
-    match args.dyglib {
-        true => dataset::write_dyglib(&events, &args.out)?,
-        false => dataset::write(&events, &args.out, format)?,
+    if args.dyglib {
+        dataset::write_dyglib(&events, &args.out)?;
+    } else {
+        dataset::write(&events, &args.out, format)?;
     }
     let bytes = std::fs::metadata(&args.out)?.len();
     let (events, nodes) = (events.len(), events.n_nodes());

@@ -76,7 +76,7 @@ struct Target {
     /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// Write DyGLib's layout: OUT is ml_NAME.csv, with ml_NAME.npy and ml_NAME_node.npy beside it
+    /// Write DyGLib's layout: OUT is `ml_NAME.csv`, with `ml_NAME.npy` and `ml_NAME_node.npy` beside it
     #[arg(long)]
     dyglib: bool,
     #[command(flatten)]

@@ -3,11 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use ctdg::dataset::{self, ReadOptions};
+use ctdg::dataset;
 use ctdg::fetch;
-use hopedgn::Events;
-use hopedgn::run::DataRecord;
-use hopedgn_experiments::experiment::Content;
 
 use crate::commands::data_args::default_data_folder;
 
@@ -19,7 +16,7 @@ fn dyglib_name(name: &str) -> &str {
 /// The folder of datasets.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DataDirArgs {
-    /// Folder of datasets as NAME.ctdg, NAME.csv.gz, NAME.csv, NAME.parquet or ml_NAME.csv beside its .npy files, each also in a
+    /// Folder of datasets as NAME.ctdg, NAME.csv.gz, NAME.csv, NAME.parquet or `ml_NAME.csv` beside its .npy files, each also in a
     /// folder NAME [default: ~/.local/share/hopedgn]
     #[arg(long, value_name = "DIR", env = "HOPEDGN_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
@@ -55,18 +52,6 @@ impl DataDirArgs {
                 "put {name}.csv, or DyGLib's ml_{name}.csv with its .npy files, into a folder and name the folder with --data-dir"
             )
         })
-    }
-
-    /// The content of the dataset `name`, read as an experiment says; nothing if it is missing or cannot be read, which training
-    /// reports.
-    pub(crate) fn content(&self, name: &str, options: &ReadOptions) -> Option<Content> {
-        let data = self.find(name).ok()?;
-        let events = if data == dataset::COLLEGEMSG {
-            Events::collegemsg().ok()?
-        } else {
-            Events::read_with(&data, options).ok()?
-        };
-        Content::of(&DataRecord::of(&events))
     }
 
     /// The folder, if one was named.
