@@ -4,7 +4,7 @@
 //! |---|---|
 //! | read a file and the files it extends, refuse unknown keys | `file`, `inherit`, `paper` |
 //! | expand the grid, resolve and validate the settings of every cell, hash them | `grid` |
-//! | find results of the cells, in their folders or in archives | `state`, `archived_runs`, `outcome` |
+//! | find results of the cells, in their folders or in archives | `state`, `archived_runs`, `content`, `outcome` |
 //! | means over seeds, beside published values; mean ranks | `measure`, `table`, `standings` |
 //! | pages with tables and figures | `page`, `markdown`, `figure`, `index` |
 //! | tables for papers and programs | `latex`, `long_csv` |
@@ -14,6 +14,7 @@
 
 mod archived_runs;
 mod check;
+mod content;
 mod figure;
 mod file;
 mod grid;
@@ -39,6 +40,7 @@ use hopedgn::{ModelRegistry, Result};
 
 pub use archived_runs::{Archived, RunArchive, archive};
 pub use check::{Verdict, check};
+pub use content::Content;
 pub use figure::{Figure, Picture};
 pub use file::{Evaluate, Kind, Wanted};
 pub use grid::Cell;

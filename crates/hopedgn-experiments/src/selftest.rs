@@ -58,8 +58,14 @@ pub fn run(device: &Device, seed: u64) -> Result<Vec<Check>> {
         for name in ModelName::ALL {
             checks.push(bench.step(name, &[])?);
         }
-        for settings in [&["relations=true"][..], &["relations=true", "patch=2"], &["relations=true", "padding=dyglib"]]
-        {
+        for settings in [
+            &["relations=true"][..],
+            &["relations=true", "patch=2"],
+            &["relations=true", "padding=dyglib"],
+            // Padded to 200 tokens a pair: more than one tile of keys.
+            &["length=100", "padding=dyglib"],
+            &["length=100", "padding=dyglib", "relations=true"],
+        ] {
             checks.push(bench.step(ModelName::HopeDgn, settings)?);
         }
     }

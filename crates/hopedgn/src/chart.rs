@@ -30,7 +30,7 @@ use ctdg::svg::{Point, Svg, number};
 
 pub use axis::{Axis, Scale};
 pub use histogram::{Bin, histogram};
-pub use style::{STYLE, standalone_style};
+pub use style::{N_LOOKS, N_SERIES, STYLE, standalone_style};
 
 use labels::{LETTER, Placed};
 
@@ -85,7 +85,8 @@ impl Key {
     }
 }
 
-/// Something drawn on the plane of the axes, in their values. A series decides the colour.
+/// Something drawn on the plane of the axes, in their values. A series decides the colour, one of [`N_SERIES`], and after
+/// those the look, one of [`N_LOOKS`].
 ///
 /// See [`Chart`].
 #[derive(Debug, Clone, PartialEq)]
@@ -359,8 +360,13 @@ pub(crate) fn is_drawable(value: f64) -> bool {
     value.abs() < 1e300
 }
 
+/// Colour and look of a series: the first have a colour each, the next the same colours in another look.
 fn class(kind: &str, series: usize) -> String {
-    format!("{kind} s{}", series % style::N_SERIES)
+    let colour = series % style::N_SERIES;
+    match series / style::N_SERIES % style::N_LOOKS {
+        0 => format!("{kind} s{colour}"),
+        look => format!("{kind} s{colour} look{look}"),
+    }
 }
 
 #[cfg(test)]
@@ -389,6 +395,19 @@ mod tests {
         assert!(file.contains("prefers-color-scheme: dark") && file.contains("xmlns"));
         assert!(!part.contains("<style>") && part.contains("aria-label=\"a &lt; b\""));
         assert_eq!(part.matches("class=\"bar s1\"").count(), 1);
+    }
+
+    #[test]
+    fn series_beyond_the_colours_look_different() {
+        let mut classes: Vec<String> =
+            (0..style::N_SERIES * style::N_LOOKS).map(|series| class("dot", series)).collect();
+        assert_eq!((classes[0].as_str(), classes[7].as_str()), ("dot s0", "dot s1 look1"));
+        for look in classes.iter().filter_map(|class| class.split(' ').nth(2)) {
+            assert!(STYLE.contains(&format!(".line.{look}")) && STYLE.contains(&format!(".bar.{look}")), "{look}");
+        }
+        classes.sort();
+        classes.dedup();
+        assert_eq!(classes.len(), style::N_SERIES * style::N_LOOKS);
     }
 
     #[test]

@@ -99,19 +99,23 @@ pub(crate) fn read_from(mut source: Source<'_>) -> Result<Matrix> {
 
 /// Writes a row-major `f32` matrix, format version 1.0.
 pub(crate) fn write(out: &mut dyn Write, features: &Features) -> std::io::Result<()> {
-    let (rows, width) = (features.n_rows(), features.width());
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
-    let unpadded = 10 + header.len() + 1;
-    header.extend(std::iter::repeat_n(' ', unpadded.next_multiple_of(64) - unpadded));
-    header.push('\n');
-    out.write_all(b"\x93NUMPY\x01\x00")?;
-    out.write_all(&u16::try_from(header.len()).expect("a short header").to_le_bytes())?;
-    out.write_all(header.as_bytes())?;
+    write_header(out, "<f4", features.n_rows(), features.width())?;
     for block in features.values().chunks(1 << 14) {
         let bytes: Vec<u8> = block.iter().flat_map(|value| value.to_le_bytes()).collect();
         out.write_all(&bytes)?;
     }
     Ok(())
+}
+
+/// Writes what stands before the values of a row-major matrix of the NumPy type `descr`.
+pub(crate) fn write_header(out: &mut dyn Write, descr: &str, rows: usize, width: usize) -> std::io::Result<()> {
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
+    let unpadded = 10 + header.len() + 1;
+    header.extend(std::iter::repeat_n(' ', unpadded.next_multiple_of(64) - unpadded));
+    header.push('\n');
+    out.write_all(b"\x93NUMPY\x01\x00")?;
+    out.write_all(&u16::try_from(header.len()).expect("a short header").to_le_bytes())?;
+    out.write_all(header.as_bytes())
 }
 
 struct Decoder {

@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use ctdg::Problem;
-use ctdg::dataset::{ColumnRef, FeatureColumns, Format, ReadOptions, WriteFormat, read, read_with_progress, write};
+use ctdg::dataset::{
+    ColumnRef, FeatureColumns, Format, ReadOptions, WriteFormat, read, read_with_progress, write, write_dyglib,
+};
 use ctdg::event::{EventStream, Features, IdKind, NodeId, StreamBuilder};
+use ctdg::generate::InteractionSpec;
 use proptest::prelude::*;
 
 use crate::edge_cases;
@@ -119,6 +122,30 @@ fn padding_of_dyglib_files_is_dropped() {
     assert_eq!(stream.labels(), [0.0, 1.0, 0.0]);
     assert_eq!(stream.edge_features().unwrap().values(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     assert_eq!(stream.node_features(), None, "all zeros mean no features");
+}
+
+#[test]
+fn dyglib_files_have_its_layout_and_are_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, has_features) in [("like-mooc", true), ("like-lastfm", false)] {
+        let stream = InteractionSpec::named(name).unwrap().scaled(0.001).unwrap().generate(1).unwrap();
+        let file = folder.path().join(format!("ml_{name}.csv"));
+        write_dyglib(&stream, &file).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.starts_with(",u,i,ts,label,idx\n0,1,"), "{text}");
+        let again = read(&file, &ReadOptions::default()).unwrap();
+        assert_eq!((again.src(), again.dst(), again.times()), (stream.src(), stream.dst(), stream.times()));
+        assert_eq!((again.labels(), again.edge_features()), (stream.labels(), stream.edge_features()));
+        assert_eq!((again.edge_features().is_some(), again.node_features()), (has_features, None));
+        // Doubles behind a padding row, whose header takes 128 bytes; two columns of zeros where there are no features.
+        let (n, width) = (stream.len() as u64, if has_features { 4 } else { 2 });
+        let size = |ending: &str| std::fs::metadata(folder.path().join(format!("ml_{name}{ending}"))).unwrap().len();
+        assert_eq!(size(".npy"), 128 + 8 * width * (n + 1));
+        assert_eq!(size("_node.npy"), 128 + 8 * 172 * (stream.n_nodes() as u64 + 1));
+    }
+    let error = write_dyglib(&EventStream::from_events(vec![(0, 1, 0.0)]).unwrap(), &folder.path().join("toy.csv"));
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("toy.csv") && error.contains("ml_NAME.csv"), "{error}");
 }
 
 #[test]

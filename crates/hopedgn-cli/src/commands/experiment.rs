@@ -1,6 +1,7 @@
 //! `hopedgn experiment`: grids of runs, and their tables beside those of the paper.
 
 mod cluster;
+mod contents;
 mod data_dir;
 mod pages;
 mod report;
@@ -11,11 +12,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use hopedgn::ModelRegistry;
-use hopedgn_experiments::experiment::{self, Experiment, Found, RunArchive, State};
+use hopedgn_experiments::experiment::{self, Cell, Experiment, Found, RunArchive, State};
 
 use crate::commands::device::DeviceArgs;
 use crate::output::{Outcome, Output};
 use crate::plural::count;
+use contents::Contents;
 use data_dir::DataDirArgs;
 
 /// Lines stay below 80 columns, so that no terminal wraps them into something else.
@@ -309,6 +311,18 @@ impl Files {
 
     /// Every cell with the run found for it: in its own folder, in the archive, or of another experiment.
     fn find_runs(&self, experiment: &Experiment, archive: &ArchivedRuns, lookup: Lookup) -> anyhow::Result<Vec<Found>> {
+        let cells: Vec<&Cell> = experiment.cells().iter().collect();
+        self.find_runs_of(experiment, &cells, archive, lookup)
+    }
+
+    /// The same for some of the cells.
+    fn find_runs_of(
+        &self,
+        experiment: &Experiment,
+        cells: &[&Cell],
+        archive: &ArchivedRuns,
+        lookup: Lookup,
+    ) -> anyhow::Result<Vec<Found>> {
         let out = self.out(experiment);
         let archived = RunArchive::read(&archive.patterns(), experiment.registry())?;
         let mut folders = vec![out.clone()];
@@ -316,8 +330,18 @@ impl Files {
             folders.extend(folders_in(&self.runs).into_iter().filter(|folder| *folder != out));
         }
         let others = RunArchive::of_experiments(&folders, experiment.registry());
+        let mut contents = Contents::open(&self.data_dir, self.out.as_ref().unwrap_or(&self.runs));
         let mut found = Vec::new();
-        for cell in experiment.cells() {
+        for &cell in cells {
+            let mut cell = cell.clone();
+            // The data at hand is read only where a run can be compared with it.
+            let is_recorded = |cell: &Cell| {
+                archived.has_content_for(cell) || others.has_content_for(cell) || Found::has_content(cell, &out)
+            };
+            if !self.smoke && is_recorded(&cell) {
+                cell.content = contents.of(&cell);
+            }
+            let cell = &cell;
             let own = Found::of(cell, &out)?;
             let mut candidates = vec![own.clone()];
             if !self.smoke {
@@ -337,16 +361,15 @@ impl Files {
             }
             found.push(one);
         }
+        contents.save();
         Ok(found)
     }
 
     /// These arguments as a command line takes them.
     fn arguments(&self) -> String {
-        let out = self.out.as_ref().map(|out| format!(" --out {}", out.display())).unwrap_or_default();
-        let runs =
-            if self.runs == Path::new(RUNS) { String::new() } else { format!(" --runs {}", self.runs.display()) };
+        let out = self.out.as_ref().map(|out| format!(" --out {}", quoted(out))).unwrap_or_default();
         let smoke = if self.smoke { " --smoke" } else { "" };
-        format!("{}{runs}{out}{smoke}{}", self.file.display(), self.data_dir.flag())
+        format!("{}{}{out}{smoke}{}", quoted(&self.file), runs_flag(&self.runs), self.data_dir.flag())
     }
 }
 
@@ -358,13 +381,21 @@ impl ArchivedRuns {
 
     /// These arguments as a command line takes them.
     fn arguments(&self) -> String {
-        let quoted = |path: &PathBuf| {
-            let quote = if path.to_string_lossy().contains('*') { "'" } else { "" };
-            format!(" {quote}{}{quote}", path.display())
-        };
-        let results: Vec<String> = self.results.iter().map(quoted).collect();
+        let results: Vec<String> = self.results.iter().map(|path| format!(" {}", quoted(path))).collect();
         if results.is_empty() { String::new() } else { format!(" --results{}", results.concat()) }
     }
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "/._-+=:,@%~\\".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) { text } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+/// `--runs` as a command line takes it, unless it is the default.
+fn runs_flag(runs: &Path) -> String {
+    if runs == Path::new(RUNS) { String::new() } else { format!(" --runs {}", quoted(runs)) }
 }
 
 /// Refuses a missing experiment file with a way out.

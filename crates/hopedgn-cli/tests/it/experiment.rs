@@ -255,6 +255,14 @@ fn pages_writes_an_index_of_all_experiments() {
     assert!(index.contains("4: no data of uci"), "{index}");
     assert!(index.contains("hopedgn experiment pages experiments --data-dir . --into docs/pages"), "{index}");
     assert!(text(&home.path().join("docs/pages/bars.md")).contains("No results yet"));
+    // Another folder of runs is in every command that the pages print.
+    let (status, _, stderr) = run(home.path(), &[&pages[..], &["--runs", "my runs"]].concat());
+    assert_eq!(status, Some(0), "{stderr}");
+    let index = text(&home.path().join("docs/pages.md"));
+    assert!(index.contains("in `my runs` count too") && !index.contains("runs/experiments"), "{index}");
+    assert!(index.contains("pages experiments --runs 'my runs' --data-dir . --into docs/pages"), "{index}");
+    let page = text(&home.path().join("docs/pages/bars.md"));
+    assert!(page.contains("experiment run experiments/bars.toml --runs 'my runs' --data-dir ."), "{page}");
     let wrong = [&pages[..], &["--results", "no-*"]].concat();
     let (status, _, stderr) = run(home.path(), &wrong);
     assert_eq!(status, Some(2), "{stderr}");

@@ -7,6 +7,7 @@ mod data;
 mod docs;
 mod evaluate;
 mod experiment;
+mod experiment_data;
 mod fetch;
 mod files;
 mod grown;

@@ -194,6 +194,7 @@ fn documents_of_tests_and_benchmarks_fit_their_schemas() {
     home.prints("wl-examples-written", "wl examples triangles --write graphs");
     home.prints("bench-data", "bench load --data events.csv --repeats 1");
     home.prints("bench-data", "bench sample --data events.csv --repeats 1");
+    home.prints("bench-data", "bench sample --degree 65536 --events 2000 --repeats 1");
     home.prints("bench-data", "bench encode --data events.csv --repeats 1");
     home.prints("bench-step", "bench step --device cpu --pairs 4 --tokens 4 --repeats 1");
     home.prints("bench-epoch", "bench epoch --data events.csv --device cpu --steps 1 --set model.d-channel=4");

@@ -69,6 +69,8 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
         ("encoder, dropout", vec![64; 6], 200, 2, 0.1),
         ("encoder, ragged", vec![3, 64, 0, 1, 40, 17, 63, 5, 33], 48, 4, 0.2),
         ("encoder, long", vec![150, 65, 300, 2], 32, 2, 0.1),
+        ("encoder, 65, 128 and 200 tokens", vec![65, 128, 200, 64, 0, 1], 48, 4, 0.1),
+        ("encoder, 128 tokens", vec![128; 3], 200, 2, 0.0),
     ] {
         cases.push(encoder(name, &lengths, (width, heads, rate), None, random));
     }
@@ -77,6 +79,8 @@ pub(super) fn all(random: &mut impl Uniform) -> Vec<Case> {
         ("encoder, relations, nodes often", vec![64; 6], (200, 2, 0.1), 7),
         ("encoder, relations, ragged", vec![3, 64, 0, 1, 40, 17, 63, 5, 33], (48, 4, 0.2), 2),
         ("encoder, relations, long", vec![150, 65, 300, 2], (32, 2, 0.1), 3),
+        ("encoder, relations, 65, 128 and 200 tokens", vec![65, 128, 200, 64, 0, 1], (48, 4, 0.1), 3),
+        ("encoder, relations, 128 tokens", vec![128; 3], (200, 2, 0.0), 5),
         ("encoder, relations, two nodes", vec![70, 64, 51], (32, 2, 0.0), 50),
     ] {
         cases.push(encoder(name, &lengths, (width, heads, rate), Some(per_class), random));
@@ -271,6 +275,10 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
     let long = (vec![1, 70, 9], vec![300, 290, 3]);
     let many = (vec![40, 6], vec![90, 70]);
     let wide = (vec![9], vec![12]);
+    // Above two tiles of 32, with all operands in shared memory: the kernels in tiles, see `tile_grid` of the operation.
+    let above_64 = (vec![65, 5, 0, 33, 1], vec![65, 128, 7, 0, 97]);
+    let tiles_128 = (vec![128, 64], vec![128, 65]);
+    let tiles_200 = (vec![200, 3, 70], vec![200, 199, 129]);
     let mut cases = Vec::new();
     for (name, (queries, keys), (heads, shared, rate), (d_key, d_value)) in [
         ("attention", &ragged, (2, false, 0.0), (43, 20)),
@@ -283,6 +291,11 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
         ("attention, long, shared", &long, (2, true, 0.1), (30, 260)),
         ("attention, many and long", &many, (1, false, 0.1), (20, 20)),
         ("attention, many and long, shared", &many, (2, true, 0.1), (20, 24)),
+        ("attention, 65 queries, 128 keys", &above_64, (2, false, 0.1), (20, 16)),
+        ("attention, 65 queries, 128 keys, shared", &above_64, (2, true, 0.1), (12, 24)),
+        ("attention, 128 keys", &tiles_128, (1, false, 0.0), (24, 24)),
+        ("attention, 200 keys", &tiles_200, (2, false, 0.1), (16, 12)),
+        ("attention, 200 keys, shared", &tiles_200, (3, true, 0.1), (10, 16)),
         ("attention, wide", &wide, (1, false, 0.0), (130, 130)),
     ] {
         let [queries, keys] = [queries, keys].map(|lengths| Ragged::from_lengths(lengths.iter().copied()));
@@ -308,6 +321,12 @@ fn attentions(random: &mut impl Uniform) -> Vec<Case> {
     }
     let batch = Ragged::from_lengths([5, 0, 40, 1]);
     let own = batch.clone();
+    let long = Ragged::from_lengths([65, 0, 200, 128, 1]);
+    cases.push(Case::new(
+        "self-attention, 65, 128 and 200 tokens",
+        vec![matrix(random, 394, 3 * 16)],
+        move |tape, x| tape.self_attention(x[0], &long, Heads(2), Dropout::new(0.1, 3, Mode::Train)?),
+    ));
     cases.push(Case::new("attention, queries as keys and values", vec![matrix(random, 46, 24)], move |tape, x| {
         let y = tape.activate(x[0], Activation::Sigmoid);
         tape.attention(y, y, y, &own, &own, form(3, false, 0.1)?)

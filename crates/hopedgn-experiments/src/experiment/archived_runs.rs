@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::grid::hash;
 use super::outcome::Outcome;
 use super::state::recorded_hash;
-use super::{Cell, Found};
+use super::{Cell, Content, Found};
 use hopedgn::config::{Config, ModelRegistry, data_stem};
 use hopedgn::file_format::{from_json, to_line};
 use hopedgn::run::RunFolder;
@@ -28,6 +28,9 @@ struct Line {
     /// How its data was read, unless by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     read: Option<ReadOptions>,
+    /// What it was trained on; missing in archives of version 0.2 and earlier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<Content>,
     #[serde(flatten)]
     outcome: Outcome,
 }
@@ -43,7 +46,8 @@ impl Line {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let file = folder.join("config.toml");
         let config = toml::from_str(&run.config(registry)?.to_toml()?).map_err(|error| damaged(&file, &error))?;
-        Ok(Some(Self { run: name, config, read: read_options(&run), outcome }))
+        let (read, content) = (read_options(&run), Content::of_run(&run));
+        Ok(Some(Self { run: name, config, read, content, outcome }))
     }
 
     fn config(&self, file: &Path, registry: &ModelRegistry) -> Result<Config> {
@@ -69,14 +73,40 @@ pub struct RunArchive {
 
 #[derive(Debug)]
 struct Run {
-    hash: String,
+    hashes: Hashes,
     /// Of a run in an archive: the archive, then its name.
     folder: PathBuf,
     /// Position of the argument that it was found under.
     source: usize,
     /// How its data was read, unless by default.
     read: Option<ReadOptions>,
+    /// What it was trained on, where that was recorded.
+    content: Option<Content>,
     archived: Option<(Archived, Box<Outcome>)>,
+}
+
+/// Hashes of a run's settings.
+#[derive(Debug)]
+struct Hashes {
+    /// With the name of its data.
+    named: String,
+    /// Whatever its data is called.
+    unnamed: String,
+}
+
+impl Hashes {
+    fn of(config: &Config) -> Result<Self> {
+        Ok(Self { named: hash(config, &data_name(&config.data))?, unnamed: hash(config, UNNAMED)? })
+    }
+}
+
+/// Stands for the name of any dataset.
+const UNNAMED: &str = "";
+
+/// The name of a dataset by its file, with DyGLib's `ml_CanParl.csv` called as everywhere else.
+fn data_name(data: &str) -> String {
+    let stem = data_stem(data);
+    stem.strip_prefix("ml_").map_or_else(|| stem.to_owned(), str::to_lowercase)
 }
 
 impl RunArchive {
@@ -109,9 +139,9 @@ impl RunArchive {
     fn add_folder(&mut self, folder: &Path, source: usize, registry: &ModelRegistry) -> Result<()> {
         let run = RunFolder::open(folder)?;
         if run.summary()?.is_some() {
-            let config = run.config(registry)?;
-            let hash = hash(&config, data_stem(&config.data))?;
-            self.runs.push(Run { hash, folder: folder.to_owned(), source, read: read_options(&run), archived: None });
+            let hashes = Hashes::of(&run.config(registry)?)?;
+            let (read, content) = (read_options(&run), Content::of_run(&run));
+            self.runs.push(Run { hashes, folder: folder.to_owned(), source, read, content, archived: None });
         }
         Ok(())
     }
@@ -126,10 +156,11 @@ impl RunArchive {
             let config = line.config(file, registry)?;
             let archived = Archived { file: file.to_owned(), line: number + 1 };
             self.runs.push(Run {
-                hash: hash(&config, data_stem(&config.data))?,
+                hashes: Hashes::of(&config)?,
                 folder: file.join(&line.run),
                 source,
                 read: line.read,
+                content: line.content,
                 archived: Some((archived, Box::new(line.outcome))),
             });
         }
@@ -144,29 +175,45 @@ impl RunArchive {
             for folder in run_folders(folder).unwrap_or_default() {
                 // Hashed again: the settings that are written, and so the hash, may be those of an earlier version.
                 let config = RunFolder::open(&folder).and_then(|run| run.config(registry));
-                let hash = config.and_then(|config| hash(&config, data_stem(&config.data)));
-                if let (Some(_), Ok(hash)) = (recorded_hash(&folder), hash) {
+                let hashes = config.and_then(|config| Hashes::of(&config));
+                if let (Some(_), Ok(hashes)) = (recorded_hash(&folder), hashes) {
                     let source = runs.len();
-                    let read = RunFolder::open(&folder).ok().and_then(|run| read_options(&run));
-                    runs.push(Run { hash, folder, source, read, archived: None });
+                    let run = RunFolder::open(&folder).ok();
+                    let (read, content) = (run.as_ref().and_then(read_options), run.as_ref().and_then(Content::of_run));
+                    runs.push(Run { hashes, folder, source, read, content, archived: None });
                 }
             }
         }
         Self { runs }
     }
 
-    /// The run of `cell`, if there is one: a complete one before one that was only trained, then by order of the arguments.
-    /// Two under one argument are an error: whose number is shown would be arbitrary.
+    /// Whether a run with the settings of `cell` recorded what it was trained on, so that the content of the data at hand matters.
+    #[must_use]
+    pub fn has_content_for(&self, cell: &Cell) -> bool {
+        let unnamed = hash(&cell.config, UNNAMED).unwrap_or_default();
+        self.runs.iter().any(|run| run.content.is_some() && run.hashes.unnamed == unnamed)
+    }
+
+    /// The run of `cell`, if there is one: on the same events, whatever they are called, or on data of the same name where the content
+    /// of either is unknown. A complete one before one that was only trained, then by order of the arguments. Two under one argument
+    /// are an error: whose number is shown would be arbitrary.
     pub fn find(&self, cell: &Cell) -> Result<Option<Found>> {
-        let fitting = self.runs.iter().filter(|run| run.hash == cell.hash && cell.is_read_with(run.read.as_ref()));
+        let unnamed = hash(&cell.config, UNNAMED)?;
+        let fitting = self.runs.iter().filter(|run| run.fits(cell, &unnamed));
         let mut found: Vec<(usize, Found)> = fitting.filter_map(|run| Some((run.source, run.found(cell)?))).collect();
         found.sort_by_key(|(source, found)| (!found.is_done(), *source));
         if let [(a, first), (b, second), ..] = found.as_slice()
             && a == b
             && first.is_done() == second.is_done()
         {
+            let contents = first.content.as_ref().zip(second.content.as_ref());
+            let (differ, remedy) = if contents.is_some_and(|(a, b)| !a.is_same(b)) {
+                (", on other data,", "let --data-dir name the data that is meant, or each run one by one")
+            } else {
+                ("", "name each run that is meant, one by one")
+            };
             let detail = format!(
-                "found the same settings in {}, expected one run of cell {}; name each run that is meant, one by one",
+                "found the same settings{differ} in {}, expected one run of cell {}; {remedy}",
                 second.folder.display(),
                 cell.name
             );
@@ -177,10 +224,19 @@ impl RunArchive {
 }
 
 impl Run {
+    /// Whether this is a run of `cell`, whose settings have the hash `unnamed` without the name of the data.
+    fn fits(&self, cell: &Cell, unnamed: &str) -> bool {
+        if let (Some(own), Some(other), false) = (&self.content, &cell.content, cell.is_smoke) {
+            return own.is_same(other) && self.hashes.unnamed == unnamed;
+        }
+        self.hashes.named == cell.hash && cell.is_read_with(self.read.as_ref())
+    }
+
     fn found(&self, cell: &Cell) -> Option<Found> {
         if let Some((archived, outcome)) = &self.archived {
             let mut found = Found::with_outcome(cell, &self.folder, Outcome::clone(outcome));
             found.archived = Some(archived.clone());
+            found.content.clone_from(&self.content);
             return Some(found);
         }
         // Trained further since, a run may have other settings than were recorded.

@@ -6,7 +6,7 @@ use super::measure::{Measure, Metric};
 use super::table::{Reference, Table};
 use super::{Cell, Experiment, Found};
 use hopedgn::Result;
-use hopedgn::chart::{Axis, Chart, Key, Mark, Size};
+use hopedgn::chart::{Axis, Chart, Key, Mark, N_LOOKS, N_SERIES, Size};
 use hopedgn::evaluate::Negatives;
 
 /// A figure: its panels, and what is missing in them.
@@ -235,9 +235,15 @@ impl Drawing<'_> {
         let (mut marks, mut legend, mut all_values) = (Vec::new(), Vec::new(), Vec::new());
         let mut numbers: Vec<f64> = Vec::new();
         let models = self.models();
-        let lines = table.columns.iter().flat_map(|data| models.iter().map(move |model| (data, model)));
-        for (data, model) in lines {
-            let series = legend.len();
+        let n_data = table.columns.len();
+        let places = (0..n_data).flat_map(|data| (0..models.len()).map(move |model| (data, model)));
+        for (place, (data_at, model_at)) in places.enumerate() {
+            let (data, model) = (&table.columns[data_at], &models[model_at]);
+            let series = match (models.len(), n_data) {
+                // One colour a dataset, one look a model.
+                (2..=N_LOOKS, 2..=N_SERIES) => data_at + N_SERIES * model_at,
+                _ => place,
+            };
             let mut points: Vec<(f64, Reference)> = Vec::new();
             let is_on_line = |cell: &&Cell| cell.data == *data && cell.model_row() == *model;
             for cell in self.experiment.cells.iter().filter(is_on_line) {

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::file::{Evaluate, Kind};
 use super::inherit::At;
-use super::{Experiment, file};
+use super::{Content, Experiment, file};
 use std::sync::Arc;
 
 use hopedgn::classify::LabelConfig;
@@ -37,6 +37,8 @@ pub struct Cell {
     pub config: Config,
     /// How the file of the dataset is read.
     pub read: ReadOptions,
+    /// The content of the dataset at hand, where it is known.
+    pub content: Option<Content>,
     /// Hash of `config`, independent of the path of the data. Evaluation is no part of it, so that experiments share runs.
     pub hash: String,
     /// Evaluation after training, if requested.
@@ -115,6 +117,11 @@ impl Cell {
     pub(super) fn is_read_with(&self, options: Option<&ReadOptions>) -> bool {
         let default = ReadOptions::default();
         self.is_smoke || self.read == default || self.read == *options.unwrap_or(&default)
+    }
+
+    /// Whether a run on this content is one of this cell. Where either is unknown the name of the data decides.
+    pub(super) fn is_trained_on(&self, content: Option<&Content>) -> bool {
+        self.is_smoke || self.content.as_ref().zip(content).is_none_or(|(own, other)| own.is_same(other))
     }
 
     /// Whether `found` is a complete classification of this cell's model with default settings.
@@ -272,6 +279,7 @@ fn product(experiment: &Experiment) -> Result<Vec<Cell>> {
                             seed,
                             config: Config::default(),
                             read: read.get(data).map(|options| options.item.clone()).unwrap_or_default(),
+                            content: None,
                             hash: String::new(),
                             evaluate,
                             classify: experiment.file.kind == Kind::NodeClassification,

@@ -19,15 +19,15 @@ pub struct Listed<'a> {
     pub html: &'a Path,
 }
 
-/// The index as Markdown; links are relative to `folder`, where it will be. `command` writes all pages again, `checks` compare
-/// results with expectations.
+/// The index as Markdown; links are relative to `folder`, where it will be. `command` writes all pages again from the runs in
+/// `runs`, `checks` compare results with expectations.
 #[must_use]
-pub fn index(listed: &[Listed<'_>], command: &str, checks: &[String], folder: &Path) -> String {
+pub fn index(listed: &[Listed<'_>], command: &str, checks: &[String], runs: &Path, folder: &Path) -> String {
     let mut out = String::from(
         "# Reproduction: the paper's tables and figures\n\n\
          `hopedgn experiment pages` generates these pages from archived runs. A run counts for a cell only if all of its settings \
-         are those that the experiment declares. Each page lists the runs behind its numbers, their machines, and what is \
-         missing.\n\n\
+         are those that the experiment declares, and only if it saw the events of the data at hand where both are known. Each page \
+         lists the runs behind its numbers, their data and machines, and what is missing.\n\n\
          | experiment | page | HTML | runs | missing |\n|---|---|---|---|---|\n",
     );
     for Listed { experiment, found, markdown, html } in listed {
@@ -45,9 +45,10 @@ pub fn index(listed: &[Listed<'_>], command: &str, checks: &[String], folder: &P
     }
     let _ = writeln!(
         out,
-        "\nThis command writes all pages again. Runs of `hopedgn experiment run` in `runs/experiments` count too. Of two runs with the \
+        "\nThis command writes all pages again. Runs of `hopedgn experiment run` in `{}` count too. Of two runs with the \
          same settings, the one with evaluation is used, then the one named first. `hopedgn experiment archive` adds new runs to \
-         an archive.\n\n```\n{command}\n```"
+         an archive.\n\n```\n{command}\n```",
+        runs.display()
     );
     if !checks.is_empty() {
         let _ = writeln!(out, "\nRegression test of accuracy:\n\n```\n{}\n```", checks.join("\n"));

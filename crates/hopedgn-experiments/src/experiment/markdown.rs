@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
+use super::content::contents;
 use super::measure::Metric;
 use super::standings::Standings;
 use super::table::{Entry, Table};
@@ -29,7 +30,7 @@ pub fn markdown(experiment: &Experiment, found: &[Found], commands: &[String], f
     }
     out.push_str(&tables(experiment, found));
     runs(&mut out, experiment, found, folder);
-    for (title, lines) in [("Missing", missing(found)), ("Machines", machines(found))] {
+    for (title, lines) in [("Missing", missing(found)), ("Data", contents(found)), ("Machines", machines(found))] {
         if !lines.is_empty() {
             let _ = writeln!(
                 out,

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use super::content::contents;
 use super::markdown::{
     device, entry_of, explanation, gain, lacking, machines, missing, notes, page_of, relative, values,
 };
@@ -61,7 +62,7 @@ pub fn html(experiment: &Experiment, found: &[Found], commands: &[String], folde
         page.push_str(&section(experiment, &table));
     }
     page.push_str(&runs(experiment, found, folder));
-    for (title, lines) in [("Missing", missing(found)), ("Machines", machines(found))] {
+    for (title, lines) in [("Missing", missing(found)), ("Data", contents(found)), ("Machines", machines(found))] {
         if !lines.is_empty() {
             let items: Vec<String> = lines.iter().map(|line| format!("<li>{}</li>\n", escaped(line))).collect();
             let _ = writeln!(page, "<h2>{title}</h2>\n<ul>\n{}</ul>", items.concat());

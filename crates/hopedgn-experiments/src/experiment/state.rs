@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use ctdg::dataset::write_file;
 use serde::{Deserialize, Serialize};
 
-use super::Cell;
 use super::archived_runs::Archived;
 use super::outcome::{Outcome, fitting};
+use super::{Cell, Content};
 use hopedgn::file_format::{from_json, to_document};
 use hopedgn::metrics::Summary;
 use hopedgn::run::{CLASSIFICATION, EVALUATION, MODEL, RunFolder};
@@ -32,6 +32,8 @@ pub enum State {
     Failed(String),
     /// Its folder holds a run with other settings.
     Changed,
+    /// Its folder holds a run on other events than those of the dataset at hand.
+    OtherData,
     /// Its dataset is missing; how to get it.
     Missing(String),
     /// Not started.
@@ -60,6 +62,8 @@ pub struct Found {
     pub state: State,
     /// Results of the run, once it is trained.
     pub outcome: Option<Box<Outcome>>,
+    /// What the run was trained on, where it recorded that.
+    pub content: Option<Content>,
     /// Where its results come from, if not from a run folder.
     pub archived: Option<Archived>,
 }
@@ -82,6 +86,7 @@ impl State {
             Self::Interrupted => "interrupted",
             Self::Failed(_) => "failed",
             Self::Changed => "settings changed",
+            Self::OtherData => "data changed",
             Self::Missing(_) => "missing data",
             Self::Waiting => "not run",
         }
@@ -102,15 +107,21 @@ impl Found {
     /// The state of `cell`, whose folder is below `out`.
     pub fn of(cell: &Cell, out: &Path) -> Result<Self> {
         let folder = out.join(&cell.name);
-        let nothing = |state| Self { cell: cell.clone(), folder: folder.clone(), state, outcome: None, archived: None };
+        let nothing = |state| {
+            let (cell, folder) = (cell.clone(), folder.clone());
+            Self { cell, folder, state, outcome: None, content: None, archived: None }
+        };
         let error = fs::read_to_string(folder.join(ERROR)).ok().map(State::Failed);
         let Ok(run) = RunFolder::open(&folder) else { return Ok(nothing(error.unwrap_or(State::Waiting))) };
         let has_settings =
             run.config(&cell.registry).and_then(|config| cell.hash_of(&config)).ok().as_ref() == Some(&cell.hash);
         let read = run.manifest().ok().and_then(|manifest| manifest.data.read);
-        if !has_settings || !cell.is_read_with(read.as_ref()) {
+        let is_read_alike = cell.is_read_with(read.as_ref());
+        let content = Content::of_run(&run);
+        if !has_settings || !is_read_alike || !cell.is_trained_on(content.as_ref()) {
+            let changed = if has_settings && is_read_alike { State::OtherData } else { State::Changed };
             // A folder in use is not moved.
-            return Ok(nothing(if run.lock().is_ok() { State::Changed } else { State::Running }));
+            return Ok(nothing(if run.lock().is_ok() { changed } else { State::Running }));
         }
         if let Some(found) = Self::finished(cell, &folder) {
             if recorded_hash(&folder).as_ref() != Some(&cell.hash) {
@@ -123,6 +134,12 @@ impl Found {
             return Ok(nothing(State::Running));
         }
         Ok(nothing(error.unwrap_or(State::Interrupted)))
+    }
+
+    /// Whether the folder of `cell` below `out` holds a run that recorded what it was trained on.
+    #[must_use]
+    pub fn has_content(cell: &Cell, out: &Path) -> bool {
+        RunFolder::open(&out.join(&cell.name)).is_ok_and(|run| Content::of_run(&run).is_some())
     }
 
     /// The cell with its folder read again.
@@ -139,7 +156,9 @@ impl Found {
 
     /// The finished run in `folder` as that of `cell`, whatever its settings.
     pub(super) fn finished(cell: &Cell, folder: &Path) -> Option<Self> {
-        Some(Self::with_outcome(cell, folder, Outcome::read(folder)?))
+        let mut found = Self::with_outcome(cell, folder, Outcome::read(folder)?);
+        found.content = RunFolder::open(folder).ok().as_ref().and_then(Content::of_run);
+        Some(found)
     }
 
     /// The run in `folder` with these results; evaluations and classifications with other settings than requested are dropped.
@@ -152,7 +171,7 @@ impl Found {
         outcome.classification = outcome.classification.filter(|found| cell.is_usual(found));
         let outcome = Some(Box::new(outcome));
         let (cell, folder) = (cell.clone(), folder.to_owned());
-        let mut found = Self { cell, folder, state: State::Done, outcome, archived: None };
+        let mut found = Self { cell, folder, state: State::Done, outcome, content: None, archived: None };
         if found.next_step().is_some() {
             let error = fs::read_to_string(found.folder.join(ERROR)).ok();
             found.state = error.map_or(State::Trained, State::Failed);
@@ -190,11 +209,11 @@ impl Found {
         Ok(write_file(&file, text)?)
     }
 
-    /// Prepares the folder and returns whether there is a run to resume. A run with other settings is moved aside; an old error
+    /// Prepares the folder and returns whether there is a run to resume. A run with other settings or on other data is moved aside; an old error
     /// and results of weights that will change are removed.
     pub fn prepare(&self) -> Result<bool> {
         let failed = |action| move |source| Error::from(ctdg::Error::io(&self.folder, action, source));
-        if self.state == State::Changed {
+        if matches!(self.state, State::Changed | State::OtherData) {
             let beside = |n: usize| self.folder.with_file_name(format!("{}.before-{n}", self.cell.name));
             let free = (1..1_000_000).map(beside).find(|path| !path.exists()).unwrap_or_else(|| beside(0));
             fs::rename(&self.folder, free).map_err(failed("move"))?;

@@ -235,7 +235,7 @@ fn why(cells: &[&Found]) -> &'static str {
         State::Trained => 5,
         State::Running => 4,
         State::Interrupted => 3,
-        State::Changed => 2,
+        State::Changed | State::OtherData => 2,
         State::Waiting => 1,
         State::Missing(_) => 0,
     };

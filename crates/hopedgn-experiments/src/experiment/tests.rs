@@ -244,6 +244,7 @@ fn archived_results_of_the_repository_meet_the_expectations() {
     }
 }
 
+mod content;
 mod formats;
 mod inherits;
 mod numbers;

@@ -2,8 +2,11 @@
 
 use crate::html::{DARK, LIGHT};
 
-/// Colours of series before they repeat.
-pub(super) const N_SERIES: usize = 6;
+/// Colours of series before they repeat in another look.
+pub const N_SERIES: usize = 6;
+
+/// Looks of one colour before they repeat: filled, hollow, thin, thin and hollow.
+pub const N_LOOKS: usize = 4;
 
 /// Rules for charts in a page whose style sheet defines the theme's variables.
 pub const STYLE: &str = "
@@ -21,6 +24,11 @@ svg.chart .line { stroke: var(--series); } svg.chart .dot, svg.chart .bar { fill
 svg.chart .line.s1 { stroke-dasharray: 6 4; } svg.chart .line.s2 { stroke-dasharray: 2 4; }
 svg.chart .line.s3 { stroke-dasharray: 9 4 2 4; } svg.chart .line.s4 { stroke-dasharray: 12 4; }
 svg.chart .line.s5 { stroke-dasharray: 1 5; }
+svg.chart .line.look1, svg.chart .line.look3 { stroke-opacity: 0.7; }
+svg.chart .line.look2, svg.chart .line.look3 { stroke-width: 1; }
+svg.chart .dot.look1, svg.chart .dot.look3 { fill: var(--page); stroke: var(--series); stroke-width: 1.5; }
+svg.chart .bar.look1, svg.chart .bar.look3 { fill-opacity: 0.45; }
+svg.chart .bar.look2, svg.chart .bar.look3 { stroke: var(--ink); }
 svg.chart .dot.large { stroke: var(--page); stroke-width: 2; }
 svg.chart .hover { fill: transparent; } svg.chart .hover:hover { fill: var(--band); }
 ";

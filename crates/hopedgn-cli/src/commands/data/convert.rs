@@ -34,6 +34,9 @@ pub(crate) struct Convert {
     /// Keep columns that outgrow this memory in temporary files beside OUT
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
+    /// Write DyGLib's layout: OUT is `ml_NAME.csv`, with `ml_NAME.npy` and `ml_NAME_node.npy` beside it; nodes are numbered from 1
+    #[arg(long)]
+    dyglib: bool,
     #[command(flatten)]
     force: Force,
     #[command(flatten)]
@@ -42,6 +45,9 @@ pub(crate) struct Convert {
 
 pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
     let format = WriteFormat::of_path(&args.out)?;
+    if args.dyglib {
+        dataset::dyglib_files(&args.out)?;
+    }
     let input = args.read.file_of(&args.data)?;
     if let Some(input) = &input {
         refuse_input(&args.out, input)?;
@@ -53,13 +59,20 @@ pub(crate) fn run(args: &Convert, output: &Output) -> anyhow::Result<Outcome> {
         options.features = FeatureColumns::Numeric;
     }
     let (events, report) = args.read.load_reported(&args.data, &options, output)?;
-    for file in dataset::files_to_write(&events, &args.out, format) {
-        args.force.check(&file)?;
-    }
+    let files = if args.dyglib {
+        dataset::dyglib_files(&args.out)?.to_vec()
+    } else {
+        dataset::files_to_write(&events, &args.out, format)
+    };
+    files.iter().try_for_each(|file| args.force.check(file))?;
     if let Some(left_out) = left_out(&report, args.keep_columns) {
         output.remark(left_out);
     }
-    dataset::write(&events, &args.out, format)?;
+    if args.dyglib {
+        dataset::write_dyglib(&events, &args.out)?;
+    } else {
+        dataset::write(&events, &args.out, format)?;
+    }
     let bytes = std::fs::metadata(&args.out)?.len();
     let (events, nodes) = (events.len(), events.n_nodes());
     let unused: Vec<Value> = report.unused_columns.iter().map(|column| json!(column.name)).collect();

@@ -65,6 +65,8 @@ enum Kind {
     LikeMooc(Interactions),
     /// The size of LastFM: 1,980 nodes, 1,293,103 events, no features
     LikeLastfm(Interactions),
+    /// The size of Wikipedia: 9,227 nodes, 157,474 events, 172 features
+    LikeWikipedia(Interactions),
 }
 
 #[derive(Debug, Args)]
@@ -74,6 +76,9 @@ struct Target {
     /// Random seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Write DyGLib's layout: OUT is `ml_NAME.csv`, with `ml_NAME.npy` and `ml_NAME_node.npy` beside it
+    #[arg(long)]
+    dyglib: bool,
     #[command(flatten)]
     force: Force,
 }
@@ -83,6 +88,9 @@ impl Target {
     fn format(&self) -> anyhow::Result<WriteFormat> {
         let format = WriteFormat::of_path(&self.out)?;
         self.force.check(&self.out)?;
+        if self.dyglib {
+            dataset::dyglib_files(&self.out)?.iter().try_for_each(|file| self.force.check(file))?;
+        }
         Ok(format)
     }
 }
@@ -115,6 +123,7 @@ pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
         Kind::LikeReddit(args) => interactions(&InteractionSpec::like_reddit(), args, output),
         Kind::LikeMooc(args) => interactions(&InteractionSpec::like_mooc(), args, output),
         Kind::LikeLastfm(args) => interactions(&InteractionSpec::like_lastfm(), args, output),
+        Kind::LikeWikipedia(args) => interactions(&InteractionSpec::like_wikipedia(), args, output),
     }
 }
 
@@ -127,13 +136,21 @@ fn interactions(spec: &InteractionSpec, args: &Interactions, output: &Output) ->
 }
 
 fn write(stream: &EventStream, target: &Target, format: WriteFormat, output: &Output) -> anyhow::Result<Outcome> {
-    dataset::write(stream, &target.out, format)?;
+    if target.dyglib {
+        dataset::write_dyglib(stream, &target.out)?;
+    } else {
+        dataset::write(stream, &target.out, format)?;
+    }
     output.answer(format_args!("{}\n", line(&target.out, stream)), &facts(target, stream))?;
     Ok(Outcome::Done)
 }
 
 fn triadic(spec: &TriadicSpec, target: &Target, output: &Output) -> anyhow::Result<Outcome> {
     let format = target.format()?;
+    anyhow::ensure!(
+        !target.dyglib,
+        "found --dyglib with triadic, expected it without: test pairs have no place in DyGLib's files; convert the stream later with: hopedgn data convert"
+    );
     let queries_path = dataset::sidecar_path(&target.out, "_queries.csv");
     target.force.check(&queries_path)?;
     let triadic = spec.generate(target.seed)?;

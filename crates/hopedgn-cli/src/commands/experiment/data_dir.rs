@@ -8,10 +8,16 @@ use ctdg::fetch;
 
 use crate::commands::data_args::default_data_folder;
 
+/// A dataset as DyGLib spells it, in names of files and folders.
+fn dyglib_name(name: &str) -> &str {
+    if name == "canparl" { "CanParl" } else { name }
+}
+
 /// The folder of datasets.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DataDirArgs {
-    /// Folder of datasets as NAME.ctdg, NAME.csv.gz, NAME.csv or NAME/NAME.csv.gz [default: ~/.local/share/hopedgn]
+    /// Folder of datasets as NAME.ctdg, NAME.csv.gz, NAME.csv, NAME.parquet or `ml_NAME.csv` beside its .npy files, each also in a
+    /// folder NAME [default: ~/.local/share/hopedgn]
     #[arg(long, value_name = "DIR", env = "HOPEDGN_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
 }
@@ -25,17 +31,26 @@ impl DataDirArgs {
         let default = default_data_folder();
         let known = fetch::Source::named(name).is_ok();
         for folder in self.data_dir.iter().chain(default.as_ref().filter(|_| known)) {
-            let fetched = folder.join(name).with_extension(fetch::EXTENSION);
-            let files = [fetched, folder.join(format!("{name}.csv.gz")), folder.join(format!("{name}.csv"))];
-            let inner = folder.join(name).join(format!("{name}.csv.gz"));
-            if let Some(file) = files.into_iter().chain([inner]).find(|file| file.is_file()) {
+            let names = [
+                format!("{name}.{}", fetch::EXTENSION),
+                format!("{name}.csv.gz"),
+                format!("{name}.csv"),
+                format!("{name}.parquet"),
+                format!("ml_{name}.csv"),
+                format!("ml_{}.csv", dyglib_name(name)),
+            ];
+            let places = [folder.clone(), folder.join(name), folder.join(dyglib_name(name))];
+            let mut files = places.iter().flat_map(|place| names.iter().map(move |name| place.join(name)));
+            if let Some(file) = files.find(|file| file.is_file()) {
                 return Ok(file.display().to_string());
             }
         }
         Err(if known {
             format!("hopedgn data fetch {name}{}", self.flag())
         } else {
-            format!("put {name}.csv.gz into a folder and name the folder with --data-dir")
+            format!(
+                "put {name}.csv, or DyGLib's ml_{name}.csv with its .npy files, into a folder and name the folder with --data-dir"
+            )
         })
     }
 
@@ -46,6 +61,6 @@ impl DataDirArgs {
 
     /// The flag as a command line takes it.
     pub(crate) fn flag(&self) -> String {
-        self.data_dir.as_ref().map(|folder| format!(" --data-dir {}", folder.display())).unwrap_or_default()
+        self.data_dir.as_ref().map(|folder| format!(" --data-dir {}", super::quoted(folder))).unwrap_or_default()
     }
 }

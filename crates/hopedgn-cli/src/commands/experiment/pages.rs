@@ -1,7 +1,7 @@
 //! `hopedgn experiment pages`: the pages of many experiments and their index.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use hopedgn::ModelRegistry;
@@ -9,7 +9,7 @@ use hopedgn_experiments::experiment::{self, Experiment, Found, Listed};
 use serde_json::json;
 
 use super::report::{folder_of, write};
-use super::{Files, Lookup, Pages, RUNS};
+use super::{Files, Lookup, Pages, quoted, runs_flag};
 use crate::output::{Outcome, Output};
 use crate::plural::count;
 
@@ -44,7 +44,7 @@ pub(super) fn pages(args: &Pages, registry: &ModelRegistry, output: &Output) -> 
             format!("hopedgn experiment check {}{} --allow-missing", files.arguments(), args.archive.arguments())
         })
         .collect();
-    ctdg::dataset::write_file(&index, experiment::index(&listed, &command, &checks, &folder_of(&index)))?;
+    ctdg::dataset::write_file(&index, experiment::index(&listed, &command, &checks, &args.runs, &folder_of(&index)))?;
     let n_done = |found: &[Found]| found.iter().filter(|one| one.is_done()).count();
     let mut text = String::new();
     for (_, experiment, found) in &all {
@@ -82,10 +82,9 @@ impl Pages {
 
     /// The command that writes these pages again.
     fn command(&self) -> String {
-        let files: Vec<String> = self.files.iter().map(|file| format!(" {}", file.display())).collect();
-        let (archive, data_dir, into) = (self.archive.arguments(), self.data_dir.flag(), self.into.display());
-        let runs =
-            if self.runs == Path::new(RUNS) { String::new() } else { format!(" --runs {}", self.runs.display()) };
+        let files: Vec<String> = self.files.iter().map(|file| format!(" {}", quoted(file))).collect();
+        let (archive, data_dir, into) = (self.archive.arguments(), self.data_dir.flag(), quoted(&self.into));
+        let runs = runs_flag(&self.runs);
         format!("hopedgn experiment pages{}{runs}{archive}{data_dir} --into {into}", files.concat())
     }
 }

@@ -11,7 +11,7 @@ use anyhow::Context;
 use ctdg::dataset::{self, write_file};
 use hopedgn::ModelRegistry;
 use hopedgn::fmt::duration;
-use hopedgn_experiments::experiment::{Evaluate, Experiment, Found, State, Step, reason};
+use hopedgn_experiments::experiment::{Cell, Evaluate, Experiment, Found, State, Step, reason};
 
 use super::subprocess::{Running, listen};
 use super::{Lookup, Run, cluster, report};
@@ -64,15 +64,16 @@ pub(super) fn run(args: &Run, registry: &ModelRegistry, output: &Output) -> anyh
 impl Run {
     /// The cells to run, those of `--cell` if there are any, with the run found for each.
     fn find_runs(&self, experiment: &Experiment, lookup: Lookup) -> anyhow::Result<Vec<Found>> {
-        let mut found = self.files.find_runs(experiment, &self.archive, lookup)?;
-        if let Some(unknown) = self.cells.iter().find(|name| !found.iter().any(|one| one.cell.name == **name)) {
+        let is_known = |name: &String| experiment.cells().iter().any(|cell| cell.name == *name);
+        if let Some(unknown) = self.cells.iter().find(|name| !is_known(name)) {
             anyhow::bail!(
                 "found --cell {unknown}, expected a cell of the experiment; list them with: hopedgn experiment status {}",
                 self.files.arguments()
             );
         }
-        found.retain(|one| self.cells.is_empty() || self.cells.contains(&one.cell.name));
-        Ok(found)
+        let is_wanted = |cell: &&Cell| self.cells.is_empty() || self.cells.contains(&cell.name);
+        let cells: Vec<&Cell> = experiment.cells().iter().filter(is_wanted).collect();
+        self.files.find_runs_of(experiment, &cells, &self.archive, lookup)
     }
 }
 
@@ -82,7 +83,10 @@ fn finish(args: &Run, experiment: &Experiment, was_stopped: bool, output: &Outpu
     output.answer(report::status_text(&found), &report::status_json(&found))?;
     if was_stopped {
         let on = args.on.as_ref().map(|on| format!(" --on {on}")).unwrap_or_default();
-        let arguments = format!("{}{}{}{on}", args.files.arguments(), args.archive.arguments(), args.device.typed());
+        let jobs = args.jobs.map(|jobs| format!(" --jobs {jobs}")).unwrap_or_default();
+        let cells: Vec<String> = args.cells.iter().map(|name| format!(" --cell {name}")).collect();
+        let arguments =
+            [args.files.arguments(), args.archive.arguments(), args.device.typed(), on, jobs, cells.concat()].concat();
         output.remark(format_args!("stopped; everything is saved. Continue with: hopedgn experiment run {arguments}"));
     }
     let all_done = found.iter().all(Found::is_done);

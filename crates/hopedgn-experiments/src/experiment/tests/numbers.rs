@@ -54,7 +54,7 @@ impl Home {
         self
     }
 
-    fn write(&self, name: &str, file: &str, text: &str) -> &Self {
+    pub(super) fn write(&self, name: &str, file: &str, text: &str) -> &Self {
         fs::write(self.folder.path().join(name).join(file), text).unwrap();
         self
     }
@@ -414,6 +414,24 @@ fn every_model_has_its_own_line() {
     let picture = lines.pictures[0].file();
     assert!(picture.contains("HopeDGN, uci") && picture.contains("TGAT, uci"), "{picture}");
     assert_eq!(lines.lacking().as_deref(), Some("enron (all), mooc (all)"));
+
+    // A dataset has a colour and a model a look, in the line, its points and the legend.
+    for (model, ap) in [("hopedgn", 0.92), ("tgat", 0.8)] {
+        for variant in ["k-4", "k-16"] {
+            home.run(&format!("mooc-{model}-{variant}-0"), ap, &[0.5]);
+        }
+    }
+    let lines = &home.experiment.figures(&home.found())[1];
+    let picture = lines.pictures[0].file();
+    for (series, name) in
+        [("s0", "HopeDGN, uci"), ("s0 look1", "TGAT, uci"), ("s2", "HopeDGN, mooc"), ("s2 look1", "TGAT, mooc")]
+    {
+        assert_eq!(picture.matches(&format!("\"line {series}\"")).count(), 2, "{series}: the line and its key");
+        assert_eq!(picture.matches(&format!("\"dot {series}\"")).count(), 3, "{series}: two points and the key");
+        let key = picture.split_once(&format!("\"dot {series}\"")).unwrap();
+        assert!(key.1.split("</text>").next().unwrap().contains(name), "{name} beside {series} in {picture}");
+    }
+    assert_eq!(lines.lacking().as_deref(), Some("enron (all)"));
 }
 
 #[test]

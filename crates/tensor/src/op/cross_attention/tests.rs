@@ -108,6 +108,60 @@ fn run(parts: [&[f32]; 3], lengths: [&[usize]; 2], shared: bool, threads: Thread
     std::iter::once(value).chain(gradients).collect()
 }
 
+/// The same in `f64`, one group and head at a time, without sharing. Seed of the gradients: 0.25.
+fn reference([q, k, v]: [&[f32]; 3], [queries, keys]: [&[usize]; 2]) -> Vec<Vec<f64>> {
+    let (d_key, d_value, scale) = (12, 10, f64::from(0.6_f32));
+    let mut out: Vec<Vec<f64>> = vec![Vec::new(); 4];
+    let totals = [queries, keys, keys].map(|lengths| lengths.iter().sum::<usize>());
+    for (to, len) in out.iter_mut().zip([totals[0] * 20, totals[0] * 24, totals[1] * 24, totals[2] * 20]) {
+        to.resize(len, 0.0);
+    }
+    let (mut first_query, mut first_key) = (0, 0);
+    for (&n_queries, &n_keys) in queries.iter().zip(keys) {
+        for (head, i) in (0..2).flat_map(|head| (0..n_queries).map(move |i| (head, i))) {
+            let q_at = |c: usize| (first_query + i) * 24 + head * d_key + c;
+            let k_at = |j: usize, c: usize| (first_key + j) * 24 + head * d_key + c;
+            let v_at = |j: usize, c: usize| (first_key + j) * 20 + head * d_value + c;
+            let dot = |j: usize| (0..d_key).map(|c| f64::from(q[q_at(c)]) * f64::from(k[k_at(j, c)])).sum::<f64>();
+            let scores: Vec<f64> = (0..n_keys).map(|j| (scale * dot(j)).exp()).collect();
+            let total: f64 = scores.iter().sum();
+            let weights: Vec<f64> = scores.iter().map(|score| score / total).collect();
+            // The gradient of a weight is 0.25 times the sum of its values.
+            let slopes: Vec<f64> =
+                (0..n_keys).map(|j| 0.25 * (0..d_value).map(|c| f64::from(v[v_at(j, c)])).sum::<f64>()).collect();
+            let mean: f64 = weights.iter().zip(&slopes).map(|(weight, slope)| weight * slope).sum();
+            for (j, (weight, slope)) in weights.iter().zip(&slopes).enumerate() {
+                for c in 0..d_value {
+                    out[0][(first_query + i) * 20 + head * d_value + c] += weight * f64::from(v[v_at(j, c)]);
+                    out[3][v_at(j, c)] += 0.25 * weight;
+                }
+                let d_score = scale * weight * (slope - mean);
+                for c in 0..d_key {
+                    out[1][q_at(c)] += d_score * f64::from(k[k_at(j, c)]);
+                    out[2][k_at(j, c)] += d_score * f64::from(q[q_at(c)]);
+                }
+            }
+        }
+        (first_query, first_key) = (first_query + n_queries, first_key + n_keys);
+    }
+    out
+}
+
+#[test]
+fn many_keys_match_a_reference_in_double_precision() {
+    let lengths: [&[usize]; 2] = [&[65, 5, 0, 128, 3, 200], &[65, 200, 7, 128, 0, 129]];
+    let [n_queries, n_keys] = lengths.map(|lengths| lengths.iter().sum::<usize>());
+    let (q, k, v) = (matrix(1, n_queries, 24), matrix(2, n_keys, 24), matrix(3, n_keys, 20));
+    let parts = [q.values(), k.values(), v.values()];
+    let (got, expected) = (run(parts, lengths, false, Threads::Pool), reference(parts, lengths));
+    for (which, (got, expected)) in got.iter().zip(&expected).enumerate() {
+        assert_eq!(got.len(), expected.len());
+        let scale = expected.iter().fold(1e-3_f64, |most, x| most.max(x.abs()));
+        let off = got.iter().zip(expected).map(|(&a, b)| (f64::from(a) - b).abs() / scale).fold(0.0, f64::max);
+        assert!(off < 1e-5, "tensor {which} is off by {off:.1e}");
+    }
+}
+
 #[test]
 fn a_group_does_not_depend_on_others() {
     for shared in [false, true] {

@@ -109,9 +109,9 @@ fn gradients_match_finite_differences() {
 
 #[test]
 fn the_fused_stack_matches_separate_operations() {
-    let lengths = [64, 0, 1, 13, 70, 2, 0];
+    let lengths = [64, 0, 1, 65, 128, 200, 0];
     let batch = Ragged::from_lengths(lengths);
-    let others = Ragged::from_lengths([0, 10, 60, 1, 29, 50, 0]);
+    let others = Ragged::from_lengths([0, 10, 300, 1, 97, 50, 0]);
     for n_blocks in 0..=3 {
         let inputs = inputs(n_blocks, batch.total(), 24, 56);
         for (dropout, pools) in [(Dropout::NONE, &batch), (train(0.1), &batch), (train(0.4), &others)] {

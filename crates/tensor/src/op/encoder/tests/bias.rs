@@ -116,7 +116,7 @@ fn gradients_of_a_biased_encoder_match_finite_differences() {
 
 #[test]
 fn a_biased_encoder_matches_separate_operations() {
-    let (lengths, heads) = ([30, 0, 1, 13, 70, 2], Heads(3));
+    let (lengths, heads) = ([65, 0, 1, 13, 128, 200], Heads(3));
     let batch = Ragged::from_lengths(lengths);
     for per_class in [1, 3, 100] {
         let relations = relations(&lengths, per_class);
