@@ -1,11 +1,13 @@
 //! GEMM on the CPU, on the calling thread.
 //!
-//! On processors with AVX2 and FMA it is our own, elsewhere that of `matrixmultiply`. In both the order of summation of an
+//! On processors with AVX2 and FMA, or with AVX-512, it is our own, with the same bits on both; elsewhere that of `matrixmultiply`. In both the order of summation of an
 //! element depends on the inner size alone, so that a row of a product does not depend on the other rows: that makes the
 //! result of a sequence independent of its batch (`a_row_does_not_depend_on_the_rows_around_it`).
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+mod registers;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 mod weight;
 
 use std::sync::OnceLock;
@@ -75,13 +77,27 @@ fn gemm_packed(
     }
     #[cfg(target_arch = "x86_64")]
     if crate::vector::has_avx2() {
-        let packed = packed.filter(|_| avx2::is_packed(a, b)).map(|packed| packed.get_or_init(|| avx2::packed(b)));
-        avx2::gemm(a, (b, packed.map(Vec::as_slice)), scale, mode, out, row_stride);
+        let run = if crate::vector::has_avx512() { tiled::<registers::Avx512> } else { tiled::<registers::Avx2> };
+        run(a, (b, packed), scale, mode, out, row_stride);
         return;
     }
     // `matrixmultiply` packs by itself.
     let _ = packed;
     matrixmultiply_gemm(a, b, scale, mode, out, row_stride);
+}
+
+/// Our own GEMM on registers that the processor has; sizes have been checked.
+#[cfg(target_arch = "x86_64")]
+fn tiled<R: registers::Registers>(
+    a: View<'_>,
+    (b, packed): (View<'_>, Option<&OnceLock<Vec<f32>>>),
+    scale: f32,
+    mode: WriteMode,
+    out: &mut [f32],
+    row_stride: usize,
+) {
+    let packed = packed.filter(|_| tiles::is_packed(a, b)).map(|packed| packed.get_or_init(|| tiles::packed::<R>(b)));
+    tiles::gemm::<R>(a, (b, packed.map(Vec::as_slice)), scale, mode, out, row_stride);
 }
 
 /// The GEMM of `matrixmultiply`; sizes have been checked.
@@ -178,6 +194,39 @@ mod tests {
                     let difference = got.iter().zip(&expected).map(|(got, expected)| (got - expected).abs());
                     let difference = difference.fold(0.0, f32::max);
                     assert!(difference < 5e-5, "{m} {k} {n}: {difference:e}");
+                }
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn registers_of_both_widths_give_the_same_bits() {
+        if !crate::vector::has_avx512() {
+            eprintln!("not run: this processor has no AVX-512");
+            return;
+        }
+        for (m, k, n) in
+            SIZES.into_iter().chain([(29, 70, 100), (45, 50, 45), (400, 300, 200), (12, 9, 48), (25, 40, 81)])
+        {
+            let (a, b, before) = (noise(1, m * k + 5), noise(2, k * n + 5), noise(3, m * (n + 3)));
+            let a_views = [View::new(&a, m, k), View::new(&a, k, m).t()];
+            let b_views = [View::new(&b, k, n), View::new(&b, n, k).t()];
+            for (a, b) in a_views.into_iter().flat_map(|a| b_views.map(|b| (a, b))) {
+                for mode in [WriteMode::Overwrite, WriteMode::Accumulate] {
+                    let bits = |run: fn(
+                        View<'_>,
+                        (View<'_>, Option<&OnceLock<Vec<f32>>>),
+                        f32,
+                        WriteMode,
+                        &mut [f32],
+                        usize,
+                    )| {
+                        let mut out = before.clone();
+                        run(a, (b, Some(&OnceLock::new())), 0.25, mode, &mut out, n + 3);
+                        out.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+                    };
+                    assert_eq!(bits(tiled::<registers::Avx2>), bits(tiled::<registers::Avx512>), "{m} {k} {n}");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Vectorised loops, compiled twice from one source: for any processor, and for AVX2 and FMA.
+//! Vectorised loops, compiled from one source for any processor, for AVX2 and FMA, and for AVX-512. All give the same bits.
 //!
 //! The choice is made at run time. A function must be a plain loop over slices, and what it calls for each value must be
 //! `#[inline(always)]`, or the call is compiled for 128-bit registers.
@@ -15,12 +15,25 @@ pub(crate) fn has_avx2() -> bool {
     }
 }
 
-/// Defines functions that choose between their two compilations when called.
+/// Whether this processor has [AVX2](has_avx2), and AVX-512 as all servers with it do.
+pub(crate) fn has_avx512() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::is_x86_feature_detected as has;
+        has_avx2() && has!("avx512f") && has!("avx512bw") && has!("avx512dq") && has!("avx512vl")
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        false
+    }
+}
+
+/// Defines functions that choose between their compilations when called.
 macro_rules! vectorised {
     ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $kind:ty),* $(,)?) $body:block)+) => {$(
         $(#[$meta])*
         $vis fn $name($($arg: $kind),*) {
-            // The two compilations are of this very body.
+            // All compilations are of this very body.
             #[inline(always)]
             fn any($($arg: $kind),*) $body
 
@@ -30,6 +43,21 @@ macro_rules! vectorised {
                 any($($arg),*);
             }
 
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+            fn avx512($($arg: $kind),*) {
+                any($($arg),*);
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            if $crate::vector::has_avx512() {
+                #[expect(unsafe_code, reason = "the features were detected just above")]
+                // SAFETY: `avx512` needs what was detected.
+                unsafe {
+                    avx512($($arg),*);
+                }
+                return;
+            }
             #[cfg(target_arch = "x86_64")]
             if $crate::vector::has_avx2() {
                 #[expect(unsafe_code, reason = "the features were detected just above")]
