@@ -126,16 +126,21 @@ impl Chunks {
     }
 }
 
-/// The adjacent groups of a batch of `n_chunks` that this rank computes: so many that all ranks have about as many chunks.
+/// The adjacent groups of a batch of `n_chunks` that this rank computes.
 pub(crate) fn share(group: &ProcessGroup, n_chunks: usize) -> Range<usize> {
-    let (used, n_ranks) = (Chunks::n_used(n_chunks), group.n_ranks());
+    share_of(group.rank(), group.n_ranks(), n_chunks)
+}
+
+/// The groups of one of `n_ranks`: so many that all ranks have about as many chunks, which differ between groups.
+fn share_of(rank: usize, n_ranks: usize, n_chunks: usize) -> Range<usize> {
+    let used = Chunks::n_used(n_chunks);
     // The first groups have one chunk more where their number does not divide that of chunks.
     let n_before = |end: usize| end * (n_chunks / used.max(1)) + end.min(n_chunks % used.max(1));
     let end_of = |rank: usize| {
         let distance = |&end: &usize| (n_before(end) * n_ranks).abs_diff(rank * n_chunks);
         (0..=used).min_by_key(distance).unwrap_or(used)
     };
-    end_of(group.rank())..end_of(group.rank() + 1)
+    end_of(rank)..end_of(rank + 1)
 }
 
 /// The chunks of some groups of a batch, in order.
@@ -280,5 +285,22 @@ mod tests {
         let (results, gradient) = run(40, &[7, 30]);
         assert!(results.unwrap_err().to_string().starts_with("mul: "));
         assert_eq!(gradient, 0.0);
+    }
+
+    #[test]
+    fn ranks_share_all_chunks_as_evenly_as_groups_allow() {
+        for n_ranks in 1..=9 {
+            for n_chunks in [0, 1, 3, 16, 17, 25, 31, 50, 100] {
+                let shares: Vec<_> = (0..n_ranks).map(|rank| share_of(rank, n_ranks, n_chunks)).collect();
+                let joined: Vec<usize> = shares.iter().cloned().flatten().collect();
+                assert_eq!(joined, (0..Chunks::n_used(n_chunks)).collect::<Vec<_>>());
+                let sizes: Vec<usize> = shares.into_iter().map(|share| chunks_of(share, n_chunks).count()).collect();
+                let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
+                // Each end is off by half a group at most.
+                assert!(most - least <= 2 * n_chunks.div_ceil(N_GROUPS), "{n_chunks}: {sizes:?}");
+            }
+        }
+        let n_chunks_of_25 = [0, 1].map(|rank| chunks_of(share_of(rank, 2, 25), 25).count());
+        assert_eq!(n_chunks_of_25, [12, 13], "half of the groups would be 16 and 9");
     }
 }

@@ -251,4 +251,20 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_wish_to_stop_is_agreed_with_the_next_exchange_and_leaves_its_content() {
+        let group = ProcessGroup::new(Nowhere(0, 2));
+        group.want_stop(true);
+        assert!(!group.is_stop_agreed());
+        assert_eq!(group.all_gather(b"mine").unwrap(), [&b"mine"[..], b""]);
+        assert!(group.is_stop_agreed());
+        group.want_stop(false);
+        let mut sums = vec![1.0, 2.0];
+        group.sum_in_order(&mut sums, &mut |_, _| {}).unwrap();
+        assert_eq!((sums, group.is_stop_agreed()), (vec![1.0, 2.0], false));
+        let alone = ProcessGroup::default();
+        alone.want_stop(true);
+        assert!(!alone.is_stop_agreed());
+    }
 }
