@@ -195,7 +195,9 @@ impl ProcessGroup {
         values.push(0.0);
         lock(transport).sum_in_order(values, &mut |range, sums| {
             let (sums, stops) = sums.split_at_mut(range.end.min(n) - range.start);
-            stops.iter_mut().for_each(|stop| *stop += own);
+            for place in stops {
+                *place += own;
+            }
             add(range.start..range.start + sums.len(), sums);
         })?;
         stop.agree(values.pop().is_some_and(|n_stops| n_stops > 0.0));
