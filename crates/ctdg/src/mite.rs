@@ -202,6 +202,34 @@ impl<'s> PairEncoder<'s> {
             out.append(tokens);
         }
     }
+
+    /// How many tokens [`encode`](Self::encode) gives each side of each of `queries`, without sampling them. `None` with a second hop,
+    /// whose size only its sample tells.
+    ///
+    /// # Complexity
+    /// `O(log E)` per pair.
+    ///
+    /// ```
+    /// use ctdg::event::{EventStream, NodeId};
+    /// use ctdg::mite::{PairEncoder, PairEncoderConfig, PairQuery};
+    /// use ctdg::store::Store;
+    ///
+    /// let store = Store::build(&EventStream::from_events([(0, 2, 1.0), (1, 2, 3.0), (0, 2, 4.0)])?)?;
+    /// let query = PairQuery { src: NodeId(0), dst: NodeId(1), time: 5.0 };
+    /// let encoder = PairEncoder::new(&store, PairEncoderConfig::default());
+    /// assert_eq!(encoder.lengths(&[query]), Some(vec![[3, 2]]), "the node itself and its events");
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    #[must_use]
+    pub fn lengths(&self, queries: &[PairQuery]) -> Option<Vec<[usize; 2]>> {
+        let Shared { sampler, config, .. } = &self.shared;
+        let (store, max_events) = (sampler.store(), config.length.saturating_sub(1));
+        let of_pair = |query: &PairQuery| {
+            let cut = store.cut(query.time);
+            [query.src, query.dst].map(|node| 1 + sampler.count(store.history(node, cut).len(), max_events))
+        };
+        config.second.is_none().then(|| queries.iter().map(of_pair).collect())
+    }
 }
 
 impl PairEncoder<'_> {

@@ -31,6 +31,11 @@ pub struct Summary {
     pub events: usize,
     /// First and last time.
     pub time_range: [f64; 2],
+    /// Last time minus first time.
+    pub duration: f64,
+    /// Granularity: the largest number of which all intervals between times are multiples. `None` where an interval is not a whole
+    /// number, or all events are at one time.
+    pub time_step: Option<f64>,
     /// Average interaction intensity λ = 2·events / (nodes · duration): how many events a node has in a unit of time. `None` where all
     /// events are at one time.
     pub intensity: Option<f64>,
@@ -138,6 +143,8 @@ impl Summary {
             bipartite: roles.are_disjoint(),
             events: n,
             time_range,
+            duration,
+            time_step: time_step(times),
             intensity: (duration > 0.0).then(|| 2.0 * n as f64 / (stream.n_nodes() as f64 * duration)),
             time_format: stream.time_format(),
             distinct_times: n - ties,
@@ -154,6 +161,22 @@ impl Summary {
             history,
         }
     }
+}
+
+/// The greatest common divisor of the intervals between `times`.
+fn time_step(times: &[f64]) -> Option<f64> {
+    let mut step = 0.0;
+    for moments in times.windows(2) {
+        let (mut a, mut b) = (step, moments[1] - moments[0]);
+        if b.fract() != 0.0 {
+            return None;
+        }
+        while b > 0.0 {
+            (a, b) = (b, a % b);
+        }
+        step = a;
+    }
+    (step > 0.0).then_some(step)
 }
 
 /// Events at the same time are not in each other's history, so degrees are updated after all of them are read.
@@ -190,10 +213,21 @@ mod tests {
         assert_eq!((summary.distinct_pairs, summary.self_loops, summary.exact_duplicates), (3, 1, 1));
         assert!((summary.repeat_share - 0.4).abs() < 1e-12);
         assert_eq!(summary.intensity, Some(0.5), "5 events of 5 nodes in 4 units of time");
+        assert_eq!((summary.duration, summary.time_step), (4.0, Some(1.0)));
         // Degrees: 0 and 3 have 3, 1 and 4 have 1, 2 has 2.
         assert_eq!(summary.degree.histogram, [0, 2, 3]);
         // Only the last event's two ends have a past, of length 2.
         assert_eq!(summary.history.histogram, [8, 0, 2]);
         assert_eq!((summary.history.median, summary.history.max), (0, 2));
+    }
+
+    #[test]
+    fn time_step_is_the_largest_that_divides_all_intervals() {
+        assert_eq!(time_step(&[5.0, 5.0, 125.0, 305.0]), Some(60.0));
+        assert_eq!(time_step(&[0.0, 7.0, 10.0]), Some(1.0));
+        assert_eq!(time_step(&[0.5, 2.5, 8.5]), Some(2.0), "intervals count, not times");
+        for none in [&[][..], &[3.0], &[3.0, 3.0], &[0.0, 0.25, 1.0]] {
+            assert_eq!(time_step(none), None);
+        }
     }
 }

@@ -30,7 +30,7 @@ pub use global::{GlobalInput, GlobalLayout, PairLayer};
 pub(crate) use hops::HopCollator;
 pub use hops::{EmptyGroups, Entries, Hop, HopInput, HopLayout, Sequences};
 pub use patches::{N_DIRECTIONS, PairInput, PatchLayout};
-pub(crate) use patches::{PaddedTo, PatchCollator, longest};
+pub(crate) use patches::{PaddedTo, PatchCollator};
 pub use relations::{N_RELATION_FEATURES, RelationInput};
 pub(crate) use settings::token_encoding;
 pub use settings::{
@@ -41,7 +41,7 @@ pub(crate) use statistics::statistics;
 pub(crate) use walks::WalkRows;
 pub use walks::{WalkInput, WalkSettings};
 
-const SIDES: [Side; 2] = [Side::Src, Side::Dst];
+pub(crate) const SIDES: [Side; 2] = [Side::Src, Side::Dst];
 
 /// The features of a dataset, shared by clones. A table of zeros counts as none.
 ///

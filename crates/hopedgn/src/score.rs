@@ -1,6 +1,7 @@
 //! The one path from pairs to logits: sampling, collation, forward pass. Training, evaluation and prediction all use it.
 
 mod collator;
+mod plan;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,8 +18,9 @@ use crate::collate::{FeatureTables, HopLayout, Input, Layout, PairBatch, WalkRow
 use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
-use collator::{Chunk, Collator, Target, staged};
+use collator::{Collator, Target, staged};
 pub(crate) use collator::{PendingScores, PreparedScores};
+use plan::{Chunk, PairLengths};
 
 /// Scores pairs from the events of one store; keeps its buffers between batches.
 ///
@@ -279,9 +281,11 @@ impl<'a> PairScorer<'a> {
                 micro_batch.loss(self.collator.model, tape, batch.pairs.queries.len())
             });
         }
-        let chunks = self.chunks(state.weights().device(), batch);
+        let (chunks, sampled) = self.own_chunks(state, batch);
         let n_pairs = batch.pairs.queries.len();
-        state.step(&chunks, |tape, chunk| self.micro_batch(chunk, batch)?.loss(self.collator.model, tape, n_pairs))
+        state.step(&chunks, |tape, chunk| {
+            self.micro_batch(chunk, &sampled, batch)?.loss(self.collator.model, tape, n_pairs)
+        })
     }
 
     /// The mean loss of a batch and its gradients, without an optimizer step.
@@ -298,9 +302,9 @@ impl<'a> PairScorer<'a> {
                 micro_batch.loss(self.collator.model, tape, n_pairs)
             });
         }
-        let chunks = self.chunks(state.weights().device(), batch);
+        let (chunks, sampled) = self.own_chunks(state, batch);
         state.loss_and_gradients(&chunks, |tape, chunk| {
-            self.micro_batch(chunk, batch)?.loss(self.collator.model, tape, n_pairs)
+            self.micro_batch(chunk, &sampled, batch)?.loss(self.collator.model, tape, n_pairs)
         })
     }
 
@@ -309,7 +313,7 @@ impl<'a> PairScorer<'a> {
         let chunks = self.chunks(device, batch);
         let mut micro_batches = Vec::with_capacity(chunks.len());
         for chunk in &chunks {
-            let micro_batch = self.micro_batch(chunk, batch)?;
+            let micro_batch = self.micro_batch(chunk, batch.pairs.queries, batch)?;
             micro_batches.push(MicroBatch { input: staged(device, micro_batch.input, true)?, ..micro_batch });
         }
         Ok(PreparedBatch { micro_batches, n_pairs: batch.pairs.queries.len() })
@@ -333,9 +337,29 @@ impl<'a> PairScorer<'a> {
         self.collator.plan(device.train_chunk_rows(), &self.tokens, batch.pairs)
     }
 
-    fn micro_batch(&self, chunk: &Chunk, batch: &TrainBatch<'_>) -> Result<MicroBatch> {
+    /// The chunks of `batch`, and the pairs that are sampled: where processes share the step, those of the chunks of this one.
+    fn own_chunks<'b>(&mut self, state: &TrainState, batch: &TrainBatch<'b>) -> (Vec<Chunk>, Cow<'b, [PairQuery]>) {
+        let (device, queries) = (state.weights().device(), batch.pairs.queries);
+        let is_shared = !device.is_gpu() && !state.weights().group().is_alone();
+        let has_tokens = self.collator.model.layout() != Layout::Statistics;
+        let lengths = self.encoder.lengths(queries).filter(|_| is_shared && has_tokens).map(PairLengths::of_one_hop);
+        if !is_shared || (has_tokens && lengths.is_none()) {
+            return (self.chunks(device, batch), Cow::Borrowed(queries));
+        }
+        let mut chunks = self.collator.plan_of(device.train_chunk_rows(), lengths.as_ref(), batch.pairs);
+        let mut own = Vec::new();
+        for at in state.own_chunks(chunks.len()) {
+            chunks[at].first_sampled = own.len();
+            own.extend_from_slice(&queries[chunks[at].pairs.clone()]);
+        }
+        self.sample(&own, batch.sampling_seed());
+        (chunks, Cow::Owned(own))
+    }
+
+    /// `sampled` are the pairs of the tokens.
+    fn micro_batch(&self, chunk: &Chunk, sampled: &[PairQuery], batch: &TrainBatch<'_>) -> Result<MicroBatch> {
         Ok(MicroBatch {
-            input: self.collator.input(&self.tokens, batch.pairs.queries, chunk)?,
+            input: self.collator.input(&self.tokens, sampled, chunk)?,
             loss: OwnedLoss::of(batch.loss, chunk.pairs.clone()),
             seed: batch.dropout.fork(chunk.index).next_u64(),
         })

@@ -33,8 +33,8 @@ impl Chunks {
     }
 
     /// The groups of a batch of `n_chunks`.
-    pub(crate) fn n_used(&self, n_chunks: usize) -> usize {
-        n_chunks.min(self.groups.len())
+    pub(crate) fn n_used(n_chunks: usize) -> usize {
+        n_chunks.min(N_GROUPS)
     }
 
     /// Runs `forward` for every chunk, adds the gradients of its losses to `gradients`, and returns the other results of
@@ -49,7 +49,7 @@ impl Chunks {
         gradients: &mut Gradients,
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<(Var, R), E> + Sync,
     ) -> Result<Vec<R>, E> {
-        let used = self.n_used(chunks.len());
+        let used = Self::n_used(chunks.len());
         let results = self.compute(parameters, chunks, 0..used, forward)?;
         gradients.add_all(&self.groups[..used]);
         Ok(results)
@@ -63,7 +63,7 @@ impl Chunks {
         own: Range<usize>,
         forward: impl Fn(&mut Tape<'_>, &T) -> Result<(Var, R), E> + Sync,
     ) -> Result<Vec<R>, E> {
-        let used = self.n_used(chunks.len());
+        let used = Self::n_used(chunks.len());
         let n_threads = own.len().min(rayon::current_num_threads());
         let queue = Mutex::new(Queue::new(&mut self.groups[own.clone()], own.start, used, chunks.len()));
         let work = || {
@@ -92,22 +92,60 @@ impl Chunks {
         queue.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
     }
 
-    /// Overwrites `gradients` with the sum over all groups of a batch of `n_chunks`, of which every rank has computed its share.
-    /// They are added in the order of [`run`](Self::run): the result has the same bits for any number of ranks.
-    pub(crate) fn sum_over(&mut self, group: &ProcessGroup, n_chunks: usize, gradients: &mut Gradients) -> Result<()> {
+    /// Overwrites `gradients` with the sum over all groups of a batch of `n_chunks`, of which every rank has computed its share, and
+    /// returns the losses of all chunks, of which this rank knows its `own`. Gradients are added in the order of [`run`](Self::run): the
+    /// result has the same bits for any number of ranks.
+    pub(crate) fn sum_over(
+        &mut self,
+        group: &ProcessGroup,
+        (n_chunks, own): (usize, &[f32]),
+        gradients: &mut Gradients,
+    ) -> Result<Vec<f32>> {
         const PART: usize = 1 << 13;
-        let own = &self.groups[group.share(n_chunks.min(self.groups.len()))];
-        self.sums.resize(gradients.n_values(), 0.0);
+        let (n_values, share) = (gradients.n_values(), share(group, n_chunks));
+        let groups = &self.groups[share.clone()];
+        let losses: Vec<(usize, f32)> = chunks_of(share, n_chunks).zip(own.iter().copied()).collect();
+        // The losses travel behind the gradients: one exchange costs less waiting than two.
+        self.sums.resize(n_values + n_chunks, 0.0);
         group.sum_in_order(&mut self.sums, &mut |range, sums| {
+            let (sums, of_losses) = sums.split_at_mut(range.end.min(n_values).saturating_sub(range.start));
             sums.par_chunks_mut(PART).enumerate().for_each(|(part, sums)| {
-                for gradients in own {
+                for gradients in groups {
                     gradients.add_values_to(range.start + part * PART, sums);
                 }
             });
+            let first = range.start + sums.len();
+            for &(chunk, loss) in &losses {
+                if let Some(place) = (n_values + chunk).checked_sub(first).and_then(|at| of_losses.get_mut(at)) {
+                    *place = loss;
+                }
+            }
         })?;
-        gradients.set_values(&self.sums);
-        Ok(())
+        gradients.set_values(&self.sums[..n_values]);
+        Ok(self.sums.split_off(n_values))
     }
+}
+
+/// The adjacent groups of a batch of `n_chunks` that this rank computes.
+pub(crate) fn share(group: &ProcessGroup, n_chunks: usize) -> Range<usize> {
+    share_of(group.rank(), group.n_ranks(), n_chunks)
+}
+
+/// The groups of one of `n_ranks`: so many that all ranks have about as many chunks, which differ between groups.
+fn share_of(rank: usize, n_ranks: usize, n_chunks: usize) -> Range<usize> {
+    let used = Chunks::n_used(n_chunks);
+    // The first groups have one chunk more where their number does not divide that of chunks.
+    let n_before = |end: usize| end * (n_chunks / used.max(1)) + end.min(n_chunks % used.max(1));
+    let end_of = |rank: usize| {
+        let distance = |&end: &usize| (n_before(end) * n_ranks).abs_diff(rank * n_chunks);
+        (0..=used).min_by_key(distance).unwrap_or(used)
+    };
+    end_of(rank)..end_of(rank + 1)
+}
+
+/// The chunks of some groups of a batch, in order.
+pub(crate) fn chunks_of(groups: Range<usize>, n_chunks: usize) -> impl Iterator<Item = usize> {
+    (0..n_chunks).filter(move |chunk| groups.contains(&(chunk % Chunks::n_used(n_chunks))))
 }
 
 /// The threads of a chunk: the calling one, or all of them where there is a single chunk.
@@ -247,5 +285,22 @@ mod tests {
         let (results, gradient) = run(40, &[7, 30]);
         assert!(results.unwrap_err().to_string().starts_with("mul: "));
         assert_eq!(gradient, 0.0);
+    }
+
+    #[test]
+    fn ranks_share_all_chunks_as_evenly_as_groups_allow() {
+        for n_ranks in 1..=9 {
+            for n_chunks in [0, 1, 3, 16, 17, 25, 31, 50, 100] {
+                let shares: Vec<_> = (0..n_ranks).map(|rank| share_of(rank, n_ranks, n_chunks)).collect();
+                let joined: Vec<usize> = shares.iter().cloned().flatten().collect();
+                assert_eq!(joined, (0..Chunks::n_used(n_chunks)).collect::<Vec<_>>());
+                let sizes: Vec<usize> = shares.into_iter().map(|share| chunks_of(share, n_chunks).count()).collect();
+                let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
+                // Each end is off by half a group at most.
+                assert!(most - least <= 2 * n_chunks.div_ceil(N_GROUPS), "{n_chunks}: {sizes:?}");
+            }
+        }
+        let n_chunks_of_25 = [0, 1].map(|rank| chunks_of(share_of(rank, 2, 25), 25).count());
+        assert_eq!(n_chunks_of_25, [12, 13], "half of the groups would be 16 and 9");
     }
 }

@@ -1,6 +1,7 @@
 //! Process groups: ranks that train one model together, each on its share of every batch.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{Error, Result};
@@ -52,6 +53,25 @@ struct Members {
     transport: Arc<Mutex<Box<dyn Transport>>>,
     rank: usize,
     n_ranks: usize,
+    stop: Arc<Stop>,
+}
+
+/// Who wants to stop. Every exchange carries it, so that it costs no messages of its own.
+#[derive(Debug, Default)]
+struct Stop {
+    is_wanted_here: AtomicBool,
+    /// Whether any rank wanted to in the last exchange.
+    is_agreed: AtomicBool,
+}
+
+impl Stop {
+    fn is_wanted_here(&self) -> bool {
+        self.is_wanted_here.load(Ordering::Relaxed)
+    }
+
+    fn agree(&self, is_wanted: bool) {
+        self.is_agreed.store(is_wanted, Ordering::Relaxed);
+    }
 }
 
 impl ProcessGroup {
@@ -60,7 +80,7 @@ impl ProcessGroup {
     pub fn new(transport: impl Transport + 'static) -> Self {
         let (rank, n_ranks) = (transport.rank(), transport.n_ranks());
         let transport: Arc<Mutex<Box<dyn Transport>>> = Arc::new(Mutex::new(Box::new(transport)));
-        Self { members: Some(Members { transport, rank, n_ranks }) }
+        Self { members: Some(Members { transport, rank, n_ranks, stop: Arc::default() }) }
     }
 
     /// This process, from 0.
@@ -95,10 +115,25 @@ impl ProcessGroup {
 
     /// The `part` of every rank, in order of ranks.
     pub fn all_gather(&self, part: &[u8]) -> Result<Vec<Vec<u8>>> {
-        match self.transport() {
-            None => Ok(vec![part.to_vec()]),
-            Some(mut transport) => transport.all_gather(part),
+        let Some(Members { transport, stop, .. }) = &self.members else { return Ok(vec![part.to_vec()]) };
+        let own = [part, &[u8::from(stop.is_wanted_here())]].concat();
+        let mut parts = lock(transport).all_gather(&own)?;
+        let n_stops = parts.iter_mut().filter_map(Vec::pop).filter(|&is_wanted| is_wanted == 1).count();
+        stop.agree(n_stops > 0);
+        Ok(parts)
+    }
+
+    /// Says whether this rank wants all to stop; the next exchange tells the others.
+    pub fn want_stop(&self, is_wanted: bool) {
+        if let Some(members) = &self.members {
+            members.stop.is_wanted_here.store(is_wanted, Ordering::Relaxed);
         }
+    }
+
+    /// Whether any rank wanted to stop in the last exchange: the same on all ranks between two exchanges. False of one process.
+    #[must_use]
+    pub fn is_stop_agreed(&self) -> bool {
+        self.members.as_ref().is_some_and(|members| members.stop.is_agreed.load(Ordering::Relaxed))
     }
 
     /// Concatenates the values of all ranks, in order of ranks.
@@ -146,21 +181,37 @@ impl ProcessGroup {
     }
 
     /// See [`Transport::sum_in_order`].
-    pub(crate) fn sum_in_order(&self, values: &mut [f32], add: &mut dyn FnMut(Range<usize>, &mut [f32])) -> Result<()> {
-        match self.transport() {
-            None => {
-                values.fill(0.0);
-                add(0..values.len(), values);
-                Ok(())
+    pub(crate) fn sum_in_order(
+        &self,
+        values: &mut Vec<f32>,
+        add: &mut dyn FnMut(Range<usize>, &mut [f32]),
+    ) -> Result<()> {
+        let Some(Members { transport, stop, .. }) = &self.members else {
+            values.fill(0.0);
+            add(0..values.len(), values);
+            return Ok(());
+        };
+        let (n, own) = (values.len(), if stop.is_wanted_here() { 1.0 } else { 0.0 });
+        values.push(0.0);
+        lock(transport).sum_in_order(values, &mut |range, sums| {
+            let (sums, stops) = sums.split_at_mut(range.end.min(n) - range.start);
+            for place in stops {
+                *place += own;
             }
-            Some(mut transport) => transport.sum_in_order(values, add),
-        }
+            add(range.start..range.start + sums.len(), sums);
+        })?;
+        stop.agree(values.pop().is_some_and(|n_stops| n_stops > 0.0));
+        Ok(())
     }
 
     fn transport(&self) -> Option<MutexGuard<'_, Box<dyn Transport>>> {
-        // One thread of a process trains; after its panic the connections are closed, which the others notice.
-        self.members.as_ref().map(|members| members.transport.lock().unwrap_or_else(PoisonError::into_inner))
+        self.members.as_ref().map(|members| lock(&members.transport))
     }
+}
+
+fn lock(transport: &Mutex<Box<dyn Transport>>) -> MutexGuard<'_, Box<dyn Transport>> {
+    // One thread of a process trains; after its panic the connections are closed, which the others notice.
+    transport.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -201,5 +252,21 @@ mod tests {
                 assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{sizes:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_wish_to_stop_is_agreed_with_the_next_exchange_and_leaves_its_content() {
+        let group = ProcessGroup::new(Nowhere(0, 2));
+        group.want_stop(true);
+        assert!(!group.is_stop_agreed());
+        assert_eq!(group.all_gather(b"mine").unwrap(), [&b"mine"[..], b""]);
+        assert!(group.is_stop_agreed());
+        group.want_stop(false);
+        let mut sums = vec![1.0, 2.0];
+        group.sum_in_order(&mut sums, &mut |_, _| {}).unwrap();
+        assert_eq!((sums, group.is_stop_agreed()), (vec![1.0, 2.0], false));
+        let alone = ProcessGroup::default();
+        alone.want_stop(true);
+        assert!(!alone.is_stop_agreed());
     }
 }

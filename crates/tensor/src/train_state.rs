@@ -173,6 +173,16 @@ impl TrainState {
         Ok(())
     }
 
+    /// The chunks, of `n` of a step, that this process computes: all of them, unless others of its group compute the rest.
+    #[must_use]
+    pub fn own_chunks(&self, n: usize) -> Vec<usize> {
+        let group = &self.weights.group;
+        if self.weights.device.is_gpu() {
+            return group.share(n).collect();
+        }
+        chunks::chunks_of(chunks::share(group, n), n).collect()
+    }
+
     /// Submits one Adam step on the gradients of the sum of the chunks' losses, which `forward` returns. A GPU may still be
     /// computing when this returns; [`step_results`](Self::step_results) waits for the loss.
     pub fn step<T: Sync, E: From<Error> + Send>(
@@ -255,31 +265,18 @@ fn cpu_losses<T: Sync, E: From<Error> + Send>(
     forward: impl Fn(&mut Tape<'_>, &T) -> Result<Var, E> + Sync,
 ) -> Result<f64, E> {
     let Weights { parameters, group, .. } = weights;
-    let forward = |tape: &mut Tape<'_>, chunk: &T| -> Result<(Var, f64), E> {
+    let forward = |tape: &mut Tape<'_>, chunk: &T| -> Result<(Var, f32), E> {
         let loss = forward(tape, chunk)?;
         let value = tape.read(loss)?.first().copied().unwrap_or_default();
-        Ok((loss, f64::from(value)))
+        Ok((loss, value))
     };
-    if group.is_alone() {
+    let losses = if group.is_alone() {
         gradients.clear();
-        return Ok(groups.run(parameters, chunks, gradients, forward)?.iter().sum());
-    }
-    let used = groups.n_used(chunks.len());
-    // A rank whose chunks fail reports it with the error that it returns.
-    let losses = groups.compute(parameters, chunks, group.share(used), forward)?;
-    let losses = all_losses(group, used, chunks.len(), &losses)?;
-    groups.sum_over(group, chunks.len(), gradients)?;
-    Ok(losses.iter().sum())
-}
-
-/// The losses of all chunks, in order, of which every rank has those of its groups.
-fn all_losses(group: &ProcessGroup, used: usize, n_chunks: usize, own: &[f64]) -> Result<Vec<f64>> {
-    let bytes: Vec<u8> = own.iter().flat_map(|loss| loss.to_le_bytes()).collect();
-    let mut losses = vec![0.0; n_chunks];
-    for (rank, part) in group.all_gather(&bytes)?.iter().enumerate() {
-        let groups = group.share_of(rank, used);
-        let of_rank = losses.iter_mut().enumerate().filter(|(chunk, _)| groups.contains(&(chunk % used)));
-        of_rank.zip(part.as_chunks().0).for_each(|((_, loss), &bytes)| *loss = f64::from_le_bytes(bytes));
-    }
-    Ok(losses)
+        groups.run(parameters, chunks, gradients, forward)?
+    } else {
+        // A rank whose chunks fail reports it with the error that it returns.
+        let own = groups.compute(parameters, chunks, chunks::share(group, chunks.len()), forward)?;
+        groups.sum_over(group, (chunks.len(), &own), gradients)?
+    };
+    Ok(losses.into_iter().map(f64::from).sum())
 }

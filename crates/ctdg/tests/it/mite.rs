@@ -80,8 +80,11 @@ proptest! {
         let queries: Vec<_> =
             pairs.iter().map(|&(src, dst, time)| PairQuery { src: NodeId(src), dst: NodeId(dst), time }).collect();
         let mut tokens = PairTokens::default();
-        PairEncoder::new(&store, encoding).encode(&queries, &mut tokens);
+        let mut encoder = PairEncoder::new(&store, encoding);
+        encoder.encode(&queries, &mut tokens);
         prop_assert_eq!(tokens.n_pairs(), queries.len());
+        let lengths = |pair| [Side::Src, Side::Dst].map(|side| tokens.tokens(pair, side).len());
+        prop_assert_eq!(encoder.lengths(&queries), Some((0..queries.len()).map(lengths).collect()));
         for (pair, query) in queries.iter().enumerate() {
             let roots = [query.src, query.dst];
             let sides = roots.map(|root| brute_side(&stream, root, query.time, length));

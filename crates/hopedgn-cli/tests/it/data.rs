@@ -54,6 +54,24 @@ fn info_prints_counts_and_histograms() {
 }
 
 #[test]
+fn info_has_every_column_of_the_dataset_table_of_the_paper() {
+    let folder = folder();
+    let info = json(folder.path(), &["data", "info", "collegemsg", "--json"]);
+    // Nodes, links, node features, edge features, bipartite, duration and intensity.
+    assert_eq!((&info["nodes"], &info["events"]), (&1_899.into(), &59_835.into()));
+    assert_eq!((&info["node_features"], &info["edge_features"]), (&0.into(), &0.into()));
+    assert_eq!(info["bipartite"], false);
+    let (duration, intensity) = (info["duration"].as_f64().unwrap(), info["intensity"].as_f64().unwrap());
+    assert!((duration / 86_400.0 - 193.7).abs() < 0.1, "{duration}");
+    let by_definition = 2.0 * 59_835.0 / (1_899.0 * duration);
+    assert!((intensity / by_definition - 1.0).abs() < 1e-12 && (intensity - 3.79e-6).abs() < 0.05e-6, "{intensity}");
+    let (_, text, _) = run(folder.path(), &["data", "info", "collegemsg"]);
+    for part in ["not bipartite", "(193.7 days if these are seconds)", "3.77e-6 events", "edge none, node none"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
 fn list_names_every_dataset_and_how_to_get_it() {
     let folder = folder();
     let list = json(folder.path(), &["data", "list", "--data-dir", ".", "--json"]);

@@ -113,11 +113,6 @@ const LOG_AGE_SCALE: f32 = 10.0;
 /// Patches per side that all pairs of a batch are padded to.
 pub(crate) type PaddedTo = [usize; 2];
 
-/// The longest sides among `pairs`, in patches of `patch` tokens.
-pub(crate) fn longest(tokens: &PairTokens, pairs: Range<usize>, patch: usize) -> PaddedTo {
-    SIDES.map(|side| pairs.clone().map(|pair| tokens.tokens(pair, side).len().div_ceil(patch)).max().unwrap_or(0))
-}
-
 /// Builds the [`PairInput`] of `pairs` of `tokens`.
 pub(crate) struct PatchCollator<'a> {
     pub(crate) layout: PatchLayout,

@@ -71,7 +71,7 @@ fn take(session: &Session<'_>, trainer: &mut Trainer<'_>, best: &mut Best, state
     Ok(())
 }
 
-/// A callback that stops all ranks when that of any rank wants to stop. All ask at the same places.
+/// A callback that stops all ranks at the same place when that of any rank wants to stop: one exchange later.
 pub(super) struct AgreedCallback<'a> {
     pub(super) callback: &'a mut dyn Callback,
     pub(super) group: &'a ProcessGroup,
@@ -100,7 +100,7 @@ impl Callback for AgreedCallback<'_> {
 
     fn should_stop(&self) -> bool {
         let own = self.callback.should_stop();
-        // A broken group is reported by the next step.
-        if self.group.is_alone() { own } else { self.group.any(own).unwrap_or(false) }
+        self.group.want_stop(own);
+        if self.group.is_alone() { own } else { self.group.is_stop_agreed() }
     }
 }

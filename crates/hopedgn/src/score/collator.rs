@@ -1,29 +1,20 @@
 //! From sampled tokens to the input of a model, in chunks that are computed in one forward pass.
 
-use std::ops::Range;
-
 use ctdg::event::EventId;
-use ctdg::mite::{PairQuery, PairTokens, Side};
+use ctdg::mite::{PairQuery, PairTokens};
 use ctdg::store::Store;
 use hopedgn_tensor::{Device, Dropout, PendingValues, Tape, Var, Weights};
 use rayon::prelude::*;
 
 use super::Output;
+use super::plan::{Chunk, PairLengths, plan};
 use crate::collate::{
-    FeatureTables, GlobalInput, HopCollator, Input, Layout, PaddedTo, PairBatch, PastInput, PatchCollator, WalkRows,
-    longest, rows_of, statistics,
+    FeatureTables, GlobalInput, HopCollator, Input, Layout, PairBatch, PastInput, PatchCollator, WalkRows, rows_of,
+    statistics,
 };
 use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
-
-/// A range of pairs computed in one forward pass.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Chunk {
-    pub(super) index: u64,
-    pub(super) pairs: Range<usize>,
-    padded_to: Option<PaddedTo>,
-}
 
 /// Builds the input of a model from sampled tokens.
 #[derive(Debug)]
@@ -81,8 +72,9 @@ impl Collator<'_> {
         plan.par_iter().with_max_len(1).map(collate).collect()
     }
 
+    /// The input of `chunk`; `queries` are those of `tokens`.
     pub(super) fn input(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<Input> {
-        let Chunk { pairs, padded_to, .. } = chunk.clone();
+        let (pairs, padded_to) = (chunk.sampled(), chunk.padded_to);
         let (tables, store) = (&self.tables, self.store);
         let left_out = if self.left_out.is_empty() { &[] } else { &self.left_out[pairs.clone()] };
         let statistics = || statistics(store, &queries[pairs.clone()], left_out, self.model.reads_triads());
@@ -118,7 +110,7 @@ impl Collator<'_> {
         memory: &mut Memory,
         events: &[EventId],
     ) -> Result<Input> {
-        let whole = Chunk { index: 0, pairs: 0..tokens.n_pairs(), padded_to: None };
+        let whole = Chunk::whole(tokens.n_pairs());
         let mut input = self.input(tokens, queries, &whole)?;
         let PastInput::Hops(hops) = &mut input.past else { return Err(Error::MissingInput) };
         let mut read = memory.read(tokens, queries, hops.second.is_some())?;
@@ -129,59 +121,18 @@ impl Collator<'_> {
         Ok(input)
     }
 
-    /// Divides the pairs of `tokens` into chunks of at most `n_rows` rows, or one pair. The plan depends on the tokens alone.
+    /// Divides all of `tokens`, those of `pairs`, into chunks.
     pub(super) fn plan(&self, n_rows: usize, tokens: &PairTokens, pairs: PairBatch<'_>) -> Vec<Chunk> {
-        let layout = self.model.layout();
-        let of_share = pairs.queries.len().div_ceil(self.n_shares).max(1);
-        if layout == Layout::Statistics {
-            let (n, n_rows) = (pairs.queries.len(), n_rows.min(of_share));
-            let chunk = |(index, start): (usize, usize)| Chunk {
-                index: index as u64,
-                pairs: start..n.min(start + n_rows),
-                padded_to: None,
-            };
-            return (0..n).step_by(n_rows.max(1)).enumerate().map(chunk).collect();
-        }
-        let (patch, slots, max_pairs) = match layout {
-            Layout::Patches(layout) => (layout.patch, 0, MAX_PAIRS),
-            Layout::Hops(layout) => (1, layout.slots, MAX_PAIRS),
-            // An embedding of one pair depends on those of thousands.
-            Layout::Pairs(_) | Layout::Statistics => (1, 0, 1),
+        let lengths = match self.model.layout() {
+            Layout::Statistics => None,
+            _ => Some(PairLengths::of(tokens, self.model.encoding().second.is_some())),
         };
-        let has_second = self.model.encoding().second.is_some();
-        let is_padded = layout.is_padded();
-        let group = if is_padded { pairs.padding_group() } else { tokens.n_pairs() };
-        let mut plan = Vec::new();
-        for first in (0..tokens.n_pairs()).step_by(group.max(1)) {
-            let in_group = first..tokens.n_pairs().min(first + group.max(1));
-            let padded_to = is_padded.then(|| longest(tokens, in_group.clone(), patch));
-            let of_side = |pair: usize, side: Side| {
-                let drawn = tokens.event_tokens(pair, side);
-                let starts = tokens.second_starts();
-                // A second-hop neighbour costs about an eighth of a first-hop one.
-                let second_hop = if has_second { (starts[drawn.end] - starts[drawn.start]) as usize / 8 } else { 0 };
-                tokens.tokens(pair, side).len().div_ceil(patch).max(slots) + second_hop
-            };
-            let n_patches = |pair: usize| {
-                padded_to.map_or_else(
-                    || of_side(pair, Side::Src) + of_side(pair, Side::Dst),
-                    |[src, dst]: PaddedTo| src + dst,
-                )
-            };
-            let mut start = in_group.start;
-            while start < in_group.end {
-                let (mut end, mut rows) = (start, 0);
-                let room = n_rows.min(MAX_TOKENS / patch.max(1));
-                let last = in_group.end.min(start + max_pairs.min(of_share));
-                while end < last && (end == start || rows + n_patches(end) <= room) {
-                    rows += n_patches(end);
-                    end += 1;
-                }
-                plan.push(Chunk { index: plan.len() as u64, pairs: start..end, padded_to });
-                start = end;
-            }
-        }
-        plan
+        self.plan_of(n_rows, lengths.as_ref(), pairs)
+    }
+
+    /// The same of pairs that need not be sampled; without lengths of a model that reads no tokens.
+    pub(super) fn plan_of(&self, n_rows: usize, lengths: Option<&PairLengths>, pairs: PairBatch<'_>) -> Vec<Chunk> {
+        plan(self.model.layout(), (n_rows, self.n_shares), lengths, pairs)
     }
 }
 
@@ -246,7 +197,3 @@ pub(super) fn staged(device: &Device, input: Input, for_training: bool) -> Resul
     input.stage(device, for_training)?;
     Ok(input)
 }
-
-/// Limits of the grid dimensions of CUDA kernels.
-const MAX_PAIRS: usize = 1 << 14;
-const MAX_TOKENS: usize = 1 << 22;

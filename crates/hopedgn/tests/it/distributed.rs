@@ -112,6 +112,26 @@ fn every_model_without_a_memory_trains_the_same_bits_on_two_workers() {
 }
 
 #[test]
+fn pairs_that_are_sampled_by_their_own_worker_alone_train_the_same_bits() {
+    let events = events(500);
+    for settings in [
+        &["padding=dyglib", "patch=2", "relations=true"][..],
+        &["sampling=uniform", "mite-history=full"],
+        &["stats=true", "walks=true"],
+    ] {
+        let mut config = config(ModelName::HopeDgn);
+        config.model = config.model.with_known(settings).unwrap();
+        // Several chunks of each gradient group.
+        (config.train.epochs, config.train.batch) = (1, 350);
+        config.model = config.model.with("length", 64).unwrap();
+        let expected = alone(&config, &events);
+        for found in train_in_ranks(3, &config, &events) {
+            assert!(found == expected, "{settings:?}");
+        }
+    }
+}
+
+#[test]
 fn batches_of_fewer_chunks_than_workers_train_the_same_bits() {
     let events = events(200);
     let mut config = config(ModelName::HopeDgn);

@@ -79,6 +79,11 @@ impl Display for Report {
         )?;
         writeln!(f, "  events      {}", grouped(s.events))?;
         writeln!(f, "  time        {first} to {last}, {} distinct", grouped(s.distinct_times))?;
+        write!(f, "  duration    {}", duration(s.duration, self.time_format))?;
+        match s.time_step {
+            Some(step) => writeln!(f, ", in steps of {}", TimeFormat::Number.show(step))?,
+            None => writeln!(f)?,
+        }
         if let Some(intensity) = s.intensity {
             let shown =
                 if (0.01..1e5).contains(&intensity) { format!("{intensity:.2}") } else { format!("{intensity:.2e}") };
@@ -115,6 +120,23 @@ impl Display for Report {
         write_distribution(f, "degree", "events per node", &s.degree)?;
         write_distribution(f, "history", "earlier events of an endpoint", &s.history)?;
         write!(f, "\n{}", self.split)
+    }
+}
+
+/// A duration in the unit of the times, and in one that people count in.
+fn duration(duration: f64, format: TimeFormat) -> String {
+    const MINUTE: f64 = 60.0;
+    const HOUR: f64 = 60.0 * MINUTE;
+    const DAY: f64 = 24.0 * HOUR;
+    const YEAR: f64 = 365.25 * DAY;
+    let units = [(YEAR, "years"), (DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")];
+    let unit = units.into_iter().find(|&(unit, _)| duration >= 2.0 * unit);
+    let shown = unit.map(|(unit, name)| format!("{:.1} {name}", duration / unit));
+    match (format, shown) {
+        (TimeFormat::Date, Some(shown)) => shown,
+        (TimeFormat::Date, None) => format!("{duration} seconds"),
+        (TimeFormat::Number, Some(shown)) => format!("{} ({shown} if these are seconds)", format.show(duration)),
+        (TimeFormat::Number, None) => format.show(duration),
     }
 }
 
