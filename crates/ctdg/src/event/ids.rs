@@ -192,6 +192,7 @@ impl<'a> EventIds<'a> {
     }
 
     /// The events in order.
+    #[must_use]
     #[inline]
     pub fn iter(self) -> EventIdIter<'a> {
         EventIdIter(match self.0 {
@@ -210,6 +211,7 @@ impl<'a> EventIds<'a> {
     ///
     /// # Panics
     /// When `size` is 0.
+    #[must_use]
     pub fn chunks(self, size: usize) -> impl ExactSizeIterator<Item = Self> {
         let starts = (0..self.len()).step_by(size);
         starts.map(move |start| self.slice(start..self.len().min(start + size)))

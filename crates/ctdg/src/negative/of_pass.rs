@@ -81,7 +81,7 @@ impl<'s> PassNegatives<'s> {
         match pass {
             Pass::Val | Pass::Test => {
                 let all = (0..split.rule.n_events).map(EventId::from_index);
-                RandomNegatives::over(stream, all, pass.seed())
+                RandomNegatives::over(stream, &all, pass.seed())
             }
             Pass::NewNodeVal | Pass::NewNodeTest => RandomNegatives::new(stream, pass.events(split), pass.seed()),
         }

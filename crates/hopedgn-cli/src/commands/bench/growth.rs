@@ -30,7 +30,8 @@ use size::Size;
 #[command(after_help = "Examples:
   hopedgn bench growth
   hopedgn bench growth --events 1e6,1e7,1e8 --nodes 1e5,5e6 --dir big-disk --svg growth.svg --json
-  hopedgn bench growth --file events.ctdg")]
+  hopedgn bench growth --file events.ctdg --json > events.json
+  hopedgn bench growth --report events.json --report growth.json --svg growth.svg")]
 pub(crate) struct Growth {
     /// Numbers of events
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "1e5,1e6", value_parser = parse_count)]
@@ -41,6 +42,9 @@ pub(crate) struct Growth {
     /// Measure this .ctdg file only, in this process; an index beside it is used
     #[arg(long, value_name = "FILE", conflicts_with_all = ["events", "nodes", "dir"])]
     file: Option<PathBuf>,
+    /// Measure nothing: show the sizes of these documents of --json as one table and plot
+    #[arg(long, value_name = "JSON", conflicts_with_all = ["file", "events", "nodes", "dir", "seed", "set", "repeats", "steps"])]
+    report: Vec<PathBuf>,
     /// Repetitions; the fastest is reported
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeats: u32,
@@ -103,6 +107,15 @@ pub(crate) fn run(args: &Growth, registry: &ModelRegistry, output: &Output) -> a
         args.force.check(path)?;
         check_writable(path)?;
     }
+    let report = if args.report.is_empty() { measured(args, registry, output)? } else { joined(&args.report)? };
+    if let Some(path) = &args.svg {
+        dataset::write_file(path, plot::draw(&report.sizes))?;
+    }
+    output.answer(&report, &report)?;
+    Ok(Outcome::Done)
+}
+
+fn measured(args: &Growth, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Report> {
     let settings: Vec<String> = SMALL.iter().map(|&setting| setting.to_owned()).chain(args.set.clone()).collect();
     let quick = Preset::named("quick")?;
     let config = Config::resolve_with(registry, ModelName::HopeDgn, &[quick], &settings)?;
@@ -110,7 +123,7 @@ pub(crate) fn run(args: &Growth, registry: &ModelRegistry, output: &Output) -> a
         Some(file) => vec![measure::measure(file, args, &config, output)?],
         None => generated(args, output)?,
     };
-    let report = Report {
+    Ok(Report {
         bench: "growth".to_owned(),
         device: "cpu".to_owned(),
         threads: rayon::current_num_threads(),
@@ -120,12 +133,21 @@ pub(crate) fn run(args: &Growth, registry: &ModelRegistry, output: &Output) -> a
         repeats: args.repeats,
         steps: args.steps,
         sizes,
+    })
+}
+
+/// The sizes of several reports, by nodes and events; all else is that of the first.
+fn joined(files: &[PathBuf]) -> anyhow::Result<Report> {
+    let read = |file: &PathBuf| -> anyhow::Result<Report> {
+        let text = std::fs::read(file).with_context(|| format!("could not read {}", file.display()))?;
+        let what = || format!("found {}, expected a document of hopedgn bench growth --json", file.display());
+        serde_json::from_slice(&text).with_context(what)
     };
-    if let Some(path) = &args.svg {
-        dataset::write_file(path, plot::draw(&report.sizes))?;
-    }
-    output.answer(&report, &report)?;
-    Ok(Outcome::Done)
+    let mut reports = files.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?.into_iter();
+    let mut first = reports.next().context("at least one report")?;
+    first.sizes.extend(reports.flat_map(|report| report.sizes));
+    first.sizes.sort_by_key(|size| (size.nodes, size.events));
+    Ok(first)
 }
 
 /// Generates and measures each size.
@@ -150,7 +172,7 @@ fn generated(args: &Growth, output: &Output) -> anyhow::Result<Vec<Size>> {
         let generate: [&str; 3] = ["data", "generate", "like-lastfm"];
         child(output, &generate, &stream, &file).with_context(|| format!("could not generate {what}"))?;
         bar.set_message(format!("measuring {what}"));
-        sizes.push(measured(args, output, &file).with_context(|| format!("could not measure {what}"))?);
+        sizes.push(in_child(args, output, &file).with_context(|| format!("could not measure {what}"))?);
         // A file may be large.
         let _ = std::fs::remove_file(&file);
         bar.inc(1);
@@ -160,7 +182,7 @@ fn generated(args: &Growth, output: &Output) -> anyhow::Result<Vec<Size>> {
 }
 
 /// Measures a file in a process of its own.
-fn measured(args: &Growth, output: &Output, file: &Path) -> anyhow::Result<Size> {
+fn in_child(args: &Growth, output: &Output, file: &Path) -> anyhow::Result<Size> {
     let numbers = [rayon::current_num_threads().to_string(), args.repeats.to_string(), args.steps.to_string()];
     let mut flags = vec!["--threads", &numbers[0], "--repeats", &numbers[1], "--steps", &numbers[2]];
     flags.extend(args.set.iter().flat_map(|setting| ["--set", setting]));
@@ -185,4 +207,15 @@ fn child(output: &Output, command: &[&str], flags: &[&str], file: &Path) -> anyh
         }
     );
     Ok(serde_json::from_slice(&ended.stdout)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_written_with_or_without_exponent() {
+        assert_eq!((parse_count("1e6"), parse_count(" 250000")), (Ok(1_000_000), Ok(250_000)));
+        assert!(["1", "1.5", "1e10", "nan", "many"].into_iter().all(|text| parse_count(text).is_err()));
+    }
 }
