@@ -149,6 +149,8 @@ pub struct PairEncoder<'s> {
 struct Shared<'s> {
     sampler: HistorySampler<'s>,
     config: PairEncoderConfig,
+    /// Whether histories are read ahead; results do not depend on it.
+    reads_ahead: bool,
     /// Only forked, never drawn from.
     random: RandomStream,
 }
@@ -170,7 +172,9 @@ impl<'s> PairEncoder<'s> {
     #[must_use]
     pub fn new(store: &'s Store, config: PairEncoderConfig) -> Self {
         let sampler = HistorySampler::new(store, config.sampling);
-        Self { shared: Shared { sampler, config, random: sampling_stream(0) }, chunks: Vec::new() }
+        // A random sample may come from anywhere in a history.
+        let reads_ahead = config.sampling == Sampling::Recent && store.is_beyond_caches();
+        Self { shared: Shared { sampler, config, reads_ahead, random: sampling_stream(0) }, chunks: Vec::new() }
     }
 
     /// Sets the sampling seed; a new encoder has seed 0.
@@ -281,10 +285,27 @@ fn sampling_stream(seed: u64) -> RandomStream {
 impl Shared<'_> {
     /// Encodes `queries` into `out`, on this thread.
     fn encode(&self, queries: &[PairQuery], buffers: &mut Buffers, out: &mut PairTokens) {
+        /// Pairs whose histories are read ahead together.
+        const GROUP: usize = 16;
         out.clear();
-        for query in queries {
-            self.push(query, &[], buffers, out);
+        for group in queries.chunks(GROUP) {
+            if self.reads_ahead {
+                self.read_ahead(group);
+            }
+            for query in group {
+                self.push(query, &[], buffers, out);
+            }
         }
+    }
+
+    /// Brings the histories of `queries` into the caches.
+    fn read_ahead(&self, queries: &[PairQuery]) {
+        let store = self.sampler.store();
+        let histories = queries.iter().flat_map(|query| {
+            let cut = store.cut(query.time);
+            [(query.src, cut), (query.dst, cut)]
+        });
+        store.read_ahead(histories, self.config.length.saturating_sub(1));
     }
 
     /// Appends one pair to `out`, as if the events `left_out` had not happened.
@@ -346,4 +367,36 @@ fn count_u32(count: usize) -> u32 {
 #[inline]
 fn offset_u32(offset: usize) -> u32 {
     u32::try_from(offset).expect("a batch holds fewer than u32::MAX entries")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::{EventStream, NodeId};
+
+    proptest! {
+        /// Small stores never read ahead by themselves.
+        #[test]
+        fn reading_ahead_changes_no_token(
+            events in prop::collection::vec((0_u32..6, 0_u32..6, 0_u32..30), 1..120),
+            length in 1_usize..40,
+            is_full in any::<bool>(),
+        ) {
+            let mut events: Vec<_> = events.into_iter().map(|(u, v, time)| (u, v, f64::from(time))).collect();
+            events.sort_by(|a, b| a.2.total_cmp(&b.2));
+            let store = Store::build(&EventStream::from_events(events).unwrap()).unwrap();
+            let scope = if is_full { MiteScope::Full } else { MiteScope::Truncated };
+            let query = |at: u32| PairQuery { src: NodeId(at % 7), dst: NodeId(at / 7 % 7), time: f64::from(at % 32) };
+            let queries: Vec<PairQuery> = (0..100).map(query).collect();
+            let mut encoder = PairEncoder::new(&store, PairEncoderConfig { length, scope, ..PairEncoderConfig::default() });
+            let mut tokens = [PairTokens::default(), PairTokens::default()];
+            prop_assert!(!encoder.shared.reads_ahead);
+            encoder.encode(&queries, &mut tokens[0]);
+            encoder.shared.reads_ahead = true;
+            encoder.encode(&queries, &mut tokens[1]);
+            prop_assert_eq!(&tokens[0], &tokens[1]);
+        }
+    }
 }

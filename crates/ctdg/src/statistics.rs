@@ -376,7 +376,7 @@ impl<'a> Moment<'a> {
 }
 
 /// The position in `list` of the first event from `first` on, searched from the end in steps that double.
-fn first_from<T: Ord>(list: &[T], first: T) -> usize {
+fn first_from<T: Ord + Copy>(list: &[T], first: T) -> usize {
     let (mut end, mut step) = (list.len(), 1);
     while end > 0 {
         let probe = end.saturating_sub(step);

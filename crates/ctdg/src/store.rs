@@ -13,6 +13,8 @@
 //! A store over a `.ctdg` file with an [index] is mapped: it takes no memory of its own, and gives the same answers.
 
 mod adjacency;
+mod huge_pages;
+mod read_ahead;
 
 use std::sync::{Arc, OnceLock};
 
@@ -187,10 +189,16 @@ impl Store {
     #[must_use]
     #[inline]
     pub fn history(&self, node: NodeId, cut: Cut) -> History<'_> {
-        let grown = self.grown.as_ref().and_then(|grown| grown.get(node.index()));
-        let History { neighbors, events, times } = grown.map_or_else(|| self.base.list(node), GrowingHistory::list);
+        let History { neighbors, events, times } = self.list(node);
         let n = events.n_before(cut.first_unseen());
         History { neighbors: &neighbors[..n], events: events.slice(0..n), times: &times[..n] }
+    }
+
+    /// All interactions of `node`.
+    #[inline]
+    fn list(&self, node: NodeId) -> History<'_> {
+        let grown = self.grown.as_ref().and_then(|grown| grown.get(node.index()));
+        grown.map_or_else(|| self.base.list(node), GrowingHistory::list)
     }
 
     /// Statistics of pairs over the events of the store; made at the first call, in linear time.

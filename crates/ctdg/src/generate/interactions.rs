@@ -168,6 +168,40 @@ impl InteractionSpec {
         Ok(spec)
     }
 
+    /// The same kind of stream with so many events and nodes, each independent of the other. Users keep their share of the nodes; distinct
+    /// pairs, times and positives keep theirs of the events, but there are at least as many pairs as nodes. The span stays.
+    ///
+    /// ```
+    /// use ctdg::generate::InteractionSpec;
+    ///
+    /// let stream = InteractionSpec::like_lastfm().sized(5_000, 400)?.generate(0)?;
+    /// assert_eq!((stream.len(), stream.n_nodes()), (5_000, 400));
+    /// # Ok::<(), ctdg::Error>(())
+    /// ```
+    pub fn sized(&self, n_events: u32, n_nodes: u32) -> Result<Self> {
+        if n_nodes < 2 || n_nodes > n_events {
+            let expected = format!("2 to {n_events}, the number of events: every node has one");
+            return Err(Problem::Setting { name: "nodes", found: n_nodes.to_string(), expected }.into());
+        }
+        let factor = f64::from(n_events) / f64::from(self.n_events);
+        let share = f64::from(self.n_users) / (f64::from(self.n_users) + f64::from(self.n_items));
+        let n_users = scaled_count(n_nodes, share).clamp(1, n_nodes - 1);
+        let n_items = n_nodes - n_users;
+        let n_pairs = scaled_count(self.n_pairs, factor).clamp(n_nodes, n_events);
+        let n_ticks = u32::try_from(self.ticks() + 1).unwrap_or(u32::MAX);
+        let spec = Self {
+            n_users,
+            n_items,
+            n_events,
+            n_pairs: n_pairs.min(n_users.saturating_mul(n_items)),
+            n_times: scaled_count(self.n_times, factor).clamp(1, n_ticks.min(n_events)),
+            n_positives: scaled_count(self.n_positives, factor).min(n_users),
+            ..self.clone()
+        };
+        spec.check()?;
+        Ok(spec)
+    }
+
     /// Generates a stream. Time and memory are linear in the number of events and feature values.
     pub fn generate(&self, seed: u64) -> Result<EventStream> {
         self.generate_within(seed, None)
@@ -322,5 +356,24 @@ mod tests {
             }
         }
         assert_eq!(InteractionSpec::named("like-nothing"), None);
+    }
+
+    #[test]
+    fn numbers_of_events_and_nodes_are_independent() {
+        for (n_events, n_nodes) in [(2, 2), (5, 5), (3_000, 4), (3_000, 100), (3_000, 3_000)] {
+            for name in InteractionSpec::NAMES {
+                let spec = InteractionSpec { d_edge: 0, ..InteractionSpec::named(name).unwrap() };
+                let stream = spec.sized(n_events, n_nodes).unwrap().generate(0).unwrap();
+                let mut occurs = vec![false; n_nodes as usize];
+                stream.src().iter().chain(stream.dst()).for_each(|node| occurs[node.index()] = true);
+                assert_eq!((stream.len(), stream.n_nodes()), (n_events as usize, occurs.len()), "{name}");
+                assert!(occurs.iter().all(|&occurs| occurs), "{name}");
+            }
+        }
+        for n_nodes in [0, 1, 11] {
+            let error = InteractionSpec::like_lastfm().sized(10, n_nodes).unwrap_err().to_string();
+            let expected = "expected 2 to 10, the number of events: every node has one";
+            assert_eq!(error, format!("found nodes = {n_nodes}, {expected}"));
+        }
     }
 }

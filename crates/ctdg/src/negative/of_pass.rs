@@ -64,17 +64,27 @@ impl<'s> PassNegatives<'s> {
     /// Those of `pass`, from its first batch on.
     #[must_use]
     pub fn new(stream: &'s EventStream, split: &Split, pass: Pass, kind: NegativeKind) -> Self {
-        let pool = pass.pool(split);
         let past = |past_kind| {
             let random = RandomStream::named(u64::from(pass.seed()), &format!("negative-eval/{}", kind.as_str()));
-            Sampler::Past(Box::new(PastNegatives::new(stream, pool.clone(), past_kind, random)))
+            Sampler::Past(Box::new(PastNegatives::new(stream, pass.pool(split), past_kind, random)))
         };
         let sampler = match kind {
-            NegativeKind::Random => Sampler::Random(Box::new(RandomNegatives::new(stream, &pool, pass.seed()))),
+            NegativeKind::Random => Sampler::Random(Box::new(Self::random(stream, split, pass))),
             NegativeKind::Historical => past(PastKind::Historical),
             NegativeKind::Inductive => past(PastKind::Inductive { observed: pass.observed(stream, split) }),
         };
         Self { stream, sampler }
+    }
+
+    /// Those of the pool of `pass`, without a list of all events.
+    fn random(stream: &EventStream, split: &Split, pass: Pass) -> RandomNegatives {
+        match pass {
+            Pass::Val | Pass::Test => {
+                let all = (0..split.rule.n_events).map(EventId::from_index);
+                RandomNegatives::over(stream, &all, pass.seed())
+            }
+            Pass::NewNodeVal | Pass::NewNodeTest => RandomNegatives::new(stream, pass.events(split), pass.seed()),
+        }
     }
 
     /// One pair for each event of `batch`, which is batch number `index` of the pass.

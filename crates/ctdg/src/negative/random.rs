@@ -24,7 +24,12 @@ impl RandomNegatives {
     /// When there are more than `u32::MAX` sources, which no stream has.
     #[must_use]
     pub fn new(stream: &EventStream, pool: &[EventId], seed: u32) -> Self {
-        let nodes = |column: &[NodeId]| distinct_of(stream.n_nodes(), pool.iter().map(|id| column[id.index()]));
+        Self::over(stream, &pool.iter().copied(), seed)
+    }
+
+    /// The same with a pool that need not be in memory.
+    pub(super) fn over(stream: &EventStream, pool: &(impl Iterator<Item = EventId> + Clone), seed: u32) -> Self {
+        let nodes = |column: &[NodeId]| distinct_of(stream.n_nodes(), pool.clone().map(|id| column[id.index()]));
         let n_sources = u32::try_from(nodes(stream.src()).len()).expect("nodes are counted in u32");
         Self { n_sources, destinations: nodes(stream.dst()), random: NumpyRandom::new(seed) }
     }

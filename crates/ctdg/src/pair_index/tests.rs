@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::error::{Problem, Result};
+use crate::event::MAX_NARROW;
 
 /// Few nodes, so that pairs repeat, go both ways and are self-loops; many, so that most pairs meet once.
 fn pairs() -> impl Strategy<Value = Vec<[NodeId; 2]>> {
@@ -80,4 +82,17 @@ fn a_pair_that_met_once_takes_at_most_twelve_bytes() {
         let index = PairIndex::build((0..pairs.len()).map(EventId::from_index), columns(&pairs));
         assert!(index.bytes() <= 12 * n as usize + 100, "{} bytes for {n} pairs", index.bytes());
     }
+}
+
+#[test]
+fn more_events_than_can_be_numbered_in_memory_are_refused() {
+    let (most, narrow) = (1_431_655_765, usize::try_from(MAX_NARROW).unwrap());
+    let limit = |checked: Result<()>| match checked.err()?.problem() {
+        Problem::TooMany { max, .. } => Some(*max),
+        _ => None,
+    };
+    assert_eq!([limit(check_number(most, most)), limit(check_number(most, narrow))], [None; 2]);
+    assert_eq!(limit(check_number(most + 1, narrow)), Some(1_431_655_765));
+    assert_eq!(limit(check_number(1, narrow + 1)), Some(4_294_967_295));
+    assert_eq!([limit(check_growing(most)), limit(check_growing(most + 1))], [None, Some(1_431_655_765)]);
 }

@@ -1,6 +1,6 @@
 //! Lists of the interactions of each node, in memory or mapped.
 
-use super::History;
+use super::{History, huge_pages};
 use crate::event::{Column, EventColumn, EventId, EventIds, EventStream, IdWidth, NodeId, narrow};
 use crate::index::{IndexFile, Section, list_of};
 
@@ -104,6 +104,9 @@ impl Adjacency {
         let mut neighbors = vec![NodeId(0); n];
         let mut events = vec![0_u32; n];
         let mut times = vec![0.0; n];
+        huge_pages::advise(&mut neighbors);
+        huge_pages::advise(&mut events);
+        huge_pages::advise(&mut times);
         // While filling, `offsets[node]` is the slot of the next entry; afterwards it is the list's end.
         for id in ids {
             let (u, v) = (src[id.index()], dst[id.index()]);

@@ -1,12 +1,15 @@
 //! `hopedgn bench`: the speed of this machine.
 
+mod collating;
 mod encode;
 mod epoch;
+mod growth;
 mod load;
 mod sample;
 mod serve;
 mod statistics;
 mod step;
+mod temporary_folder;
 mod wl;
 
 use std::fmt::{self, Display};
@@ -27,6 +30,7 @@ pub(crate) const EXAMPLES: &str = "\
 Examples:
   hopedgn bench step --device cpu --json
   hopedgn bench sample --data wikipedia
+  hopedgn bench growth
   hopedgn bench serve";
 
 #[derive(Debug, Subcommand)]
@@ -38,6 +42,7 @@ pub(crate) enum Bench {
     Step(step::Step),
     Epoch(Box<epoch::Epoch>),
     Wl(wl::WlBench),
+    Growth(Box<growth::Growth>),
     Serve(Box<serve::ServeBench>),
 }
 
@@ -50,6 +55,7 @@ pub(crate) fn run(bench: Bench, registry: &ModelRegistry, output: &Output) -> an
         Bench::Step(args) => step::run(&args, output),
         Bench::Epoch(args) => epoch::run(&args, registry, output),
         Bench::Wl(args) => wl::run(&args, output),
+        Bench::Growth(args) => growth::run(&args, registry, output),
         Bench::Serve(args) => serve::run(&args, registry, output),
     }
 }

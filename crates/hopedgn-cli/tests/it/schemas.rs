@@ -199,6 +199,14 @@ fn documents_of_tests_and_benchmarks_fit_their_schemas() {
     home.prints("bench-step", "bench step --device cpu --pairs 4 --tokens 4 --repeats 1");
     home.prints("bench-epoch", "bench epoch --data events.csv --device cpu --steps 1 --set model.d-channel=4");
     home.prints("bench-wl", "bench wl --k 3 --repeats 1");
+    let grown =
+        home.prints("bench-growth", "bench growth --events 4e3,5e3 --nodes 100,9e3 --repeats 1 --steps 1 --dir .");
+    home.write("grown.json", &grown.to_string());
+    let shown = home.prints("bench-growth", "bench growth --report grown.json --svg grown.svg");
+    assert!(
+        shown == grown && home.file("grown.svg").contains("encode, a pair"),
+        "two sizes, the others are impossible"
+    );
     home.prints("bench-serve", "bench serve --data events.csv --seconds 0.1 --restart-events 2000");
     home.prints("selftest", "selftest --device cpu");
     home.prints("completions", "completions powershell");

@@ -4,17 +4,14 @@ use std::fmt::{self, Display};
 use std::time::Instant;
 
 use clap::Args;
-use ctdg::mite::PairQuery;
-use ctdg::negative::RandomNegatives;
 use hopedgn::ModelRegistry;
-use hopedgn::collate::PairBatch;
 use hopedgn::config::{Config, Preset};
-use hopedgn::model::{self, Model};
-use hopedgn::score::PairScorer;
+use hopedgn::model;
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
 use serde::Serialize;
 
+use super::collating::Collating;
 use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
 use crate::commands::model::ModelArgs;
@@ -117,7 +114,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         batch += consecutive.len();
     }
     bar.finish_and_clear();
-    let collating = Collating::measure(&config, &task, &*model, &batches)?;
+    let collating = Collating::measure(&config, &task, &*model, batches.iter().copied())?;
     seconds.sort_unstable_by(f64::total_cmp);
     let mean = total / seconds.len().max(1) as f64;
     if is_gpu {
@@ -147,34 +144,6 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
     };
     output.answer(&report, &report)?;
     Ok(Outcome::Done)
-}
-
-/// Sampling, MITE and collating, measured alone.
-struct Collating {
-    seconds: f64,
-    n_tokens: usize,
-    n_pairs: usize,
-}
-
-impl Collating {
-    /// Over the same batches, with as many negatives.
-    fn measure(config: &Config, task: &Task<'_>, model: &dyn Model, batches: &[usize]) -> anyhow::Result<Self> {
-        let mut encoder = PairScorer::new(model, &task.tables, &task.train_store);
-        let mut negatives = RandomNegatives::new(task.stream, &task.split.train, 0);
-        let mut total = Self { seconds: 0.0, n_tokens: 0, n_pairs: 0 };
-        for &batch in batches {
-            let events = task.split.train.chunks(config.train.batch).nth(batch).unwrap_or_default();
-            let mut queries = task.queries(events);
-            for (at, dst) in negatives.draw(events.len()).into_iter().enumerate() {
-                queries.push(PairQuery { dst, ..queries[at] });
-            }
-            let start = Instant::now();
-            total.n_tokens += encoder.collate_only(PairBatch::new(&queries).padded_in_groups_of(events.len()))?;
-            total.seconds += start.elapsed().as_secs_f64();
-            total.n_pairs += queries.len();
-        }
-        Ok(total)
-    }
 }
 
 impl Display for Report {

@@ -15,6 +15,7 @@ use hopedgn::{Events, ModelRegistry};
 use hopedgn_serve::bench::{self, CrashOptions, CrashReport, Figures, Workload};
 use serde::Serialize;
 
+use super::temporary_folder::TemporaryFolder;
 use crate::commands::data_args::ReadArgs;
 use crate::commands::device::DeviceArgs;
 use crate::commands::run_args::load_events;
@@ -121,13 +122,13 @@ struct CrashAnswer {
 }
 
 pub(crate) fn run(args: &ServeBench, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
-    let place = TemporaryFolder::new()?;
-    let subject = Subject::new(args, &place.0, registry, output)?;
+    let place = TemporaryFolder::new(&std::env::temp_dir(), "serve")?;
+    let subject = Subject::new(args, place.path(), registry, output)?;
     let launch = |state: &Path| subject.command(state);
     if args.crash {
-        return crash(args, &subject, &launch, &place.0, output);
+        return crash(args, &subject, &launch, place.path(), output);
     }
-    let figures = measure(args, &subject, &launch, &place.0, output)?;
+    let figures = measure(args, &subject, &launch, place.path(), output)?;
     let n_failed = figures.n_failed();
     let report = Report {
         bench: "serve",
@@ -260,21 +261,4 @@ fn trained(
     drop(EventLog::create(state, events)?);
     bench::ServerProcess::start(&|state| server(program, state, flags), state)?.stop()?;
     Ok(state.join("run"))
-}
-
-/// A folder that is removed with all it holds.
-struct TemporaryFolder(PathBuf);
-
-impl TemporaryFolder {
-    fn new() -> anyhow::Result<Self> {
-        let path = std::env::temp_dir().join(format!("hopedgn-bench-serve-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| format!("could not create {}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for TemporaryFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }

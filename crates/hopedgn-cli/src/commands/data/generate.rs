@@ -96,13 +96,21 @@ impl Target {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  hopedgn data generate like-lastfm small.parquet --scale 0.01 --seed 1")]
+#[command(after_help = "Examples:
+  hopedgn data generate like-lastfm small.parquet --scale 0.01 --seed 1
+  hopedgn data generate like-lastfm many-nodes.ctdg --events 1000000 --nodes 500000")]
 struct Interactions {
     #[command(flatten)]
     target: Target,
     /// Fraction of the full size
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
+    /// Number of events; distinct pairs and times keep their share
+    #[arg(long, value_name = "N", requires = "nodes", conflicts_with = "scale")]
+    events: Option<u32>,
+    /// Number of nodes
+    #[arg(long, value_name = "N", requires = "events")]
+    nodes: Option<u32>,
     /// Keep columns that outgrow this memory in temporary files beside OUT
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     memory: Option<u64>,
@@ -130,7 +138,11 @@ pub(crate) fn run(args: &Generate, output: &Output) -> anyhow::Result<Outcome> {
 fn interactions(spec: &InteractionSpec, args: &Interactions, output: &Output) -> anyhow::Result<Outcome> {
     let format = args.target.format()?;
     anyhow::ensure!(args.scale <= 100.0, "found --scale {}, expected at most 100", args.scale);
-    let spec = if args.scale == 1.0 { spec.clone() } else { spec.scaled(args.scale)? };
+    let spec = match (args.events, args.nodes) {
+        (Some(events), Some(nodes)) => spec.sized(events, nodes)?,
+        _ if args.scale == 1.0 => spec.clone(),
+        _ => spec.scaled(args.scale)?,
+    };
     let spill = args.memory.map(|memory| spill_beside(&args.target.out, memory));
     write(&spec.generate_within(args.target.seed, spill.as_ref())?, &args.target, format, output)
 }
