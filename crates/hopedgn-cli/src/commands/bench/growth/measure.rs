@@ -57,9 +57,9 @@ pub(super) fn measure(file: &Path, args: &Growth, config: &Config, output: &Outp
     let trainer = Trainer::new(config, &task, &*model, parameters.clone(), &device)?;
     let prepare_seconds = start.elapsed().as_secs_f64();
     bar.set_message("sampling histories");
-    let histories_per_second = sample(&task, args.repeats)?;
+    let histories_per_second = sample(&task, args.repeats);
     bar.set_message("encoding pairs");
-    let (pairs_per_second, tokens_per_pair) = encode(&task, args.repeats)?;
+    let (pairs_per_second, tokens_per_pair) = encode(&task, args.repeats);
     bar.set_message("training");
     let (seconds_per_step, collate_seconds_per_step) = train(trainer, config, &task, &*model, args.steps)?;
     bar.set_message("evaluating");
@@ -123,7 +123,7 @@ fn batches(stream: &EventStream, repeat: usize) -> Vec<Vec<PairQuery>> {
 }
 
 /// Items a second of the fastest of so many passes, after one that is not timed; `pass` answers how many items it had.
-fn best_rate(stream: &EventStream, repeats: u32, mut pass: impl FnMut(&[PairQuery]) -> usize) -> anyhow::Result<f64> {
+fn best_rate(stream: &EventStream, repeats: u32, mut pass: impl FnMut(&[PairQuery]) -> usize) -> f64 {
     let mut best: f64 = 0.0;
     for repeat in 0..=repeats as usize {
         let batches = batches(stream, repeat);
@@ -134,11 +134,11 @@ fn best_rate(stream: &EventStream, repeats: u32, mut pass: impl FnMut(&[PairQuer
             best = best.max(n as f64 / seconds.max(f64::MIN_POSITIVE));
         }
     }
-    Ok(best)
+    best
 }
 
 /// Histories a second, of both nodes of events.
-fn sample(task: &Task<'_>, repeats: u32) -> anyhow::Result<f64> {
+fn sample(task: &Task<'_>, repeats: u32) -> f64 {
     let sampler = NeighborSampler::new(&task.full_store, Sampling::Recent, LENGTH);
     let random = RandomStream::named(0, "bench");
     let (mut queries, mut histories) = (Vec::new(), Histories::default());
@@ -155,7 +155,7 @@ fn sample(task: &Task<'_>, repeats: u32) -> anyhow::Result<f64> {
 }
 
 /// Pairs a second, those of events, and their tokens.
-fn encode(task: &Task<'_>, repeats: u32) -> anyhow::Result<(f64, f64)> {
+fn encode(task: &Task<'_>, repeats: u32) -> (f64, f64) {
     let config = PairEncoderConfig { length: LENGTH, k: LENGTH, ..PairEncoderConfig::default() };
     let (mut encoder, mut tokens) = (PairEncoder::new(&task.full_store, config), PairTokens::default());
     let (mut n_pairs, mut n_tokens) = (0, 0);
@@ -164,8 +164,8 @@ fn encode(task: &Task<'_>, repeats: u32) -> anyhow::Result<(f64, f64)> {
         n_pairs += batch.len();
         n_tokens += tokens.n_tokens();
         batch.len()
-    })?;
-    Ok((rate, n_tokens as f64 / n_pairs.max(1) as f64))
+    });
+    (rate, n_tokens as f64 / n_pairs.max(1) as f64)
 }
 
 /// Seconds of a step at the end of the training events, the median; and of collating, over the batches before them, which those steps
