@@ -33,7 +33,7 @@ pub fn dyglib_files(path: &Path) -> Result<[PathBuf; 3]> {
 /// use ctdg::event::EventStream;
 ///
 /// # let folder = tempfile::tempdir()?;
-/// let stream = EventStream::from_events(vec![(7, 8, 1.0), (8, 9, 2.5)])?;
+/// let stream = EventStream::from_events(vec![(0, 1, 1.0), (1, 2, 2.5)])?;
 /// let file = folder.path().join("ml_small.csv");
 /// dataset::write_dyglib(&stream, &file)?;
 /// let again = dataset::read(&file, &ReadOptions::default())?;
