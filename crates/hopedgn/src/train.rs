@@ -132,6 +132,7 @@ pub struct Trainer<'a> {
     /// Prefetch threads, if the device computes beside the host.
     workers: Option<usize>,
     prefetch_wait: f64,
+    submit_seconds: f64,
 }
 
 /// Steps that a GPU may lag behind the host, so that the next one is always queued.
@@ -169,6 +170,7 @@ impl<'a> Trainer<'a> {
             workers: device.prefetch_threads(PREFETCH_WORKERS).filter(|_| model.memory().is_none()),
             memory: model.memory().map(|form| Memory::new(device, form, task.stream, &task.split.train)).transpose()?,
             prefetch_wait: 0.0,
+            submit_seconds: 0.0,
             config,
             task,
             model,
@@ -251,6 +253,12 @@ impl<'a> Trainer<'a> {
         self.prefetch_wait
     }
 
+    /// Seconds that the host spent submitting steps. A GPU that has to wait for them is idle meanwhile; on the CPU they are the steps themselves.
+    #[must_use]
+    pub fn submit_seconds(&self) -> f64 {
+        self.submit_seconds
+    }
+
     /// Whether all epochs are trained, or patience has run out.
     #[must_use]
     pub fn is_done(&self) -> bool {
@@ -320,7 +328,9 @@ impl<'a> Trainer<'a> {
         let Some(n_workers) = self.workers else {
             let mut scorer = batches.scorer();
             let trained = batches.each(|_| true, &mut |drawn| {
+                let start = Instant::now();
                 scorer.train_step(&mut self.state, &drawn.batch(), self.memory.as_mut())?;
+                self.submit_seconds += start.elapsed().as_secs_f64();
                 self.pending.push_back(drawn.negatives);
                 self.collect_losses(MAX_LAG)?;
                 on_step(self)
@@ -333,7 +343,9 @@ impl<'a> Trainer<'a> {
         let trained = prefetch::in_order(n_workers, work, |ready, waited| {
             self.prefetch_wait += waited.as_secs_f64();
             let (prepared, negatives) = ready?;
+            let start = Instant::now();
             prepared.train_step(model, &mut self.state)?;
+            self.submit_seconds += start.elapsed().as_secs_f64();
             self.pending.push_back(negatives);
             self.collect_losses(MAX_LAG)?;
             on_step(self)

@@ -129,7 +129,8 @@ pub(crate) struct Run {
     files: Files,
     #[command(flatten)]
     archive: ArchivedRuns,
-    /// Cells to run at once, each in its own process; always one on a GPU [default: 1]
+    /// Cells to run at once, each in its own process, and all on one GPU if that is the device. They compute at the same time there if
+    /// NVIDIA's MPS runs (`nvidia-cuda-mps-control -d`), else in turns [default: 1]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
     /// Run these cells only, by their names in `experiment status`

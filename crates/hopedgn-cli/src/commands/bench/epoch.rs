@@ -62,6 +62,8 @@ struct Report {
     encode_share: f64,
     /// Share of the time in which a GPU waited for its next batch.
     waiting_share: Option<f64>,
+    /// Seconds per step in which the host submitted work to a GPU. Close to those of a step, they are what limits it.
+    submit_seconds_per_step: Option<f64>,
     tokens_per_pair: f64,
     gflops: Option<f64>,
     peak_memory: Option<u64>,
@@ -94,6 +96,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
     let mut trainer = make()?;
     let bar = progress::steps(output, "epoch", n_steps as u64);
     let (mut seconds, mut total, mut waited, mut batch) = (Vec::new(), 0.0, 0.0, 0);
+    let mut submitted = 0.0;
     for consecutive in batches.chunk_by(|one, next| one + 1 == *next) {
         if has_memory {
             // Not timed: they fill the memory, as in training.
@@ -103,6 +106,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         }
         batch = consecutive[0];
         let (start, waited_before) = (Instant::now(), trainer.prefetch_wait());
+        let submitted_before = trainer.submit_seconds();
         let mut mark = start;
         trainer.steps(consecutive.len(), &mut || {
             seconds.push(mark.elapsed().as_secs_f64());
@@ -111,6 +115,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         })?;
         total += start.elapsed().as_secs_f64();
         waited += trainer.prefetch_wait() - waited_before;
+        submitted += trainer.submit_seconds() - submitted_before;
         batch += consecutive.len();
     }
     bar.finish_and_clear();
@@ -138,6 +143,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         encode_seconds_per_step: collating.seconds / seconds.len() as f64,
         encode_share: collating.seconds / total,
         waiting_share: is_gpu.then(|| waited / total),
+        submit_seconds_per_step: is_gpu.then(|| submitted / seconds.len() as f64),
         tokens_per_pair: collating.n_tokens as f64 / collating.n_pairs.max(1) as f64,
         gflops: None,
         peak_memory: peak_memory(),
@@ -172,6 +178,9 @@ impl Display for Report {
         )?;
         if let Some(share) = self.waiting_share {
             writeln!(f, "  the GPU waited for its next batch in {:.1}% of the time", 100.0 * share)?;
+        }
+        if let Some(seconds) = self.submit_seconds_per_step {
+            writeln!(f, "  submitting a step took the host {}", precise(seconds))?;
         }
         let memory = self.peak_memory.map_or("?".to_owned(), |bytes| grouped(bytes / 1_000_000));
         writeln!(
