@@ -13,9 +13,13 @@
 //! # Ok::<(), ctdg::Error>(())
 //! ```
 
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+
 use crate::event::{Cut, EventId, NodeId};
 use crate::row_table::RowTable;
-use crate::store::Store;
+use crate::store::{History, Store};
 
 /// The events of two nodes, in either direction, before a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +50,8 @@ impl Store {
     }
 }
 
-/// Finds the meetings among a group of nodes. Keeps its allocations between groups.
+/// Finds the meetings among groups of nodes. Keeps its allocations between groups, and lists of the nodes that a node met: most nodes of a
+/// batch are beside many of its pairs, at the same time or with nothing new in between.
 ///
 /// ```
 /// use ctdg::event::{EventStream, NodeId};
@@ -56,68 +61,158 @@ impl Store {
 /// let store = Store::build(&EventStream::from_events([(0, 1, 1.0), (5, 2, 2.0), (0, 1, 3.0), (2, 2, 4.0)])?)?;
 /// let mut found = Vec::new();
 /// let nodes = [NodeId(2), NodeId(1), NodeId(0)];
-/// MeetingFinder::default().among(&store, &nodes, store.cut(9.0), &[], |pair, met| found.push((pair, met.count)));
+/// MeetingFinder::new(&store).among(&nodes, store.cut(9.0), &[], |pair, met| found.push((pair, met.count)));
 /// assert_eq!(found, [([0, 0], 1), ([2, 1], 2)]); // node 2 with itself, nodes 0 and 1 twice
 /// # Ok::<(), ctdg::Error>(())
 /// ```
-#[derive(Debug, Default)]
-pub struct MeetingFinder {
+#[derive(Debug)]
+pub struct MeetingFinder<'a> {
+    store: &'a Store,
     positions: RowTable,
-    /// For each position: entries of a history so far, and the event of the last one.
-    entries: Vec<(usize, EventId)>,
-    met: Vec<u32>,
+    partners: PartnerLists,
+    /// The nodes that one node met, by position.
+    met: Vec<(u32, Meetings)>,
 }
 
-impl MeetingFinder {
+/// Entries of a list that are read, one after another, instead of one look-up at a random place. An estimate, not tuned.
+const ENTRIES_PER_LOOK_UP: usize = 8;
+
+impl<'a> MeetingFinder<'a> {
+    /// Finds meetings in `store`.
+    #[must_use]
+    pub fn new(store: &'a Store) -> Self {
+        Self { store, positions: RowTable::default(), partners: PartnerLists::default(), met: Vec::new() }
+    }
+
     /// Calls `found` with the positions in `nodes`, which are distinct, of each two that met before `cut`, and of each that met itself: the
     /// higher position first, in ascending order. `left_out` is as in [`Store::meetings`].
     ///
-    /// A node is compared with those before it by its history where that is short, and by look-ups in the pair index otherwise.
+    /// A node is compared with those before it by a list of those it met where that is short, and by look-ups in the pair index otherwise.
     pub fn among(
         &mut self,
-        store: &Store,
         nodes: &[NodeId],
         cut: Cut,
         left_out: &[EventId],
         mut found: impl FnMut([u32; 2], Meetings),
     ) {
-        /// Entries of a history that are read, one after another, instead of one look-up at a random place. An estimate, not tuned.
-        const ENTRIES_PER_LOOK_UP: usize = 8;
-        self.positions.clear();
+        self.of_each(nodes, cut, left_out, |high, met| {
+            met.sort_unstable_by_key(|(low, _)| *low);
+            for &(low, meetings) in &*met {
+                found([high, low], meetings);
+            }
+        });
+    }
+
+    /// The same where the order of lower positions does not matter.
+    pub fn among_in_any_order(
+        &mut self,
+        nodes: &[NodeId],
+        cut: Cut,
+        left_out: &[EventId],
+        mut found: impl FnMut([u32; 2], Meetings),
+    ) {
+        self.of_each(nodes, cut, left_out, |high, met| {
+            for &(low, meetings) in &*met {
+                found([high, low], meetings);
+            }
+        });
+    }
+
+    /// Calls `found` with each position and the nodes that it met, up to itself.
+    fn of_each(
+        &mut self,
+        nodes: &[NodeId],
+        cut: Cut,
+        left_out: &[EventId],
+        mut found: impl FnMut(u32, &mut [(u32, Meetings)]),
+    ) {
+        let Self { store, positions, partners, met } = self;
+        positions.clear();
         for &node in nodes {
-            self.positions.row(node);
+            positions.row(node);
         }
-        debug_assert_eq!(self.positions.nodes().len(), nodes.len(), "nodes are distinct");
-        self.entries.clear();
-        self.entries.resize(nodes.len(), (0, EventId(0)));
+        debug_assert_eq!(positions.nodes().len(), nodes.len(), "nodes are distinct");
         for (high, &node) in (0..).zip(nodes) {
+            met.clear();
             let history = store.history(node, cut);
-            if history.len() > ENTRIES_PER_LOOK_UP * (high as usize + 1) {
-                for (low, &other) in (0..=high).zip(nodes) {
-                    if let Some(meetings) = store.meetings(node, other, cut, left_out) {
-                        found([high, low], meetings);
-                    }
-                }
-                continue;
+            let most_entries = ENTRIES_PER_LOOK_UP * (high as usize + 1);
+            let list = if !left_out.is_empty() {
+                None
+            } else if history.len() <= most_entries {
+                Some(partners.of(node, &history))
+            } else {
+                partners.known(node, history.len())
+            };
+            match list.filter(|list| list.len() <= most_entries) {
+                Some(list) => met.extend(list.iter().filter_map(|partner| {
+                    let low = positions.get(partner.node).filter(|&low| low <= high)?;
+                    Some((low, Meetings { count: partner.count as usize, last: partner.last }))
+                })),
+                None => met.extend((0..=high).zip(nodes).filter_map(|(low, &other)| {
+                    store.meetings(node, other, cut, left_out).map(|meetings| (low, meetings))
+                })),
             }
-            for (&other, event) in history.neighbors.iter().zip(history.events) {
-                let Some(low) = self.positions.get(other).filter(|&low| low <= high) else { continue };
-                if !left_out.is_empty() && left_out.binary_search(&event).is_ok() {
-                    continue;
-                }
-                let (count, last) = &mut self.entries[low as usize];
-                if *count == 0 {
-                    self.met.push(low);
-                }
-                *count += 1;
-                *last = event;
-            }
-            self.met.sort_unstable();
-            for low in self.met.drain(..) {
-                let (count, last) = std::mem::replace(&mut self.entries[low as usize], (0, EventId(0)));
-                // A self-loop is in its node's history twice.
-                found([high, low], Meetings { count: if low == high { count / 2 } else { count }, last });
-            }
+            found(high, met);
         }
+    }
+}
+
+/// A node that another one met.
+#[derive(Debug, Clone, Copy)]
+struct Partner {
+    node: NodeId,
+    count: u32,
+    last: EventId,
+}
+
+/// The distinct partners in beginnings of histories, each list made once.
+#[derive(Debug, Default)]
+struct PartnerLists {
+    /// Where the list of a node and of a length of its history is.
+    places: FxHashMap<(NodeId, usize), Range<usize>>,
+    partners: Vec<Partner>,
+    rows: RowTable,
+}
+
+/// Partners that are kept, some 16 MB.
+const MOST_PARTNERS: usize = 1 << 20;
+
+impl PartnerLists {
+    /// The partners of `node` in the first `length` events of its history, if the list is made.
+    fn known(&self, node: NodeId, length: usize) -> Option<&[Partner]> {
+        self.places.get(&(node, length)).map(|place| &self.partners[place.clone()])
+    }
+
+    /// The partners of `node` in `history`, a beginning of its whole one.
+    fn of(&mut self, node: NodeId, history: &History<'_>) -> &[Partner] {
+        let key = (node, history.len());
+        if !self.places.contains_key(&key) {
+            if self.partners.len() > MOST_PARTNERS {
+                self.partners.clear();
+                self.places.clear();
+            }
+            let place = self.list(node, history);
+            self.places.insert(key, place);
+        }
+        &self.partners[self.places[&key].clone()]
+    }
+
+    fn list(&mut self, node: NodeId, history: &History<'_>) -> Range<usize> {
+        let first = self.partners.len();
+        self.rows.clear();
+        for (&other, event) in history.neighbors.iter().zip(history.events) {
+            let at = first + self.rows.row(other) as usize;
+            if at == self.partners.len() {
+                self.partners.push(Partner { node: other, count: 0, last: event });
+            }
+            let partner = &mut self.partners[at];
+            partner.count += 1;
+            partner.last = event;
+        }
+        // A self-loop is in its node's history twice.
+        for partner in self.partners[first..].iter_mut().filter(|partner| partner.node == node) {
+            partner.count /= 2;
+        }
+        first..self.partners.len()
     }
 }

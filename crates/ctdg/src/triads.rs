@@ -22,7 +22,7 @@
 //! let stream = EventStream::from_events([(0, 2, 1.0), (1, 2, 2.0), (0, 3, 3.0), (3, 1, 4.0), (2, 3, 5.0)])?;
 //! let mut row = [0.0; N_TRIADS];
 //! let query = PairQuery { src: NodeId(0), dst: NodeId(1), time: 6.0 };
-//! TriadFinder::default().write(&Store::build(&stream)?, &query, &[], &mut row);
+//! TriadFinder::new(&Store::build(&stream)?).write(&query, &[], &mut row);
 //! assert_eq!(row[..2], [2.0, 1.0]);
 //! assert_eq!(row[2], (-1.0_f32 / 64.0).exp2());
 //! # Ok::<(), ctdg::Error>(())
@@ -55,27 +55,35 @@ fn fixed_point(value: f32) -> u32 {
 }
 
 /// Computes the columns of pairs. Keeps its allocations between pairs.
-#[derive(Debug, Default)]
-pub struct TriadFinder {
+#[derive(Debug)]
+pub struct TriadFinder<'a> {
+    store: &'a Store,
     seen: RowTable,
     common: Vec<NodeId>,
-    meetings: MeetingFinder,
+    meetings: MeetingFinder<'a>,
 }
 
-impl TriadFinder {
+impl<'a> TriadFinder<'a> {
+    /// Looks for triads in `store`.
+    #[must_use]
+    pub fn new(store: &'a Store) -> Self {
+        Self { store, seen: RowTable::default(), common: Vec::new(), meetings: MeetingFinder::new(store) }
+    }
+
     /// Writes the columns of one pair, as if the events of `left_out`, in ascending order, were not in the store. Ages still count all
     /// events of the stream.
     ///
     /// # Panics
     /// When `row` has not [`N_TRIADS`] columns.
-    pub fn write(&mut self, store: &Store, query: &PairQuery, left_out: &[EventId], row: &mut [f32]) {
+    pub fn write(&mut self, query: &PairQuery, left_out: &[EventId], row: &mut [f32]) {
         assert_eq!(row.len(), N_TRIADS, "columns of a row of triads");
+        let store = self.store;
         let cut = store.cut(query.time);
-        self.find_common(store, query, left_out);
+        self.find_common(query, left_out);
         let moments = store.statistics().moments();
         let mut n_met = 0;
         let mut weights = [0_u64; HALF_LIVES.len()];
-        self.meetings.among(store, &self.common, cut, left_out, |[high, low], met| {
+        self.meetings.among_in_any_order(&self.common, cut, left_out, |[high, low], met| {
             if high == low {
                 return;
             }
@@ -92,7 +100,8 @@ impl TriadFinder {
     }
 
     /// Fills `self.common`, the newest first.
-    fn find_common(&mut self, store: &Store, query: &PairQuery, left_out: &[EventId]) {
+    fn find_common(&mut self, query: &PairQuery, left_out: &[EventId]) {
+        let store = self.store;
         let PairQuery { src, dst, time } = *query;
         let cut = store.cut(time);
         self.common.clear();

@@ -154,7 +154,7 @@ proptest! {
             prop_assert_eq!(meetings[0], meetings[1]);
             let mut triads = [[0.0; N_TRIADS]; 2];
             for (store, row) in [&mapped, &in_memory].into_iter().zip(&mut triads) {
-                TriadFinder::default().write(store, &query, &left_out, row);
+                TriadFinder::new(store).write(&query, &left_out, row);
             }
             prop_assert_eq!(triads[0], triads[1]);
         }

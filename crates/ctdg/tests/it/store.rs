@@ -85,7 +85,7 @@ proptest! {
     ) {
         let store = Store::build(&stream).unwrap();
         let left_out: Vec<EventId> = stream.ids().filter(|id| id.index() % leave == 1).collect();
-        let mut finder = MeetingFinder::default();
+        let mut finder = MeetingFinder::new(&store);
         for nodes in [&nodes[..n], &nodes[..]] {
             for left_out in [&[], &left_out[..]] {
                 let each = |high: usize, low: usize| {
@@ -95,7 +95,7 @@ proptest! {
                 let expected: Vec<_> =
                     (0..nodes.len()).flat_map(|high| (0..=high).filter_map(move |low| each(high, low))).collect();
                 let mut found = Vec::new();
-                finder.among(&store, nodes, store.cut(t), left_out, |pair, met| found.push((pair, met)));
+                finder.among(nodes, store.cut(t), left_out, |pair, met| found.push((pair, met)));
                 prop_assert_eq!(found, expected);
             }
         }

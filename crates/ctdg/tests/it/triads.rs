@@ -43,7 +43,7 @@ fn brute(stream: &EventStream, query: &PairQuery, left_out: &[EventId]) -> [f32;
 
 fn found(store: &Store, query: &PairQuery, left_out: &[EventId]) -> [f32; N_TRIADS] {
     let mut row = [f32::NAN; N_TRIADS];
-    TriadFinder::default().write(store, query, left_out, &mut row);
+    TriadFinder::new(store).write(query, left_out, &mut row);
     row
 }
 

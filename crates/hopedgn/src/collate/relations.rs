@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ctdg::event::{EventId, NodeId};
-use ctdg::meetings::MeetingFinder;
+use ctdg::meetings::{MeetingFinder, Meetings};
 use ctdg::mite::{PairQuery, PairTokens, TimePrecision};
 use ctdg::store::Store;
 use hopedgn_tensor::{Ragged, Relations, Tensor};
@@ -64,22 +64,47 @@ struct Found {
     pairs: Vec<[u32; 2]>,
     n_pairs: Vec<usize>,
     relations: Vec<Relation>,
-    finder: MeetingFinder,
+}
+
+/// The closest relation of two patches so far.
+#[derive(Debug, Clone, Copy)]
+struct Closest {
+    /// Largest number of meetings of two nodes.
+    count: usize,
+    /// The newest meeting, if there is one.
+    last: EventId,
+    is_same: bool,
+}
+
+impl Closest {
+    /// Of nodes that never met.
+    const NONE: Self = Self { count: 0, last: EventId(0), is_same: false };
+}
+
+/// The patches of a pair, with allocations that are kept between pairs.
+#[derive(Default)]
+struct Patches {
+    /// For each node of the pair, its patches in ascending order.
+    of_nodes: Vec<Vec<u32>>,
+    n: usize,
+    /// `[n, n]`, the higher patch first.
+    closest: Vec<Closest>,
 }
 
 impl RelationCollator<'_> {
     /// The relations of `pairs`, whose patches are in `sequences`, and those of each side in `sides`.
     pub(super) fn run(&self, pairs: Range<usize>, sequences: &Ragged, sides: &Ragged) -> Result<RelationInput> {
         let mut found = Found::default();
-        let mut nodes = Vec::new();
+        let mut finder = MeetingFinder::new(self.store);
+        let (mut nodes, mut patches) = (Vec::new(), Patches::default());
         for (at, pair) in pairs.enumerate() {
             let first = found.pairs.len();
             self.nodes_of(pair, &mut nodes);
             let of_sides = [2 * at, 2 * at + 1].map(|side| sides.range(side).len());
             if self.patch == 1 {
-                self.push_tokens(pair, &nodes, of_sides, &mut found);
+                self.push_tokens(pair, &nodes, of_sides, &mut finder, &mut found);
             } else {
-                self.push_patches(pair, &nodes, of_sides, &mut found);
+                self.push_patches(pair, &nodes, of_sides, &mut finder, &mut patches, &mut found);
             }
             found.n_pairs.push(found.pairs.len() - first);
         }
@@ -96,25 +121,25 @@ impl RelationCollator<'_> {
         }
     }
 
-    /// Calls `found` with the rows of each two nodes that met, the higher first, in order.
-    fn each_meeting(
-        &self,
-        pair: usize,
-        nodes: &[NodeId],
-        finder: &mut MeetingFinder,
-        mut found: impl FnMut([u32; 2], Relation),
-    ) {
-        let query = &self.queries[pair];
-        let cut = self.store.cut(query.time);
-        let left_out: &[EventId] = self.left_out.get(pair).copied().unwrap_or_default();
-        finder.among(self.store, nodes, cut, left_out, |[high, low], met| {
-            let age = self.precision.interval(query.time, self.store.time(met.last)).max(0.0);
-            found([high, low], Relation { age, count: met.count as f32, is_same: high == low });
-        });
+    /// Events that count as not in the store.
+    fn left_out_of(&self, pair: usize) -> &[EventId] {
+        self.left_out.get(pair).copied().unwrap_or_default()
+    }
+
+    /// Time from `event` to `query`.
+    fn age(&self, query: &PairQuery, event: EventId) -> f32 {
+        self.precision.interval(query.time, self.store.time(event)).max(0.0)
     }
 
     /// A class for each distinct node, and one for padding.
-    fn push_tokens(&self, pair: usize, nodes: &[NodeId], of_sides: [usize; 2], found: &mut Found) {
+    fn push_tokens(
+        &self,
+        pair: usize,
+        nodes: &[NodeId],
+        of_sides: [usize; 2],
+        finder: &mut MeetingFinder<'_>,
+        found: &mut Found,
+    ) {
         let first = narrow(self.tokens.rows_of_pair(pair).start);
         let padding = narrow(nodes.len());
         let mut is_padded = false;
@@ -125,10 +150,12 @@ impl RelationCollator<'_> {
             found.classes.extend(self.tokens.rows()[tokens].iter().map(|row| row - first));
             found.classes.resize(end, padding);
         }
-        let Found { pairs, relations, finder, .. } = found;
-        self.each_meeting(pair, nodes, finder, |classes, relation| {
-            pairs.push(classes);
-            relations.push(relation);
+        let query = &self.queries[pair];
+        finder.among(nodes, self.store.cut(query.time), self.left_out_of(pair), |classes, met| {
+            let [high, low] = classes;
+            let relation =
+                Relation { age: self.age(query, met.last), count: met.count as f32, is_same: high == low };
+            found.push(classes, relation);
         });
         if is_padded {
             found.push([padding; 2], Relation::NONE);
@@ -136,21 +163,27 @@ impl RelationCollator<'_> {
     }
 
     /// A class for each patch, and one for those without a token.
-    fn push_patches(&self, pair: usize, nodes: &[NodeId], of_sides: [usize; 2], found: &mut Found) {
+    fn push_patches(
+        &self,
+        pair: usize,
+        nodes: &[NodeId],
+        of_sides: [usize; 2],
+        finder: &mut MeetingFinder<'_>,
+        patches: &mut Patches,
+        found: &mut Found,
+    ) {
+        patches.clear(nodes.len());
         let first = self.tokens.rows_of_pair(pair).start;
-        let (mut patches, mut n_empty) = (Vec::<Vec<usize>>::new(), [0; 2]);
+        let mut n_empty = [0; 2];
         for (side, length) in SIDES.into_iter().zip(of_sides) {
             let rows = &self.tokens.rows()[self.tokens.tokens(pair, side)];
-            let filled = patches.len();
+            let filled = patches.n;
             for tokens in rows.chunks(self.patch) {
-                let mut distinct: Vec<usize> = tokens.iter().map(|&row| row as usize - first).collect();
-                distinct.sort_unstable();
-                distinct.dedup();
-                patches.push(distinct);
+                patches.push(tokens.iter().map(|&row| row as usize - first));
             }
-            n_empty[side as usize] = length - (patches.len() - filled);
+            n_empty[side as usize] = length - (patches.n - filled);
         }
-        let padding = narrow(patches.len());
+        let padding = narrow(patches.n);
         let mut next = 0;
         for (side, length) in SIDES.into_iter().zip(of_sides) {
             let n_filled = narrow(length - n_empty[side as usize]);
@@ -158,23 +191,16 @@ impl RelationCollator<'_> {
             found.classes.extend(std::iter::repeat_n(padding, n_empty[side as usize]));
             next += n_filled;
         }
-        let of_nodes = self.between_nodes(pair, nodes, &mut found.finder);
-        let mut with_nodes = vec![Relation::NONE; nodes.len()];
-        for (high, patch) in patches.iter().enumerate() {
-            with_nodes.fill(Relation::NONE);
-            for &node in patch {
-                for (with, relation) in with_nodes.iter_mut().zip(&of_nodes[node * nodes.len()..]) {
-                    with.join(relation);
-                }
-            }
-            for (low, other) in patches[..=high].iter().enumerate() {
-                let mut closest = Relation::NONE;
-                for &node in other {
-                    closest.join(&with_nodes[node]);
-                }
-                let is_default = closest.count == 0.0 && closest.is_same == (high == low);
+        let query = &self.queries[pair];
+        patches.relate();
+        finder.among_in_any_order(nodes, self.store.cut(query.time), self.left_out_of(pair), |[high, low], met| {
+            patches.join(high as usize, low as usize, met);
+        });
+        for (high, of_high) in patches.closest.chunks_exact(patches.n.max(1)).enumerate() {
+            for (low, closest) in of_high[..=high].iter().enumerate() {
+                let is_default = closest.count == 0 && closest.is_same == (high == low);
                 if !is_default {
-                    found.push([narrow(high), narrow(low)], closest);
+                    found.push([narrow(high), narrow(low)], self.relation(query, closest));
                 }
             }
         }
@@ -183,31 +209,63 @@ impl RelationCollator<'_> {
         }
     }
 
-    /// The relation of each two of `nodes`, `[nodes, nodes]`.
-    fn between_nodes(&self, pair: usize, nodes: &[NodeId], finder: &mut MeetingFinder) -> Vec<Relation> {
-        let n = nodes.len();
-        let mut relations = vec![Relation::NONE; n * n];
-        for node in 0..n {
-            relations[node * (n + 1)].is_same = true;
+    fn relation(&self, query: &PairQuery, closest: &Closest) -> Relation {
+        let &Closest { count, last, is_same } = closest;
+        let age = if count > 0 { self.age(query, last) } else { Relation::NONE.age };
+        Relation { age, count: count as f32, is_same }
+    }
+}
+
+impl Patches {
+    /// None of a pair with so many nodes.
+    fn clear(&mut self, n_nodes: usize) {
+        self.n = 0;
+        self.of_nodes.truncate(n_nodes);
+        self.of_nodes.iter_mut().for_each(Vec::clear);
+        self.of_nodes.resize_with(n_nodes, Vec::new);
+    }
+
+    /// The next patch, of these nodes.
+    fn push(&mut self, nodes: impl Iterator<Item = usize>) {
+        let patch = narrow(self.n);
+        for node in nodes {
+            let patches = &mut self.of_nodes[node];
+            if patches.last() != Some(&patch) {
+                patches.push(patch);
+            }
         }
-        self.each_meeting(pair, nodes, finder, |[high, low], relation| {
-            relations[high as usize * n + low as usize] = relation;
-            relations[low as usize * n + high as usize] = relation;
-        });
-        relations
+        self.n += 1;
+    }
+
+    /// Notes which patches have a node in common.
+    fn relate(&mut self) {
+        self.closest.clear();
+        self.closest.resize(self.n * self.n, Closest::NONE);
+        for patches in &self.of_nodes {
+            for (at, &high) in patches.iter().enumerate() {
+                for &low in &patches[..=at] {
+                    self.closest[high as usize * self.n + low as usize].is_same = true;
+                }
+            }
+        }
+    }
+
+    /// Joins the meetings of two nodes to the relations of their patches: the newest meeting and the largest number count.
+    fn join(&mut self, node: usize, other: usize, met: Meetings) {
+        for &one in &self.of_nodes[node] {
+            for &two in &self.of_nodes[other] {
+                let [high, low] = [one.max(two), one.min(two)].map(|patch| patch as usize);
+                let closest = &mut self.closest[high * self.n + low];
+                closest.count = closest.count.max(met.count);
+                closest.last = closest.last.max(met.last);
+            }
+        }
     }
 }
 
 impl Relation {
     /// Of nodes that never met.
     const NONE: Self = Self { age: f32::INFINITY, count: 0.0, is_same: false };
-
-    /// The closer one in each respect.
-    fn join(&mut self, other: &Self) {
-        self.age = self.age.min(other.age);
-        self.count = self.count.max(other.count);
-        self.is_same |= other.is_same;
-    }
 }
 
 impl Found {

@@ -27,13 +27,13 @@ pub(crate) fn statistics(
     let statistics = store.statistics();
     let mut values = vec![0.0; queries.len() * width];
     values.par_chunks_mut(CHUNK * width).enumerate().for_each(|(chunk, rows)| {
-        let mut triads = TriadFinder::default();
+        let mut triads = TriadFinder::new(store);
         for (row, at) in rows.chunks_exact_mut(width).zip(chunk * CHUNK..) {
             let left_out = left_out.get(at).copied().unwrap_or_default();
             let (columns, of_triads) = row.split_at_mut(N_STATISTICS);
             statistics.write_without(&queries[at], left_out, columns);
             if with_triads {
-                triads.write(store, &queries[at], left_out, of_triads);
+                triads.write(&queries[at], left_out, of_triads);
             }
         }
     });
