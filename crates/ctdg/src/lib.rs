@@ -59,6 +59,7 @@ pub mod fetch;
 pub mod generate;
 mod growing;
 pub mod heuristic;
+mod huge_pages;
 pub mod index;
 pub mod live;
 pub mod meetings;

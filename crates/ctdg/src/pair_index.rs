@@ -1,7 +1,7 @@
 //! Index from node pairs, ordered or not, to the events between them.
 //!
-//! One hash table of unordered pairs answers both. It holds no keys: an entry is the event of a pair that met once, whose ends are in the
-//! columns of the stream, or the number of a list. Only pairs that met several times, and self-loops, have lists.
+//! Hash tables of unordered pairs, one for each part of them, answer both. They hold no keys: an entry is the event of a pair that met once,
+//! whose ends are in the columns of the stream, or the number of a list. Only pairs that met several times, and self-loops, have lists.
 //!
 //! # Memory
 //! 5 bytes per bucket, of which 7/16 to 7/8 are filled: 6 to 12 bytes per distinct pair. A list takes 16 bytes and 4 per event, 8 where
@@ -35,9 +35,13 @@ pub(crate) struct PairIndex {
 
 #[derive(Debug, Clone)]
 enum Base {
-    InMemory(Arc<Grouped>),
+    InMemory(Arc<Parts>),
     Mapped(MappedPairs),
 }
+
+/// The pairs, dealt out by a hash. There is one part at least.
+#[derive(Debug)]
+struct Parts(Vec<Grouped>);
 
 #[derive(Debug)]
 struct Grouped {
@@ -105,15 +109,34 @@ fn hash(key: u64) -> u64 {
     FxBuildHasher.hash_one(key)
 }
 
+/// Which of `n_parts` the pair with this key is in: independent of its [`hash`], so that the table of a part is filled evenly.
+#[inline]
+fn part_of(key: u64, n_parts: usize) -> usize {
+    let upper = key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    ((upper * n_parts as u64) >> 32) as usize
+}
+
 impl PairIndex {
     /// Groups `events`, which come in order and are no more than [`check_number`] takes, by pair. A self-loop is entered twice in the list
-    /// of its unordered pair, as in the adjacency lists, and once in that of its ordered one.
+    /// of its unordered pair, as in the adjacency lists, and once in that of its ordered one. On one thread, so that it may be called with
+    /// a lock held.
     pub(crate) fn build(
         events: impl ExactSizeIterator<Item = EventId> + Clone,
         endpoints: [Column<NodeId>; 2],
     ) -> Self {
-        let base = Base::InMemory(Arc::new(Grouped::build(events, [&endpoints[0], &endpoints[1]])));
-        Self { base, endpoints, grown: None }
+        Self::over(Parts::build(events, [&endpoints[0], &endpoints[1]], false), endpoints)
+    }
+
+    /// The same on all threads.
+    pub(crate) fn build_in_parallel(
+        events: impl ExactSizeIterator<Item = EventId> + Clone,
+        endpoints: [Column<NodeId>; 2],
+    ) -> Self {
+        Self::over(Parts::build(events, [&endpoints[0], &endpoints[1]], true), endpoints)
+    }
+
+    fn over(parts: Parts, endpoints: [Column<NodeId>; 2]) -> Self {
+        Self { base: Base::InMemory(Arc::new(parts)), endpoints, grown: None }
     }
 
     /// That of an index file.
@@ -184,10 +207,10 @@ impl PairIndex {
             Base::InMemory(base) => base,
             Base::Mapped(base) => return base.events(pair),
         };
-        let Some(entry) = self.find(base, pair) else { return EventIds::EMPTY };
+        let (part, Some(entry)) = self.find(base, pair) else { return EventIds::EMPTY };
         EventIds::narrow(match entry.list() {
             None => std::slice::from_ref(&entry.0),
-            Some(list) => base.all(list),
+            Some(list) => part.all(list),
         })
     }
 
@@ -197,22 +220,24 @@ impl PairIndex {
             Base::InMemory(base) => base,
             Base::Mapped(base) => return base.both_ways(pair, &self.endpoints[0]),
         };
-        let Some(entry) = self.find(base, pair) else { return [EventIds::EMPTY; 2] };
+        let (part, Some(entry)) = self.find(base, pair) else { return [EventIds::EMPTY; 2] };
         let (is_forward, both): (bool, [&[u32]; 2]) = match entry.list() {
             None => (self.endpoints[0][entry.event().index()] == pair[0], [std::slice::from_ref(&entry.0), &[]]),
-            Some(list) => (pair[0] < pair[1], base.both_ways(list)),
+            Some(list) => (pair[0] < pair[1], part.both_ways(list)),
         };
         let [one, other] = both.map(EventIds::narrow);
         if is_forward { [one, other] } else { [other, one] }
     }
 
     #[inline]
-    fn find<'b>(&self, base: &'b Grouped, pair: [NodeId; 2]) -> Option<&'b Entry> {
+    fn find<'b>(&self, Parts(parts): &'b Parts, pair: [NodeId; 2]) -> (&'b Grouped, Option<&'b Entry>) {
         let key = key(pair);
-        base.table.find(hash(key), |entry| match entry.list() {
+        let part = &parts[part_of(key, parts.len())];
+        let entry = part.table.find(hash(key), |entry| match entry.list() {
             None => self.is_between(entry.event(), key),
-            Some(list) => base.lists[list].key == key,
-        })
+            Some(list) => part.lists[list].key == key,
+        });
+        (part, entry)
     }
 
     /// Whether `event` is one of the unordered pair of `of`. Apart, so that the search of the table becomes one loop.
@@ -223,15 +248,19 @@ impl PairIndex {
 
     /// Bytes in memory, or of the columns of a file.
     pub(crate) fn bytes(&self) -> usize {
-        let Grouped { table, lists, events } = match &self.base {
-            Base::InMemory(base) => &**base,
-            Base::Mapped(base) => return base.bytes(),
-        };
-        table.allocation_size() + lists.capacity() * size_of::<List>() + events.capacity() * size_of::<u32>()
+        match &self.base {
+            Base::InMemory(base) => base.0.iter().map(Grouped::bytes).sum(),
+            Base::Mapped(base) => base.bytes(),
+        }
     }
 }
 
 impl Grouped {
+    fn bytes(&self) -> usize {
+        let Self { table, lists, events } = self;
+        size_of_val(self) + table.allocation_size() + size_of_val(&**lists) + size_of_val(&**events)
+    }
+
     /// Events of a list.
     #[inline]
     fn all(&self, list: usize) -> &[u32] {

@@ -13,7 +13,6 @@
 //! A store over a `.ctdg` file with an [index] is mapped: it takes no memory of its own, and gives the same answers.
 
 mod adjacency;
-mod huge_pages;
 mod read_ahead;
 
 use std::sync::{Arc, OnceLock};
@@ -143,7 +142,7 @@ impl Store {
         let (of_nodes, of_pairs) = (ids.clone(), ids);
         let (adjacency, pairs) = rayon::join(
             || Adjacency::build(stream, of_nodes),
-            || PairIndex::build(of_pairs, stream.endpoint_columns()),
+            || PairIndex::build_in_parallel(of_pairs, stream.endpoint_columns()),
         );
         Ok(Self::new(stream, adjacency, pairs))
     }

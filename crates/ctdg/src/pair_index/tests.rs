@@ -57,22 +57,25 @@ proptest! {
 }
 
 #[test]
-fn a_table_that_grew_and_shrank_has_every_pair() {
-    // Many pairs at first, so that the table becomes large; then only repeats, of every third pair in the other direction.
+fn every_pair_of_several_parts_is_found_whatever_the_threads() {
+    // Pairs that meet three times, every third time in the other direction: more events than a part has.
     let n = 20_000;
     let pair = |at: u32| [NodeId(at % 141), NodeId(200 + at / 141)];
     let first = (0..n).map(pair);
     let repeats = (0..2 * n).map(|at| if at % 3 == 0 { [pair(at % n)[1], pair(at % n)[0]] } else { pair(at % n) });
     let pairs: Vec<[NodeId; 2]> = first.chain(repeats).collect();
     let ids = (0..3 * u64::from(n)).map(EventId).collect::<Vec<_>>();
-    let index = PairIndex::build(ids.iter().copied(), columns(&pairs));
-    for at in (0..n).step_by(7) {
+    let alone = PairIndex::build(ids.iter().copied(), columns(&pairs));
+    let in_parallel = PairIndex::build_in_parallel(ids.iter().copied(), columns(&pairs));
+    assert!(matches!(&alone.base, Base::InMemory(parts) if parts.0.len() > 1));
+    for (at, index) in (0..n).flat_map(|at| [(at, &alone), (at, &in_parallel)]) {
         let [a, b] = pair(at);
         let expected = [at, n + at, 2 * n + at].map(|id| EventId(u64::from(id)));
         assert_eq!(index.events(b, a), expected);
         let (forward, back): (Vec<EventId>, Vec<EventId>) = expected.iter().partition(|id| pairs[id.index()] == [a, b]);
         assert_eq!(index.events_both_ways(a, b), [&forward, &back].map(EventIds::from));
     }
+    assert_eq!(alone.bytes(), in_parallel.bytes());
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Lists of the interactions of each node, in memory or mapped.
 
-use super::{History, huge_pages};
+use super::History;
 use crate::event::{Column, EventColumn, EventId, EventIds, EventStream, IdWidth, NodeId, narrow};
+use crate::huge_pages;
 use crate::index::{IndexFile, Section, list_of};
 
 /// Time-sorted lists of all nodes, one after the other.

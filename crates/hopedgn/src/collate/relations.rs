@@ -153,8 +153,7 @@ impl RelationCollator<'_> {
         let query = &self.queries[pair];
         finder.among(nodes, self.store.cut(query.time), self.left_out_of(pair), |classes, met| {
             let [high, low] = classes;
-            let relation =
-                Relation { age: self.age(query, met.last), count: met.count as f32, is_same: high == low };
+            let relation = Relation { age: self.age(query, met.last), count: met.count as f32, is_same: high == low };
             found.push(classes, relation);
         });
         if is_padded {

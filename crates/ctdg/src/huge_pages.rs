@@ -5,7 +5,7 @@
 
 /// Asks the system to back `values` with large pages, before they are first written. A hint: contents stay, and a system that has none
 /// does as before.
-pub(super) fn advise<T>(values: &mut [T]) {
+pub(crate) fn advise<T>(values: &mut [T]) {
     #[cfg(target_os = "linux")]
     linux::advise(values.as_mut_ptr().cast(), size_of_val(values));
     #[cfg(not(target_os = "linux"))]
