@@ -250,7 +250,7 @@ impl Bench<'_> {
             let mut memory = model.memory().map(|form| Memory::new(device, form, stream, before)).transpose()?;
             if let Some(memory) = &mut memory {
                 for events in before.chunks(20) {
-                    scorer.logits_with(state.weights(), &self.task.queries(events), memory, events)?;
+                    scorer.update_memory(state.weights(), memory, events)?;
                 }
             }
             let (loss, gradients) = scorer.loss_and_gradients(&mut state, &batch, memory.as_mut())?;

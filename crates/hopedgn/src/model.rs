@@ -184,6 +184,16 @@ pub trait Model: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
+    /// Updates the node memory by the events of `input`, and embeds no more than that takes. By default it embeds all nodes.
+    fn update_memory(&self, tape: &mut Tape<'_>, input: &Input) -> Result<()> {
+        self.nodes(tape, input, Dropout::NONE).map(drop)
+    }
+
+    /// Whether [`Model::update_memory`] reads neighbours. Where it does not, none are sampled for it.
+    fn update_reads_neighbors(&self) -> bool {
+        true
+    }
+
     /// The logit of each pair, `[B, 1]`.
     fn logits(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var>;
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use ctdg::event::EventId;
-use ctdg::mite::{PairEncoder, PairQuery, PairTokens};
+use ctdg::mite::{PairEncoder, PairEncoderConfig, PairQuery, PairTokens};
 use ctdg::random::RandomStream;
 use ctdg::store::Store;
 use ctdg::walks::TemporalWalks;
@@ -44,6 +44,8 @@ use plan::{Chunk, PairLengths};
 pub struct PairScorer<'a> {
     collator: Collator<'a>,
     encoder: PairEncoder<'a>,
+    /// Encodes pairs without neighbours, for updates of a memory that read none.
+    nodes_alone: Option<PairEncoder<'a>>,
     tokens: PairTokens,
     /// Of a model that reads walks.
     walks: Option<TemporalWalks>,
@@ -126,7 +128,7 @@ impl<'a> PairScorer<'a> {
     ) -> Self {
         let encoder = PairEncoder::new(store, model.encoding());
         let collator = Collator { model, tables: tables.clone(), store, left_out: &[], walks: None, n_shares: 1 };
-        Self { collator, encoder, tokens: PairTokens::default(), walks }
+        Self { collator, encoder, nodes_alone: None, tokens: PairTokens::default(), walks }
     }
 
     /// The same with batches in at least so many chunks, where there are so many pairs.
@@ -188,6 +190,43 @@ impl<'a> PairScorer<'a> {
         output: Output,
     ) -> Result<Vec<f32>> {
         self.forward_with_memory(weights, queries, memory, events, Target::Score(output))
+    }
+
+    /// Updates `memory` by `events`, the next batch, and scores nothing.
+    ///
+    /// ```
+    /// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
+    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
+    /// # let events = Events::from_tuples(messages)?;
+    /// # let task = Task::new(&events, SplitMode::Dyglib)?;
+    /// # let config = ModelConfig::new(ModelName::Tgn).with_known(&["d-out=4", "d-time=4"])?;
+    /// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
+    /// # let weights = Weights::new(&Device::cpu(), parameters)?;
+    /// use hopedgn::{memory::Memory, score::PairScorer};
+    ///
+    /// let mut scorer = PairScorer::new(&*model, &task.tables, &task.full_store);
+    /// let new = || Memory::new(weights.device(), model.memory().expect("TGN has one"), &events, &task.split.train);
+    /// let (before, now) = (&task.split.train[..20], task.queries(&task.split.train[20..22]));
+    /// let (mut updated, mut scored) = (new()?, new()?);
+    /// scorer.update_memory(&weights, &mut updated, before)?;
+    /// scorer.logits_with(&weights, &task.queries(before), &mut scored, before)?;
+    /// let [one, other] = [updated, scored].map(|mut memory| scorer.logits_with(&weights, &now, &mut memory, &[]));
+    /// assert_eq!(one?, other?);
+    /// # Ok::<(), hopedgn::Error>(())
+    /// ```
+    pub fn update_memory(&mut self, weights: &Weights, memory: &mut Memory, events: &[EventId]) -> Result<()> {
+        let (queries, model) = (memory.queries(events), self.collator.model);
+        if model.update_reads_neighbors() {
+            self.encoder.reseed(0);
+            self.encoder.encode(&queries, &mut self.tokens);
+        } else {
+            let encoding = PairEncoderConfig { length: 1, ..model.encoding() };
+            let nodes_alone = || PairEncoder::new(self.collator.store, encoding);
+            self.nodes_alone.get_or_insert_with(nodes_alone).encode(&queries, &mut self.tokens);
+        }
+        let input = self.collator.input_of_update(&self.tokens, &queries, memory, events)?;
+        weights.evaluate(&[input], |tape, input| model.update_memory(tape, input))?;
+        Ok(())
     }
 
     /// Both outputs for each of `pairs`, [`Output::Partner`] and [`Output::Pair`], from one forward pass.

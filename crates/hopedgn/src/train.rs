@@ -409,6 +409,21 @@ impl<'a> Trainer<'a> {
         Ok(Validation { random: PerSetting { transductive, inductive }, historical, mrr })
     }
 
+    /// AP and AUC of one pass with the current weights, and with the memory as training left it; `None` if the pass has no events.
+    pub fn evaluate(
+        &mut self,
+        pass: Pass,
+        negatives: Negatives,
+        callback: &mut dyn Callback,
+    ) -> Result<Option<LinkMetrics>> {
+        let trained = self.memory.as_ref().map(Memory::snapshot).transpose()?;
+        let metrics = self.validate_pass(pass, negatives, trained.as_ref(), callback);
+        if let (Some(memory), Some(trained)) = (&mut self.memory, &trained) {
+            memory.restore(trained, &self.task.split.train)?;
+        }
+        metrics
+    }
+
     fn validate_pass(
         &mut self,
         pass: Pass,

@@ -88,7 +88,7 @@ pub fn logits(stream: &EventStream, weighted: &WeightedModel, queries: &[PairQue
     // and JODIE would separate what 1-DWL does not.
     memory.use_time_scale_of(time_scale.as_ref().ok_or(Error::NoMemory)?);
     for events in past.chunk_by(|&one, &other| store.time(one) == store.time(other)) {
-        scorer.logits_with(weights, &PairQuery::of(stream, events), &mut memory, events)?;
+        scorer.update_memory(weights, &mut memory, events)?;
     }
     scorer.logits_with(weights, queries, &mut memory, &[])
 }

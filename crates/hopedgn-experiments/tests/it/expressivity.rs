@@ -250,7 +250,7 @@ fn jodie_exceeds_1_dwl_only_with_the_time_scale_of_each_graph() {
         let simultaneous = events.chunk_by(|&one, &other| store.time(one) == store.time(other));
         let mut scorer = PairScorer::new(&*model, &tables, &store);
         for events in simultaneous {
-            scorer.logits_with(&weights, &PairQuery::of(stream, events), &mut memory, events).unwrap();
+            scorer.update_memory(&weights, &mut memory, events).unwrap();
         }
         scorer.logits_with(&weights, &[query], &mut memory, &[]).unwrap()
     };

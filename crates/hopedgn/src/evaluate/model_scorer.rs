@@ -96,8 +96,7 @@ impl Scorer for ModelScorer<'_> {
         if !batch.is_empty() {
             let previous = std::mem::replace(&mut self.current, batch.to_vec());
             if !previous.is_empty() {
-                let queries = memory.queries(&previous);
-                self.scorer.logits_with(self.weights, &queries, memory, &previous)?;
+                self.scorer.update_memory(self.weights, memory, &previous)?;
             }
         }
         self.scorer.scores_with(self.weights, pairs.queries, memory, &[], self.output)

@@ -107,8 +107,7 @@ impl Model for Jodie {
 
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let memories = self.memory.read(tape, input)?;
-        self.memory.update(tape, input, &memories, memories.roots)?;
+        let memories = self.memory.advance(tape, input)?;
 
         let gaps = tape.input(Arc::clone(&memories.read.gaps)); // [2B, 1]
         let drift = self.project.forward(tape, gaps, None)?; // [2B, d]
@@ -117,6 +116,14 @@ impl Model for Jodie {
         let factor = tape.add(ones, drift)?;
         let h = tape.mul(memories.roots, factor)?; // [2B, d]
         Ok(tape.dropout(h, dropout))
+    }
+
+    fn update_memory(&self, tape: &mut Tape<'_>, input: &Input) -> Result<()> {
+        self.memory.advance(tape, input.hops()?).map(drop)
+    }
+
+    fn update_reads_neighbors(&self) -> bool {
+        false
     }
 
     fn head(&self) -> Option<PairHead> {

@@ -356,9 +356,16 @@ impl Model for Pint {
 
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, _: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let memories = self.memory.read(tape, input)?; // [U, d], [2B, d]
-        self.memory.update(tape, input, &memories, memories.roots)?;
+        let memories = self.memory.advance(tape, input)?; // [U, d], [2B, d]
         self.embed(tape, input, &memories)
+    }
+
+    fn update_memory(&self, tape: &mut Tape<'_>, input: &Input) -> Result<()> {
+        self.memory.advance(tape, input.hops()?).map(drop)
+    }
+
+    fn update_reads_neighbors(&self) -> bool {
+        false
     }
 
     fn head(&self) -> Option<PairHead> {

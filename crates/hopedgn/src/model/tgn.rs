@@ -250,13 +250,13 @@ impl Model for Tgn {
 
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
-        let memories = self.memory.read(tape, input)?; // [U, d], [2B, d]
         match self.kind {
             Kind::Tgn => {
-                self.memory.update(tape, input, &memories, memories.roots)?;
+                let memories = self.memory.advance(tape, input)?; // [U, d], [2B, d]
                 self.attend(tape, input, &memories, dropout)
             }
             Kind::DyRep => {
+                let memories = self.memory.read(tape, input)?; // [U, d], [2B, d]
                 // g is sent in messages only.
                 if memories.read.update.is_some() {
                     let g = self.attend(tape, input, &memories, dropout)?;
@@ -265,6 +265,17 @@ impl Model for Tgn {
                 Ok(memories.roots)
             }
         }
+    }
+
+    fn update_memory(&self, tape: &mut Tape<'_>, input: &Input) -> Result<()> {
+        match self.kind {
+            Kind::Tgn => self.memory.advance(tape, input.hops()?).map(drop),
+            Kind::DyRep => self.nodes(tape, input, Dropout::NONE).map(drop),
+        }
+    }
+
+    fn update_reads_neighbors(&self) -> bool {
+        self.kind == Kind::DyRep
     }
 
     fn head(&self) -> Option<PairHead> {

@@ -147,6 +147,13 @@ impl MemoryUpdater {
         Ok(Memories { read, nodes, roots: tape.gather(nodes, &read.roots)? })
     }
 
+    /// Reads the states of all nodes of the batch and updates them by its events; what each root sends is its state.
+    pub fn advance<'i>(self, tape: &mut Tape<'_>, input: &'i HopInput) -> Result<Memories<'i>> {
+        let memories = self.read(tape, input)?;
+        self.update(tape, input, &memories, memories.roots)?;
+        Ok(memories)
+    }
+
     /// Stores the applied states and the new messages of the batch's events, if it has any. `senders` is what each root
     /// sends to the other node of its pair, `[2B, d]`.
     pub fn update(self, tape: &mut Tape<'_>, input: &HopInput, memories: &Memories<'_>, senders: Var) -> Result<()> {

@@ -127,7 +127,6 @@ impl ReplayedMemory {
 
     /// Updates the memory with `events`.
     pub(super) fn take_in(&mut self, events: &[EventId], scorer: &mut PairScorer<'_>, weights: &Weights) -> Result<()> {
-        let queries = self.memory.queries(events);
-        scorer.logits_with(weights, &queries, &mut self.memory, events).map(drop)
+        scorer.update_memory(weights, &mut self.memory, events)
     }
 }

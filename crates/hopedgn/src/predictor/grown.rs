@@ -1,7 +1,6 @@
 //! A [`LinkPredictor`] on a log that has grown since its training.
 
 use ctdg::event::{EventId, NodeId};
-use ctdg::mite::PairQuery;
 use ctdg::split::Split;
 
 use super::LinkPredictor;
@@ -120,7 +119,7 @@ impl LinkPredictor {
             if callback.should_stop() {
                 return Err(Error::Interrupted);
             }
-            scorer.logits_with(&self.trained.weights, &PairQuery::of(task.stream, events), &mut memory, events)?;
+            scorer.update_memory(&self.trained.weights, &mut memory, events)?;
         }
         memory.snapshot().map(Some)
     }

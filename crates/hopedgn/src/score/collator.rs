@@ -74,22 +74,26 @@ impl Collator<'_> {
 
     /// The input of `chunk`; `queries` are those of `tokens`.
     pub(super) fn input(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<Input> {
-        let (pairs, padded_to) = (chunk.sampled(), chunk.padded_to);
-        let (tables, store) = (&self.tables, self.store);
+        let (pairs, store) = (chunk.sampled(), self.store);
         let left_out = if self.left_out.is_empty() { &[] } else { &self.left_out[pairs.clone()] };
         let statistics = || statistics(store, &queries[pairs.clone()], left_out, self.model.reads_triads());
         let statistics = self.model.reads_statistics().then(statistics).transpose()?;
         let rows = if self.model.layout() == Layout::Statistics { 0..0 } else { rows_of(tokens, &pairs) };
-        let walks = self.walks.as_ref().map(|walks| walks.input(pairs.clone(), rows)).transpose()?;
-        let past = match self.model.layout() {
+        let walks = self.walks.as_ref().map(|walks| walks.input(pairs, rows)).transpose()?;
+        Ok(Input { past: self.past(tokens, queries, chunk)?, statistics, walks })
+    }
+
+    /// The same without what a head reads.
+    fn past(&self, tokens: &PairTokens, queries: &[PairQuery], chunk: &Chunk) -> Result<PastInput> {
+        let (pairs, padded_to) = (chunk.sampled(), chunk.padded_to);
+        let (tables, store, left_out) = (&self.tables, self.store, self.left_out);
+        Ok(match self.model.layout() {
             Layout::Patches(layout) => {
-                let left_out = self.left_out;
                 let collator = PatchCollator { layout, tables, store, tokens, queries, left_out, pairs, padded_to };
                 PastInput::Patches(collator.run()?)
             }
             Layout::Hops(layout) => {
                 let has_second = self.model.encoding().second.is_some();
-                let left_out = self.left_out;
                 let input =
                     HopCollator { layout, tables, store, tokens, queries, left_out, pairs, has_second }.run()?;
                 PastInput::Hops(Box::new(input))
@@ -98,8 +102,7 @@ impl Collator<'_> {
                 PastInput::Pairs(Box::new(GlobalInput::of(layout, tables, store, &queries[pairs])?))
             }
             Layout::Statistics => PastInput::Nothing,
-        };
-        Ok(Input { past, statistics, walks })
+        })
     }
 
     /// The input of all pairs with the memory of their nodes, and the update of the memory by `events`.
@@ -110,14 +113,22 @@ impl Collator<'_> {
         memory: &mut Memory,
         events: &[EventId],
     ) -> Result<Input> {
-        let whole = Chunk::whole(tokens.n_pairs());
-        let mut input = self.input(tokens, queries, &whole)?;
-        let PastInput::Hops(hops) = &mut input.past else { return Err(Error::MissingInput) };
-        let mut read = memory.read(tokens, queries, hops.second.is_some())?;
-        if !events.is_empty() {
-            read.update = Some(memory.consume(events)?);
-        }
-        hops.memory = Some(read);
+        let mut input = self.input(tokens, queries, &Chunk::whole(tokens.n_pairs()))?;
+        add_memory(&mut input.past, tokens, queries, memory, events)?;
+        Ok(input)
+    }
+
+    /// The same for the update alone.
+    pub(super) fn input_of_update(
+        &self,
+        tokens: &PairTokens,
+        queries: &[PairQuery],
+        memory: &mut Memory,
+        events: &[EventId],
+    ) -> Result<Input> {
+        let past = self.past(tokens, queries, &Chunk::whole(tokens.n_pairs()))?;
+        let mut input = Input { past, statistics: None, walks: None };
+        add_memory(&mut input.past, tokens, queries, memory, events)?;
         Ok(input)
     }
 
@@ -134,6 +145,23 @@ impl Collator<'_> {
     pub(super) fn plan_of(&self, n_rows: usize, lengths: Option<&PairLengths>, pairs: PairBatch<'_>) -> Vec<Chunk> {
         plan(self.model.layout(), (n_rows, self.n_shares), lengths, pairs)
     }
+}
+
+/// Adds the memory of the nodes of `tokens`, and its update by `events`.
+fn add_memory(
+    past: &mut PastInput,
+    tokens: &PairTokens,
+    queries: &[PairQuery],
+    memory: &mut Memory,
+    events: &[EventId],
+) -> Result<()> {
+    let PastInput::Hops(hops) = past else { return Err(Error::MissingInput) };
+    let mut read = memory.read(tokens, queries, hops.second.is_some())?;
+    if !events.is_empty() {
+        read.update = Some(memory.consume(events)?);
+    }
+    hops.memory = Some(read);
+    Ok(())
 }
 
 /// What a model says of the pairs of `input`.

@@ -123,6 +123,31 @@ fn score_does_not_depend_on_the_batch() {
 }
 
 #[test]
+fn updating_a_memory_alone_leaves_what_scoring_leaves() {
+    let stream = stream(60, 60);
+    let (store, tables) = (Store::build(&stream).unwrap(), FeatureTables::of(&stream).unwrap());
+    let (past, queries) = (ids(40), queries(9, 14, 20));
+    let mut n_models = 0;
+    for config in variants() {
+        let (model, parameters) = model::build(&config, tables.widths(), 1).unwrap();
+        let Some(form) = model.memory() else { continue };
+        n_models += 1;
+        let weights = Weights::new(&Device::cpu(), parameters).unwrap();
+        let mut scorer = PairScorer::new(&*model, &tables, &store);
+        let [mut updated, mut scored] = [(); 2].map(|()| Memory::new(&Device::cpu(), form, &stream, &past).unwrap());
+        for batch in past.chunks(7) {
+            scorer.update_memory(&weights, &mut updated, batch).unwrap();
+            let at_once = scorer.logits_with(&weights, &PairQuery::of(&stream, batch), &mut scored, batch);
+            assert!(at_once.is_ok_and(|logits| logits.len() == batch.len()), "{config:?}");
+        }
+        let [got, expected] =
+            [updated, scored].map(|mut memory| scorer.logits_with(&weights, &queries, &mut memory, &[]).unwrap());
+        assert_same(&config, &got, &expected);
+    }
+    assert!(n_models >= 4 * 3, "JODIE, DyRep, TGN and PINT, each in several variants: {n_models}");
+}
+
+#[test]
 fn scores_and_losses_do_not_depend_on_the_number_of_threads() {
     let (stream, toy) = (stream(150, 150), Toy::communities());
     let queries = queries(60, 0, 55);
