@@ -4,8 +4,11 @@ use std::fmt::{self, Display};
 use std::time::Instant;
 
 use clap::Args;
+use ctdg::negative::Pass;
 use hopedgn::ModelRegistry;
+use hopedgn::callbacks::NoCallback;
 use hopedgn::config::{Config, Preset};
+use hopedgn::evaluate::Negatives;
 use hopedgn::model;
 use hopedgn::task::Task;
 use hopedgn::train::Trainer;
@@ -33,6 +36,9 @@ pub(crate) struct Epoch {
     /// Steps to time, spread over the epoch; on a GPU, or of a model with a memory, consecutive ones from its middle [default: all]
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
+    /// Time an evaluation too: of this many batches of test events, each with a random negative
+    #[arg(long, value_name = "N")]
+    evaluate: Option<usize>,
     /// Change one setting; may be given several times
     #[arg(long, value_name = "A.B=V")]
     set: Vec<String>,
@@ -65,8 +71,33 @@ struct Report {
     /// Seconds per step in which the host submitted work to a GPU. Close to those of a step, they are what limits it.
     submit_seconds_per_step: Option<f64>,
     tokens_per_pair: f64,
+    evaluation: Option<Evaluation>,
     gflops: Option<f64>,
     peak_memory: Option<u64>,
+}
+
+/// Times of an evaluation.
+#[derive(Debug, Serialize)]
+struct Evaluation {
+    batches: usize,
+    seconds_per_batch: f64,
+    pairs_per_second: f64,
+}
+
+impl Evaluation {
+    /// Evaluates the test events of `task`, with the weights and the memory that the timed steps left.
+    fn measure(trainer: &mut Trainer<'_>, task: &Task<'_>, batch: usize) -> anyhow::Result<Self> {
+        let n_events = task.split.test.len();
+        let start = Instant::now();
+        trainer.evaluate(Pass::Test, Negatives::Random, &mut NoCallback)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let batches = n_events.div_ceil(batch);
+        Ok(Self {
+            batches,
+            seconds_per_batch: seconds / batches as f64,
+            pairs_per_second: 2.0 * n_events as f64 / seconds,
+        })
+    }
 }
 
 pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> anyhow::Result<Outcome> {
@@ -76,7 +107,12 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
     let config = Config::resolve_with(registry, args.model.name(registry)?, &presets, &settings)?;
     let device = args.device.open_for(&config.model, output)?;
     let events = args.read.load(&args.data, output)?;
-    let task = Task::new(&events, config.split)?;
+    let mut task = Task::new(&events, config.split)?;
+    if let Some(n) = args.evaluate {
+        let batch = config.train.batch;
+        super::check_range("--evaluate", n, task.split.test.len().div_ceil(batch))?;
+        task.split.test.truncate(n * batch);
+    }
     let (model, parameters) = model::build(&config.model, task.tables.widths(), config.seed)?;
     let make = || Trainer::new(&config, &task, &*model, parameters.clone(), &device);
     let n_batches = make()?.n_batches();
@@ -119,6 +155,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         batch += consecutive.len();
     }
     bar.finish_and_clear();
+    let evaluation = args.evaluate.map(|_| Evaluation::measure(&mut trainer, &task, config.train.batch)).transpose()?;
     let collating = Collating::measure(&config, &task, &*model, batches.iter().copied())?;
     seconds.sort_unstable_by(f64::total_cmp);
     let mean = total / seconds.len().max(1) as f64;
@@ -145,6 +182,7 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         waiting_share: is_gpu.then(|| waited / total),
         submit_seconds_per_step: is_gpu.then(|| submitted / seconds.len() as f64),
         tokens_per_pair: collating.n_tokens as f64 / collating.n_pairs.max(1) as f64,
+        evaluation,
         gflops: None,
         peak_memory: peak_memory(),
     };
@@ -181,6 +219,10 @@ impl Display for Report {
         }
         if let Some(seconds) = self.submit_seconds_per_step {
             writeln!(f, "  submitting a step took the host {}", precise(seconds))?;
+        }
+        if let Some(Evaluation { batches, seconds_per_batch, pairs_per_second }) = self.evaluation {
+            let (batches, seconds) = (grouped(batches as u64), precise(seconds_per_batch));
+            writeln!(f, "  evaluation: {seconds} a batch, {pairs_per_second:.0} pairs/s, over {batches} of them")?;
         }
         let memory = self.peak_memory.map_or("?".to_owned(), |bytes| grouped(bytes / 1_000_000));
         writeln!(
