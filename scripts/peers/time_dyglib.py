@@ -170,7 +170,7 @@ def main():
             evaluate_model_link_prediction(name, model, of_all, loader, others, test, loss_of, **limits)
         clock.wait()
         seconds = time.perf_counter() - start
-    report("DyGLib", ask, clock.seconds, n_batches, ask.evaluate, seconds)
+    report("DyGLib", ask, clock.seconds, n_batches, ask.evaluate and len(loader), seconds)
 
 
 if __name__ == "__main__":

@@ -70,6 +70,8 @@ pub struct MeetingFinder<'a> {
     store: &'a Store,
     positions: RowTable,
     partners: PartnerLists,
+    /// The same without events that are left out, of one node.
+    without: PartnerLists,
     /// The nodes that one node met, by position.
     met: Vec<(u32, Meetings)>,
 }
@@ -81,7 +83,8 @@ impl<'a> MeetingFinder<'a> {
     /// Finds meetings in `store`.
     #[must_use]
     pub fn new(store: &'a Store) -> Self {
-        Self { store, positions: RowTable::default(), partners: PartnerLists::default(), met: Vec::new() }
+        let [partners, without] = [(); 2].map(|()| PartnerLists::default());
+        Self { store, positions: RowTable::default(), partners, without, met: Vec::new() }
     }
 
     /// Calls `found` with the positions in `nodes`, which are distinct, of each two that met before `cut`, and of each that met itself: the
@@ -126,7 +129,7 @@ impl<'a> MeetingFinder<'a> {
         left_out: &[EventId],
         mut found: impl FnMut(u32, &mut [(u32, Meetings)]),
     ) {
-        let Self { store, positions, partners, met } = self;
+        let Self { store, positions, partners, without, met } = self;
         positions.clear();
         for &node in nodes {
             positions.row(node);
@@ -136,12 +139,12 @@ impl<'a> MeetingFinder<'a> {
             met.clear();
             let history = store.history(node, cut);
             let most_entries = ENTRIES_PER_LOOK_UP * (high as usize + 1);
-            let list = if !left_out.is_empty() {
-                None
-            } else if history.len() <= most_entries {
-                Some(partners.of(node, &history))
-            } else {
-                partners.known(node, history.len())
+            let is_short = history.len() <= most_entries;
+            let list = match (is_short, left_out) {
+                (true, []) => Some(partners.of(node, &history)),
+                (false, []) => partners.known(node, history.len()),
+                (true, _) => Some(without.of_this_query(node, &history, left_out)),
+                (false, _) => None,
             };
             match list.filter(|list| list.len() <= most_entries) {
                 Some(list) => met.extend(list.iter().filter_map(|partner| {
@@ -174,7 +177,7 @@ struct PartnerLists {
     rows: RowTable,
 }
 
-/// Partners that are kept, some 16 MB.
+/// Partners that are kept, some 16 MB. The place of a list takes as much as three of them.
 const MOST_PARTNERS: usize = 1 << 20;
 
 impl PartnerLists {
@@ -187,20 +190,28 @@ impl PartnerLists {
     fn of(&mut self, node: NodeId, history: &History<'_>) -> &[Partner] {
         let key = (node, history.len());
         if !self.places.contains_key(&key) {
-            if self.partners.len() > MOST_PARTNERS {
+            if self.partners.len() + 3 * self.places.len() > MOST_PARTNERS {
                 self.partners.clear();
                 self.places.clear();
             }
-            let place = self.list(node, history);
+            let place = self.list(node, history, &[]);
             self.places.insert(key, place);
         }
         &self.partners[self.places[&key].clone()]
     }
 
-    fn list(&mut self, node: NodeId, history: &History<'_>) -> Range<usize> {
+    /// The partners of `node` in `history` without the events of `left_out`. The list is not kept.
+    fn of_this_query(&mut self, node: NodeId, history: &History<'_>, left_out: &[EventId]) -> &[Partner] {
+        self.partners.clear();
+        let place = self.list(node, history, left_out);
+        &self.partners[place]
+    }
+
+    fn list(&mut self, node: NodeId, history: &History<'_>, left_out: &[EventId]) -> Range<usize> {
         let first = self.partners.len();
         self.rows.clear();
-        for (&other, event) in history.neighbors.iter().zip(history.events) {
+        let is_left = |event: &EventId| left_out.is_empty() || left_out.binary_search(event).is_err();
+        for (&other, event) in history.neighbors.iter().zip(history.events).filter(|(_, event)| is_left(event)) {
             let at = first + self.rows.row(other) as usize;
             if at == self.partners.len() {
                 self.partners.push(Partner { node: other, count: 0, last: event });

@@ -62,7 +62,7 @@ use hopedgn_tensor::{Dropout, Tape, Var};
 
 use crate::collate::{HopLayout, Input, Layout};
 use crate::memory::MemoryForm;
-use crate::nn::PairHead;
+use crate::nn::{MemoryUpdater, PairHead};
 use crate::{Error, Result};
 
 pub use cawn::{Cawn, CawnSettings};
@@ -184,14 +184,10 @@ pub trait Model: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Updates the node memory by the events of `input`, and embeds no more than that takes. By default it embeds all nodes.
-    fn update_memory(&self, tape: &mut Tape<'_>, input: &Input) -> Result<()> {
-        self.nodes(tape, input, Dropout::NONE).map(drop)
-    }
-
-    /// Whether [`Model::update_memory`] reads neighbours. Where it does not, none are sampled for it.
-    fn update_reads_neighbors(&self) -> bool {
-        true
+    /// The updater of its memory, if [`MemoryUpdater::advance`] is all that an event does to it: no embedding of a node is part of a message.
+    /// Replays then call that alone, on nodes without neighbours, and otherwise [`Model::logits`].
+    fn memory_updater(&self) -> Option<MemoryUpdater> {
+        None
     }
 
     /// The logit of each pair, `[B, 1]`.

@@ -44,7 +44,7 @@ use plan::{Chunk, PairLengths};
 pub struct PairScorer<'a> {
     collator: Collator<'a>,
     encoder: PairEncoder<'a>,
-    /// Encodes pairs without neighbours, for updates of a memory that read none.
+    /// Encodes the nodes of pairs alone, for updates of a memory.
     nodes_alone: Option<PairEncoder<'a>>,
     tokens: PairTokens,
     /// Of a model that reads walks.
@@ -192,40 +192,18 @@ impl<'a> PairScorer<'a> {
         self.forward_with_memory(weights, queries, memory, events, Target::Score(output))
     }
 
-    /// Updates `memory` by `events`, the next batch, and scores nothing.
-    ///
-    /// ```
-    /// # use hopedgn::{*, ctdg::split::SplitMode, model::{ModelConfig, build}, task::Task, tensor::Weights};
-    /// # let messages = (0..100).map(|i| ((i % 10).to_string(), ((i + 1) % 10).to_string(), f64::from(i)));
-    /// # let events = Events::from_tuples(messages)?;
-    /// # let task = Task::new(&events, SplitMode::Dyglib)?;
-    /// # let config = ModelConfig::new(ModelName::Tgn).with_known(&["d-out=4", "d-time=4"])?;
-    /// # let (model, parameters) = build(&config, task.tables.widths(), 0)?;
-    /// # let weights = Weights::new(&Device::cpu(), parameters)?;
-    /// use hopedgn::{memory::Memory, score::PairScorer};
-    ///
-    /// let mut scorer = PairScorer::new(&*model, &task.tables, &task.full_store);
-    /// let new = || Memory::new(weights.device(), model.memory().expect("TGN has one"), &events, &task.split.train);
-    /// let (before, now) = (&task.split.train[..20], task.queries(&task.split.train[20..22]));
-    /// let (mut updated, mut scored) = (new()?, new()?);
-    /// scorer.update_memory(&weights, &mut updated, before)?;
-    /// scorer.logits_with(&weights, &task.queries(before), &mut scored, before)?;
-    /// let [one, other] = [updated, scored].map(|mut memory| scorer.logits_with(&weights, &now, &mut memory, &[]));
-    /// assert_eq!(one?, other?);
-    /// # Ok::<(), hopedgn::Error>(())
-    /// ```
+    /// Updates `memory` by `events`, the next batch. What [`logits_with`](Self::logits_with) of their pairs does to it, without scoring them where the
+    /// model has a [`memory_updater`](Model::memory_updater).
     pub fn update_memory(&mut self, weights: &Weights, memory: &mut Memory, events: &[EventId]) -> Result<()> {
         let (queries, model) = (memory.queries(events), self.collator.model);
-        if model.update_reads_neighbors() {
-            self.encoder.reseed(0);
-            self.encoder.encode(&queries, &mut self.tokens);
-        } else {
-            let encoding = PairEncoderConfig { length: 1, ..model.encoding() };
-            let nodes_alone = || PairEncoder::new(self.collator.store, encoding);
-            self.nodes_alone.get_or_insert_with(nodes_alone).encode(&queries, &mut self.tokens);
-        }
+        let Some(updater) = model.memory_updater() else {
+            return self.logits_with(weights, &queries, memory, events).map(drop);
+        };
+        let encoding = PairEncoderConfig { length: 1, k: model.encoding().k, ..PairEncoderConfig::default() };
+        let nodes_alone = || PairEncoder::new(self.collator.store, encoding);
+        self.nodes_alone.get_or_insert_with(nodes_alone).encode(&queries, &mut self.tokens);
         let input = self.collator.input_of_update(&self.tokens, &queries, memory, events)?;
-        weights.evaluate(&[input], |tape, input| model.update_memory(tape, input))?;
+        weights.evaluate(&[input], |tape, input| updater.advance(tape, input.hops()?).map(drop))?;
         Ok(())
     }
 

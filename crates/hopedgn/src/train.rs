@@ -396,10 +396,9 @@ impl<'a> Trainer<'a> {
         let random = Negatives::Random;
         let transductive = self.validate_pass(Pass::Val, random, trained.as_ref(), callback)?;
         self.validated_memory = self.memory.as_ref().map(Memory::snapshot).transpose()?;
-        let historical = if self.intensity.is_some() {
-            self.validate_pass(Pass::Val, Negatives::Historical, trained.as_ref(), callback)?
-        } else {
-            None
+        let historical = match self.intensity {
+            Some(_) => self.validate_pass(Pass::Val, Negatives::Historical, trained.as_ref(), callback)?,
+            None => None,
         };
         let inductive = self.validate_pass(Pass::NewNodeVal, random, trained.as_ref(), callback)?;
         let mrr = match self.config.train.select {
@@ -409,7 +408,7 @@ impl<'a> Trainer<'a> {
         Ok(Validation { random: PerSetting { transductive, inductive }, historical, mrr })
     }
 
-    /// AP and AUC of one pass with the current weights, and with the memory as training left it; `None` if the pass has no events.
+    /// AP and AUC of one pass, if it has events, with the current weights and the memory as the last training step or validation left it.
     pub fn evaluate(
         &mut self,
         pass: Pass,
@@ -418,9 +417,7 @@ impl<'a> Trainer<'a> {
     ) -> Result<Option<LinkMetrics>> {
         let trained = self.memory.as_ref().map(Memory::snapshot).transpose()?;
         let metrics = self.validate_pass(pass, negatives, trained.as_ref(), callback);
-        if let (Some(memory), Some(trained)) = (&mut self.memory, &trained) {
-            memory.restore(trained, &self.task.split.train)?;
-        }
+        self.restore_memory(trained.as_ref())?;
         metrics
     }
 
@@ -458,17 +455,20 @@ impl<'a> Trainer<'a> {
         trained: Option<&MemoryState>,
         measure: impl FnOnce(&mut ModelScorer<'_>) -> Result<T>,
     ) -> Result<T> {
-        if let (Some(memory), Some(trained)) = (&mut self.memory, trained) {
-            memory.restore(trained, &self.task.split.train)?;
-        }
+        self.restore_memory(trained)?;
         let scorer = PairScorer::new(self.model, &self.task.tables, &self.task.full_store);
         let mut scorer = ModelScorer::new(scorer, self.state.weights(), self.memory.take()).output(output);
         let measured = measure(&mut scorer);
         self.memory = scorer.into_memory();
-        if let (Err(_), Some(memory), Some(trained)) = (&measured, &mut self.memory, trained) {
-            memory.restore(trained, &self.task.split.train)?;
+        if measured.is_err() {
+            self.restore_memory(trained)?;
         }
         measured
+    }
+
+    fn restore_memory(&mut self, trained: Option<&MemoryState>) -> Result<()> {
+        let (Some(memory), Some(trained)) = (&mut self.memory, trained) else { return Ok(()) };
+        memory.restore(trained, &self.task.split.train)
     }
 
     fn finish_epoch(&mut self, val: &Validation, eval_seconds: f64) -> EpochRecord {

@@ -198,7 +198,10 @@ fn documents_of_tests_and_benchmarks_fit_their_schemas() {
     home.prints("bench-data", "bench encode --data events.csv --repeats 1");
     home.prints("bench-step", "bench step --device cpu --pairs 4 --tokens 4 --repeats 1");
     home.prints("bench-epoch", "bench epoch --data events.csv --device cpu --steps 1 --set model.d-channel=4");
-    home.prints("bench-epoch", "bench epoch --data events.csv --model tgn --device cpu --steps 1 --evaluate 1 --set model.d-out=4");
+    home.prints(
+        "bench-epoch",
+        "bench epoch --data events.csv --model tgn --device cpu --steps 1 --evaluate 1 --set model.d-out=4",
+    );
     home.prints("bench-wl", "bench wl --k 3 --repeats 1");
     let grown =
         home.prints("bench-growth", "bench growth --events 4e3,5e3 --nodes 100,9e3 --repeats 1 --steps 1 --dir .");

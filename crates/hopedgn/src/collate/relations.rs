@@ -162,6 +162,7 @@ impl RelationCollator<'_> {
     }
 
     /// A class for each patch, and one for those without a token.
+    #[expect(clippy::too_many_arguments, reason = "what is read, and three buffers that are kept between pairs")]
     fn push_patches(
         &self,
         pair: usize,

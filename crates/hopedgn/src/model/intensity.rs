@@ -16,7 +16,7 @@ use super::{Model, ModelName};
 use crate::Result;
 use crate::collate::{Input, Layout};
 use crate::memory::MemoryForm;
-use crate::nn::{ActivityHead, PairHead, ParamBuilder};
+use crate::nn::{ActivityHead, MemoryUpdater, PairHead, ParamBuilder};
 
 /// The name of the constant `ln |V|`, the number of destinations in training. It is saved with the weights and never trained.
 pub(crate) const LOG_DESTINATIONS: &str = "intensity.log-destinations";
@@ -58,6 +58,10 @@ impl Model for IntensityModel {
 
     fn memory(&self) -> Option<MemoryForm> {
         self.inner.memory()
+    }
+
+    fn memory_updater(&self) -> Option<MemoryUpdater> {
+        self.inner.memory_updater()
     }
 
     fn dropout(&self) -> f32 {

@@ -118,12 +118,8 @@ impl Model for Jodie {
         Ok(tape.dropout(h, dropout))
     }
 
-    fn update_memory(&self, tape: &mut Tape<'_>, input: &Input) -> Result<()> {
-        self.memory.advance(tape, input.hops()?).map(drop)
-    }
-
-    fn update_reads_neighbors(&self) -> bool {
-        false
+    fn memory_updater(&self) -> Option<MemoryUpdater> {
+        Some(self.memory)
     }
 
     fn head(&self) -> Option<PairHead> {

@@ -267,15 +267,8 @@ impl Model for Tgn {
         }
     }
 
-    fn update_memory(&self, tape: &mut Tape<'_>, input: &Input) -> Result<()> {
-        match self.kind {
-            Kind::Tgn => self.memory.advance(tape, input.hops()?).map(drop),
-            Kind::DyRep => self.nodes(tape, input, Dropout::NONE).map(drop),
-        }
-    }
-
-    fn update_reads_neighbors(&self) -> bool {
-        self.kind == Kind::DyRep
+    fn memory_updater(&self) -> Option<MemoryUpdater> {
+        (self.kind == Kind::Tgn).then_some(self.memory)
     }
 
     fn head(&self) -> Option<PairHead> {

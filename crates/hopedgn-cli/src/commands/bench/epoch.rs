@@ -68,7 +68,7 @@ struct Report {
     encode_share: f64,
     /// Share of the time in which a GPU waited for its next batch.
     waiting_share: Option<f64>,
-    /// Seconds per step in which the host submitted work to a GPU. Close to those of a step, they are what limits it.
+    /// Seconds per step in which the host submitted work to a GPU, of a model without a memory. Close to those of a step, they are what limits it.
     submit_seconds_per_step: Option<f64>,
     tokens_per_pair: f64,
     evaluation: Option<Evaluation>,
@@ -155,6 +155,10 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         batch += consecutive.len();
     }
     bar.finish_and_clear();
+    if is_gpu && args.evaluate.is_some() {
+        // Warm-up: evaluation has chunks of its own.
+        Evaluation::measure(&mut trainer, &task, config.train.batch)?;
+    }
     let evaluation = args.evaluate.map(|_| Evaluation::measure(&mut trainer, &task, config.train.batch)).transpose()?;
     let collating = Collating::measure(&config, &task, &*model, batches.iter().copied())?;
     seconds.sort_unstable_by(f64::total_cmp);
@@ -180,7 +184,8 @@ pub(crate) fn run(args: &Epoch, registry: &ModelRegistry, output: &Output) -> an
         encode_seconds_per_step: collating.seconds / seconds.len() as f64,
         encode_share: collating.seconds / total,
         waiting_share: is_gpu.then(|| waited / total),
-        submit_seconds_per_step: is_gpu.then(|| submitted / seconds.len() as f64),
+        // With a memory, the same thread samples and collates.
+        submit_seconds_per_step: (is_gpu && !has_memory).then(|| submitted / seconds.len() as f64),
         tokens_per_pair: collating.n_tokens as f64 / collating.n_pairs.max(1) as f64,
         evaluation,
         gflops: None,

@@ -104,7 +104,7 @@ fn n_jobs(args: &Run, is_gpu: bool, output: &Output) -> anyhow::Result<usize> {
     let n_jobs = args.jobs.unwrap_or(1);
     anyhow::ensure!((1..=256).contains(&n_jobs), "found --jobs {n_jobs}, expected 1 to 256");
     if n_jobs > 1 && is_gpu {
-        output.remark("the cells share one GPU: their times do not measure speed");
+        output.remark("the cells share one GPU: their times do not measure speed, and algorithms that are tuned meanwhile may be slower ones");
     }
     Ok(n_jobs)
 }
