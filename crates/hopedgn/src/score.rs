@@ -18,7 +18,7 @@ use crate::collate::{FeatureTables, HopLayout, Input, Layout, PairBatch, WalkRow
 use crate::memory::Memory;
 use crate::model::Model;
 use crate::{Error, Result};
-use collator::{Collator, Target, staged};
+use collator::{Collator, Target, staged, with_memory};
 pub(crate) use collator::{PendingScores, PreparedScores};
 use plan::{Chunk, PairLengths};
 
@@ -202,7 +202,8 @@ impl<'a> PairScorer<'a> {
         let encoding = PairEncoderConfig { length: 1, k: model.encoding().k, ..PairEncoderConfig::default() };
         let nodes_alone = || PairEncoder::new(self.collator.store, encoding);
         self.nodes_alone.get_or_insert_with(nodes_alone).encode(&queries, &mut self.tokens);
-        let input = self.collator.input_of_update(&self.tokens, &queries, memory, events)?;
+        let input = self.collator.whole_past(&self.tokens, &queries)?;
+        let input = with_memory(input, &self.tokens, &queries, memory, events)?;
         weights.evaluate(&[input], |tape, input| updater.advance(tape, input.hops()?).map(drop))?;
         Ok(())
     }
@@ -272,7 +273,8 @@ impl<'a> PairScorer<'a> {
         target: Target,
     ) -> Result<Vec<f32>> {
         self.sample(queries, 0);
-        let input = self.collator.input_with_memory(&self.tokens, queries, memory, events)?;
+        let input = self.collator.whole_input(&self.tokens, queries)?;
+        let input = with_memory(input, &self.tokens, queries, memory, events)?;
         Ok(weights.evaluate(&[input], |tape, input| self.collator.forward(tape, input, target))?.concat())
     }
 
@@ -385,7 +387,8 @@ impl<'a> PairScorer<'a> {
     /// With a memory the batch is one micro-batch, since its pairs read the memory of the same nodes.
     fn micro_batch_with_memory(&mut self, batch: &TrainBatch<'_>, memory: &mut Memory) -> Result<MicroBatch> {
         self.sample(batch.pairs.queries, batch.sampling_seed());
-        let input = self.collator.input_with_memory(&self.tokens, batch.pairs.queries, memory, batch.events)?;
+        let input = self.collator.whole_input(&self.tokens, batch.pairs.queries)?;
+        let input = with_memory(input, &self.tokens, batch.pairs.queries, memory, batch.events)?;
         let seed = batch.dropout.fork(0).next_u64();
         let loss = OwnedLoss::of(batch.loss, 0..batch.pairs.queries.len());
         Ok(MicroBatch { input, loss, seed })

@@ -105,31 +105,15 @@ impl Collator<'_> {
         })
     }
 
-    /// The input of all pairs with the memory of their nodes, and the update of the memory by `events`.
-    pub(super) fn input_with_memory(
-        &self,
-        tokens: &PairTokens,
-        queries: &[PairQuery],
-        memory: &mut Memory,
-        events: &[EventId],
-    ) -> Result<Input> {
-        let mut input = self.input(tokens, queries, &Chunk::whole(tokens.n_pairs()))?;
-        add_memory(&mut input.past, tokens, queries, memory, events)?;
-        Ok(input)
+    /// The input of all pairs, to which a memory can be added.
+    pub(super) fn whole_input(&self, tokens: &PairTokens, queries: &[PairQuery]) -> Result<Input> {
+        self.input(tokens, queries, &Chunk::whole(tokens.n_pairs()))
     }
 
-    /// The same for the update alone.
-    pub(super) fn input_of_update(
-        &self,
-        tokens: &PairTokens,
-        queries: &[PairQuery],
-        memory: &mut Memory,
-        events: &[EventId],
-    ) -> Result<Input> {
+    /// The same without what heads read.
+    pub(super) fn whole_past(&self, tokens: &PairTokens, queries: &[PairQuery]) -> Result<Input> {
         let past = self.past(tokens, queries, &Chunk::whole(tokens.n_pairs()))?;
-        let mut input = Input { past, statistics: None, walks: None };
-        add_memory(&mut input.past, tokens, queries, memory, events)?;
-        Ok(input)
+        Ok(Input { past, statistics: None, walks: None })
     }
 
     /// Divides all of `tokens`, those of `pairs`, into chunks.
@@ -147,21 +131,21 @@ impl Collator<'_> {
     }
 }
 
-/// Adds the memory of the nodes of `tokens`, and its update by `events`.
-fn add_memory(
-    past: &mut PastInput,
+/// `input`, that of `tokens` and `queries`, with the memory of its nodes, and the update of the memory by `events`.
+pub(super) fn with_memory(
+    mut input: Input,
     tokens: &PairTokens,
     queries: &[PairQuery],
     memory: &mut Memory,
     events: &[EventId],
-) -> Result<()> {
-    let PastInput::Hops(hops) = past else { return Err(Error::MissingInput) };
+) -> Result<Input> {
+    let PastInput::Hops(hops) = &mut input.past else { return Err(Error::MissingInput) };
     let mut read = memory.read(tokens, queries, hops.second.is_some())?;
     if !events.is_empty() {
         read.update = Some(memory.consume(events)?);
     }
     hops.memory = Some(read);
-    Ok(())
+    Ok(input)
 }
 
 /// What a model says of the pairs of `input`.

@@ -1,8 +1,10 @@
-//! Prefetched batches, and which epoch is better.
+//! Prefetched batches, evaluation between steps, and which epoch is better.
 
 use ctdg::generate::TriadicSpec;
 
 use super::*;
+use crate::callbacks::NoCallback;
+use crate::config::{ModelConfig, ModelName};
 
 #[test]
 fn prefetched_batches_train_bit_identically() {
@@ -24,6 +26,22 @@ fn prefetched_batches_train_bit_identically() {
     for (n_workers, stop) in [(1, 7), (2, 3), (5, 2)] {
         assert_eq!(train(Some(n_workers), stop), expected);
     }
+}
+
+#[test]
+fn an_evaluation_between_steps_changes_neither_weights_nor_memory() {
+    let stream = TriadicSpec { n_episodes: 400, ..TriadicSpec::default() }.generate(1).unwrap().stream;
+    let model = ModelConfig::new(ModelName::Tgn).with_known(&["d-out=4", "d-time=4", "neighbors=3"]).unwrap();
+    let config = Config { model, ..Config::default() };
+    let task = Task::new(&stream, config.split).unwrap();
+    let (model, parameters) = crate::model::build(&config.model, task.tables.widths(), 1).unwrap();
+    let mut trainer = Trainer::new(&config, &task, &*model, parameters, &Device::cpu()).unwrap();
+    trainer.steps(3, &mut || {}).unwrap();
+    let before = trainer.save().unwrap();
+    let mut evaluate = || trainer.evaluate(Pass::Val, Negatives::Random, &mut NoCallback).unwrap().unwrap();
+    let [first, second] = [evaluate(), evaluate()];
+    assert_eq!((first.ap, first.auc), (second.ap, second.auc), "the memory of the first is not read by the second");
+    assert!(trainer.save().unwrap() == before);
 }
 
 #[test]
