@@ -5,5 +5,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 "${1:-hopedgn}" experiment pages experiments --into "${2:-target/reproduction}" --results \
-    results/models.jsonl results/hopedgn-tf32.jsonl results/variants.jsonl results/ten-epochs.jsonl results/nodes.jsonl \
+    results/models.jsonl results/hopedgn-tf32.jsonl results/variants.jsonl results/ten-epochs.jsonl \
     results/padding.jsonl results/best.jsonl results/relations.jsonl results/stats.jsonl results/scoreboard.jsonl
