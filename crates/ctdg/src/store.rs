@@ -355,6 +355,12 @@ impl Store {
         self.stream_times[event.index()]
     }
 
+    /// The times of all events of the stream, for loops that should not look the column up at every step.
+    #[inline]
+    pub(crate) fn times(&self) -> &[f64] {
+        &self.stream_times
+    }
+
     /// Bytes of the adjacency and its times, in memory or in the file of an [index].
     #[must_use]
     pub fn adjacency_bytes(&self) -> usize {

@@ -189,15 +189,19 @@ impl PairTokensBuilder<'_> {
     fn push_full(self, cut: Cut, roots: [NodeId; 2]) {
         let (store, PairEncoderConfig { k, precision, self_loops, .. }) =
             (self.shared.sampler.store(), self.shared.config);
+        let (from, times) = (self.query.time, store.times());
+        // Captures the slice of times by value, so that no event looks the column up again.
+        let age = move |event: EventId| interval(from, times[event.index()], precision);
         for (row, &node) in (self.first_row..).zip(self.table.nodes()) {
             for (side, root) in roots.into_iter().enumerate() {
                 let events = store.pair_events(node, root, cut);
-                let age = |event: EventId| interval(self.query.time, store.time(event), precision);
                 // A self-loop is in its list twice.
                 let step = if node == root && self_loops == SelfLoops::Once { 2 } else { 1 };
                 let n_events = if self.left_out.is_empty() {
-                    self.out.intervals.extend(events.iter().rev().step_by(step).take(k).map(age));
-                    events.len()
+                    // By position: `extend` trusts the length of a range and reserves once, that of `events.iter()` it checks at each event.
+                    let (n, n_kept) = (events.len(), events.len().div_ceil(step).min(k));
+                    self.out.intervals.extend((0..n_kept).map(move |back| age(events.at(n - 1 - back * step))));
+                    n
                 } else {
                     let left = events.iter().rev().filter(|event| self.left_out.binary_search(event).is_err());
                     self.out.intervals.extend(left.clone().step_by(step).take(k).map(age));
