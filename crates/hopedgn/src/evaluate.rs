@@ -101,9 +101,9 @@ pub trait Scorer {
     /// Scores `pairs` for the events of `batch`. An empty `batch` continues the previous one.
     fn score(&mut self, batch: &[EventId], pairs: PairBatch<'_>) -> Result<Vec<f32>>;
 
-    /// Number of batches of `n_queries` that it prefers in one call.
-    fn batches_per_call(&self, n_queries: usize) -> usize {
-        let _ = n_queries;
+    /// Number of batches of `n_queries` that it prefers in one call, where there are `n_batches`.
+    fn batches_per_call(&self, n_queries: usize, n_batches: usize) -> usize {
+        let _ = (n_queries, n_batches);
         1
     }
 
@@ -138,8 +138,8 @@ impl Scorer for Box<dyn Scorer + '_> {
         self.as_mut().score(batch, pairs)
     }
 
-    fn batches_per_call(&self, n_queries: usize) -> usize {
-        self.as_ref().batches_per_call(n_queries)
+    fn batches_per_call(&self, n_queries: usize, n_batches: usize) -> usize {
+        self.as_ref().batches_per_call(n_queries, n_batches)
     }
 
     fn score_all(&mut self, batches: &[&[EventId]], queries: &[PairQuery]) -> Result<Vec<f32>> {

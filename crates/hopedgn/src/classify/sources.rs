@@ -99,6 +99,8 @@ impl Sources {
 /// all pairs of a call are padded to the same length.
 fn next<'b, 'e>(batches: &'b [&'e [EventId]], size: usize, scorer: &ModelScorer<'_>) -> Option<&'b [&'e [EventId]]> {
     let whole = batches.iter().take_while(|batch| batch.len() == size).count();
-    let window = &batches[..batches.len().min(whole.clamp(1, scorer.batches_per_call(size)))];
+    // No thread looks ahead here, so that a call need not be short.
+    let most = scorer.batches_per_call(size, usize::MAX);
+    let window = &batches[..batches.len().min(whole.clamp(1, most))];
     (!window.is_empty()).then_some(window)
 }

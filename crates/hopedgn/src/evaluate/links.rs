@@ -88,7 +88,7 @@ pub fn evaluate<S: Scorer>(
         sampler: PassNegatives::new(task.stream, &task.split, pass, negatives.into()),
         batches: events.chunks(batch_size).collect(),
         batch_size,
-        per_call: scorers.iter().map(|scorer| scorer.batches_per_call(2 * batch_size)).max().unwrap_or(1),
+        per_call: scorers.iter().map(|scorer| scorer.batches_per_call(2 * batch_size, total)).max().unwrap_or(1),
         done: 0,
     };
     let mut done = 0;

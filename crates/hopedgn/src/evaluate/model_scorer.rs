@@ -117,11 +117,14 @@ impl Scorer for ModelScorer<'_> {
         one_by_one(self, windows, consume)
     }
 
-    fn batches_per_call(&self, n_queries: usize) -> usize {
+    fn batches_per_call(&self, n_queries: usize, n_batches: usize) -> usize {
         /// Enough pairs to keep a GPU busy; few enough for memory, and to stop soon.
         const MAX_PAIRS: usize = 8192;
+        /// A GPU waits for the first call, and every prefetch thread prepares a whole one: several calls for each of them.
+        const MIN_CALLS: usize = 4 * PREFETCH_WORKERS;
         let n_ranks = self.weights.group().n_ranks();
         let most = match (self.weights.device().is_gpu(), n_ranks) {
+            (true, 1) => n_batches.div_ceil(MIN_CALLS).clamp(1, 8),
             (true, _) => 8 * n_ranks,
             (false, 1) => 1,
             // Enough that every rank has its share, and that all wait rarely for the slowest.

@@ -1,6 +1,7 @@
 //! One training session: from the last checkpoint, or from initial weights, to the test metrics of the best epoch.
 
 use std::path::Path;
+use std::time::Instant;
 
 use hopedgn_tensor::{Device, Error as TensorError, Parameters, ProcessGroup, Weights};
 
@@ -79,8 +80,22 @@ pub struct Trained {
 /// of a checkpoint and of a test.
 const MEMORY_COPIES: u64 = 6;
 
-/// Weights of the best epoch so far, where no folder holds them. Every process of a group has them.
+/// Weights of the best epoch since the session began, if one was better than all before. Every process of a group has them.
 pub(super) type Best = Option<(Parameters, Option<MemoryState>)>;
+
+/// Seconds between checkpoints at the ends of epochs at least: short epochs would take longer to write than to train.
+const SECONDS_BETWEEN_CHECKPOINTS: f64 = 1.0;
+
+/// What a run folder has yet to be told.
+#[derive(Debug, Default)]
+struct Unwritten {
+    /// The best weights.
+    best: bool,
+    /// The state after the last epoch.
+    state: bool,
+    /// When the folder last got all.
+    written: Option<Instant>,
+}
 
 impl Session<'_> {
     /// Trains until done, from the last checkpoint of the folder if there is one, then tests the best weights.
@@ -124,15 +139,13 @@ impl Session<'_> {
         }
         let start = TrainStart { config: self.config, task: self.task, history: &trainer.progress().history };
         callback.on_train_start(&start)?;
-        let mut best = None;
+        let (mut best, mut unwritten) = (None, Unwritten::default());
         loop {
-            match self.train_until_done(&mut trainer, &mut best, callback) {
+            match self.train_until_done(&mut trainer, (&mut best, &mut unwritten), callback) {
                 // GPUs do not meet again: NCCL may wait for the lost one forever.
                 Err(Error::Tensor(TensorError::LostRank { .. })) if !self.device.is_gpu() => {
-                    if let Some(folder) = self.folder {
-                        // Nothing is lost, should no replacement come.
-                        folder.write(STATE, trainer.save()?)?;
-                    }
+                    // Nothing is lost, should no replacement come.
+                    self.write(&trainer, &best, &mut unwritten)?;
                     self.group.reform()?;
                 }
                 trained => return trained,
@@ -144,66 +157,76 @@ impl Session<'_> {
     fn train_until_done(
         &self,
         trainer: &mut Trainer<'_>,
-        best: &mut Best,
+        (best, unwritten): (&mut Best, &mut Unwritten),
         callback: &mut dyn Callback,
     ) -> Result<Trained> {
         let n_known = trainer.progress().history.len();
         if !self.group.is_alone() && hand_over(self, trainer, best)? {
+            unwritten.best = true;
+            self.write(trainer, best, unwritten)?;
             let history = &trainer.progress().history;
-            if let Some(folder) = self.folder {
-                if let Some((weights, memory)) = &*best {
-                    folder.write_all(&[(MODEL, &weights_file(self.config, weights, memory.as_ref())?)])?;
-                }
-                folder.write(STATE, trainer.save()?)?;
-                folder.write_metrics(history)?;
-            }
             for n in n_known..history.len() {
                 callback.on_epoch_end(&EpochEnd { record: &history[n], history: &history[..=n] })?;
             }
         }
-        self.train_epochs(trainer, best, callback)?;
+        self.train_epochs(trainer, best, unwritten, callback)?;
         self.finish(trainer, best.clone(), callback)
     }
 
-    fn train_epochs(&self, trainer: &mut Trainer<'_>, best: &mut Best, callback: &mut dyn Callback) -> Result<()> {
+    fn train_epochs(
+        &self,
+        trainer: &mut Trainer<'_>,
+        best: &mut Best,
+        unwritten: &mut Unwritten,
+        callback: &mut dyn Callback,
+    ) -> Result<()> {
         while !trainer.is_done() {
-            let save = &mut |trainer: &Trainer<'_>| match self.folder {
-                Some(folder) => folder.write(STATE, trainer.save()?),
-                None => Ok(()),
-            };
-            match trainer.epoch(callback, save) {
+            match trainer.epoch(callback, &mut |trainer| self.write(trainer, best, unwritten)) {
                 Ok(record) => {
-                    self.checkpoint(trainer, &record, best)?;
+                    self.checkpoint(trainer, &record, best, unwritten)?;
                     let history = &trainer.progress().history;
                     callback.on_epoch_end(&EpochEnd { record: &record, history })?;
                 }
                 Err(Error::Interrupted) => {
-                    save(trainer)?;
+                    self.write(trainer, best, unwritten)?;
                     callback.on_train_end(&TrainEnd { history: &trainer.progress().history, summary: None })?;
                     return Err(Error::Interrupted);
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        if unwritten.state { self.write(trainer, best, unwritten) } else { Ok(()) }
     }
 
-    /// Writes the best weights first: if the process dies before the state is written, the epoch is trained again and
-    /// gives the same weights.
-    fn checkpoint(&self, trainer: &Trainer<'_>, record: &EpochRecord, best: &mut Best) -> Result<()> {
+    /// Keeps what an epoch gave, and writes it unless the last time was a moment ago: a process that dies in between trains these epochs
+    /// again, to the same weights.
+    fn checkpoint(
+        &self,
+        trainer: &Trainer<'_>,
+        record: &EpochRecord,
+        best: &mut Best,
+        unwritten: &mut Unwritten,
+    ) -> Result<()> {
         if record.better {
-            let weights = trainer.weights().parameters()?;
-            if let Some(folder) = self.folder {
-                let file = weights_file(self.config, &weights, trainer.validated_memory())?;
-                folder.write_all(&[(MODEL, &file)])?;
-            }
-            if self.folder.is_none() || !self.group.is_alone() {
-                *best = Some((weights.into_owned(), trainer.validated_memory().cloned()));
-            }
+            *best = Some((trainer.weights().parameters()?.into_owned(), trainer.validated_memory().cloned()));
+            unwritten.best = true;
         }
+        let is_recent = |written: Instant| written.elapsed().as_secs_f64() < SECONDS_BETWEEN_CHECKPOINTS;
+        unwritten.state = true;
+        if unwritten.written.is_some_and(is_recent) { Ok(()) } else { self.write(trainer, best, unwritten) }
+    }
+
+    /// Writes the best weights first: if the process dies before the state is written, epochs are trained again and give the same
+    /// weights.
+    fn write(&self, trainer: &Trainer<'_>, best: &Best, unwritten: &mut Unwritten) -> Result<()> {
         let Some(folder) = self.folder else { return Ok(()) };
+        if let Some((weights, memory)) = best.as_ref().filter(|_| unwritten.best) {
+            folder.write_all(&[(MODEL, &weights_file(self.config, weights, memory.as_ref())?)])?;
+        }
         folder.write(STATE, trainer.save()?)?;
-        folder.write_metrics(&trainer.progress().history)
+        folder.write_metrics(&trainer.progress().history)?;
+        *unwritten = Unwritten { best: false, state: false, written: Some(Instant::now()) };
+        Ok(())
     }
 
     /// Tests the best weights, unless the folder already holds their results.
