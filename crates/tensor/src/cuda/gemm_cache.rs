@@ -2,6 +2,8 @@
 //!
 //! Algorithms sum in different orders, and which of two nearly equal ones measures faster varies. Runs on one machine
 //! compute the same bits because the first measurement is kept.
+//!
+//! For GPUs that this project had, the measurements come with the program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,6 +13,10 @@ use super::compile::write_atomically;
 
 /// The opaque data of a cuBLASLt algorithm, valid for one version of the library.
 pub(super) type Algorithm = [u64; 8];
+
+/// Measured on GPUs that this project had, by the name of the cache, which holds that of the library's version. A new machine with such a
+/// GPU tries no algorithm for these sizes in its first steps.
+const MEASURED: &str = include_str!("measured_products.json");
 
 /// Algorithms by [`Key::name`](super::gemm::Key::name).
 pub(super) struct GemmCache {
@@ -23,7 +29,11 @@ impl GemmCache {
     pub(super) fn open(folder: &Path, name: &str) -> Self {
         let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let file = folder.join(format!("products-{name}.json"));
-        let known = read(&file);
+        // What this machine measured comes first.
+        let mut known = read(&file);
+        for (key, algorithm) in measured().remove(&name).unwrap_or_default() {
+            known.entry(key).or_insert(algorithm);
+        }
         Self { file, known }
     }
 
@@ -49,6 +59,10 @@ impl GemmCache {
     }
 }
 
+fn measured() -> BTreeMap<String, BTreeMap<String, Algorithm>> {
+    serde_json::from_str(MEASURED).unwrap_or_default()
+}
+
 /// A missing or damaged file counts as empty.
 fn read(file: &Path) -> BTreeMap<String, Algorithm> {
     fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
@@ -69,6 +83,18 @@ mod tests {
         let later = GemmCache::open(folder.path(), "A GPU");
         assert_eq!([later.get("8 x 9"), later.get("9 x 9")], [Some([1; 8]), Some([u64::MAX; 8])]);
         assert_eq!(GemmCache::open(folder.path(), "Another GPU").get("8 x 9"), None);
+    }
+
+    #[test]
+    fn what_came_with_the_program_yields_to_what_the_machine_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = measured();
+        let (name, products) = all.first_key_value().expect("the file of measurements is read");
+        let (key, algorithm) = products.first_key_value().unwrap();
+        assert_eq!(GemmCache::open(folder.path(), name).get(key), Some(*algorithm));
+        fs::write(folder.path().join(format!("products-{name}.json")), format!(r#"{{"{key}": [1,2,3,4,5,6,7,8]}}"#)).unwrap();
+        assert_eq!(GemmCache::open(folder.path(), name).get(key), Some([1, 2, 3, 4, 5, 6, 7, 8]));
+        assert_eq!(GemmCache::open(folder.path(), "another GPU").get(key), None);
     }
 
     #[test]
