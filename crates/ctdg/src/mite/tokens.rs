@@ -129,6 +129,16 @@ impl PairTokens {
         self.second_starts[token] as usize..self.second_starts[token + 1] as usize
     }
 
+    /// Range of the second hop of all event tokens of one side of `pair`.
+    ///
+    /// # Panics
+    /// When there is no such pair, or no second hop.
+    #[must_use]
+    pub fn second_of(&self, pair: usize, side: Side) -> Range<usize> {
+        let drawn = self.event_tokens(pair, side);
+        self.second_starts[drawn.start] as usize..self.second_starts[drawn.end] as usize
+    }
+
     /// `[T − 2B + 1]`: offsets of the second hop of each event token; a single 0 without a second hop.
     #[must_use]
     pub fn second_starts(&self) -> &[u32] {

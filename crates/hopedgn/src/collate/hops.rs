@@ -1,7 +1,7 @@
 //! Input of models over neighbours: both nodes of each pair, their neighbours, and the neighbours of those.
 //!
-//! Shapes: `B` pairs, so `2B` roots: source, destination, source of the next pair, …; `F` neighbours of the roots, `G` of those;
-//! `N`, `E` nodes and events of the dataset; `R` distinct nodes within the pairs; `Dn`, `De` widths of node and edge features.
+//! Shapes: `B` pairs, so `2B` roots: source, destination, source of the next pair, …; fewer, `D`, where a model embeds
+//! [equal roots once](HopLayout::shares_roots); `F` neighbours of the roots, `G` of those; `N`, `E` nodes and events of the dataset; `R` distinct nodes within the pairs; `Dn`, `De` widths of node and edge features.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use ctdg::event::{EventId, NodeId};
 use ctdg::mite::{NO_ROW, PairQuery, PairTokens, Side};
 use ctdg::store::Store;
-use hopedgn_tensor::{Indices, Ragged, Tensor};
+use hopedgn_tensor::{Indices, Ragged, Tape, Tensor, Var};
+use rustc_hash::FxHashMap;
 
 use super::{FeatureTables, MiteIntervals, Normaliser, Padding, rows_of, sides_of};
 use crate::fmt::narrow;
@@ -26,11 +27,15 @@ use crate::{Error, Result};
 /// assert_ne!(layout, Layout::Hops(HopLayout::default()));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one thing is read")]
 pub struct HopLayout {
     /// Whether the input has hitting rates of one-step walks, as CAWN reads them: [`HopInput::hitting_rates`].
     pub with_hitting_rates: bool,
     /// The number of newest neighbours in [`HopInput::node_means`].
     pub mean_over: Option<usize>,
+    /// Whether a node that several pairs ask for at one time is one root: for models that embed a node from its neighbours, which are not
+    /// drawn, and from nothing else of the pair.
+    pub shares_roots: bool,
     /// Slots that each root takes in the model, however few neighbours it has; bounds the size of micro-batches.
     pub slots: usize,
     /// With [`Padding::Dyglib`], nodes without neighbours are listed: [`Hop::empty`].
@@ -55,14 +60,17 @@ pub struct HopLayout {
 /// let first = Hop { entries: entries(3), groups: Ragged::from_lengths([2, 1]), ages, empty: None };
 /// assert_eq!(first.slots(4), [2, 3, 3]); // the newest neighbour takes the last slot
 /// # let (nodes, edges, mite, hitting_rates, node_means, memory, second) = (None, None, None, None, None, None, None);
-/// let input = HopInput { roots: entries(2), first, second, nodes, edges, mite, hitting_rates, node_means, memory };
+/// # let of_pairs = None;
+/// let input = HopInput { roots: entries(2), of_pairs, first, second, nodes, edges, mite, hitting_rates, node_means, memory };
 /// assert_eq!(input.sequences().order[..], [0, 2, 3, 1, 4]); // each root, then its neighbours
 /// # Ok::<(), hopedgn::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct HopInput {
-    /// The `2B` nodes of the pairs.
+    /// The `2B` nodes of the pairs, or the `D` distinct ones.
     pub roots: Entries,
+    /// `[2B]`: the root of each side of each pair where roots are distinct, numbered in the order of their first sides.
+    pub of_pairs: Option<Indices>,
     /// Their `F` neighbours.
     pub first: Hop,
     /// The `G` neighbours of those.
@@ -76,7 +84,7 @@ pub struct HopInput {
     /// `[2R, 2]`: for source and destination of each row's pair, whether the row's node is that root, and the share of the
     /// root's neighbours it is.
     pub hitting_rates: Option<Arc<Tensor>>,
-    /// `[2B, Dn]`: mean features of the newest neighbours of each root.
+    /// `[roots, Dn]`: mean features of the newest neighbours of each root.
     pub node_means: Option<Arc<Tensor>>,
     /// The memory of all these nodes, of models that keep one.
     pub memory: Option<MemoryRead>,
@@ -129,13 +137,33 @@ pub struct EmptyGroups {
 /// Made by [`HopInput::sequences`].
 #[derive(Debug, Clone)]
 pub struct Sequences {
-    /// `2B` sequences over `2B + F` tokens.
+    /// A sequence for each root over all roots and the first hop.
     pub groups: Ragged,
-    /// `[2B + F]`: the row of each token where the roots are rows `0..2B` followed by the first hop.
+    /// `[roots + F]`: the row of each token where the roots are the first rows, followed by the first hop.
     pub order: Indices,
 }
 
 impl HopInput {
+    /// The rows of the sides of all pairs, `[2B, d]`, of those of the roots.
+    pub fn by_side(&self, tape: &mut Tape<'_>, of_roots: Var) -> Result<Var> {
+        match &self.of_pairs {
+            Some(of_pairs) => Ok(tape.gather(of_roots, of_pairs)?),
+            None => Ok(of_roots),
+        }
+    }
+
+    /// The first side of each root, of `n_pairs`.
+    pub(crate) fn root_sides(&self, n_pairs: usize) -> impl Iterator<Item = (usize, Side)> + '_ {
+        let mut n_roots = 0;
+        sides_of(&(0..n_pairs)).enumerate().filter_map(move |(at, side)| {
+            if self.of_pairs.as_ref().is_some_and(|of_pairs| of_pairs[at] < n_roots) {
+                return None;
+            }
+            n_roots += 1;
+            Some(side)
+        })
+    }
+
     /// Each root followed by its neighbours.
     #[must_use]
     pub fn sequences(&self) -> Sequences {
@@ -184,15 +212,17 @@ pub(crate) struct HopCollator<'a> {
 impl HopCollator<'_> {
     pub(crate) fn run(&self) -> Result<HopInput> {
         let mean_over = self.layout.mean_over.filter(|_| self.tables.node.is_some());
+        let (sides, of_pairs) = self.root_sides();
         Ok(HopInput {
-            roots: self.roots(),
-            first: self.first()?,
-            second: self.has_second.then(|| self.second()).transpose()?,
+            roots: self.roots(&sides),
+            of_pairs,
+            first: self.first(&sides)?,
+            second: self.has_second.then(|| self.second(&sides)).transpose()?,
             nodes: self.tables.node.clone(),
             edges: self.tables.edge.clone(),
             mite: MiteIntervals::new(self.layout.mite, self.tokens, self.all_rows(), true)?,
             hitting_rates: self.layout.with_hitting_rates.then(|| self.hitting_rates()).transpose()?,
-            node_means: mean_over.map(|n| self.node_means(n)).transpose()?,
+            node_means: mean_over.map(|n| self.node_means(&sides, n)).transpose()?,
             memory: None,
         })
     }
@@ -205,13 +235,26 @@ impl HopCollator<'_> {
         sides_of(&self.pairs)
     }
 
-    /// The range of the pairs' neighbours among those of all pairs.
-    fn drawn(&self) -> Range<usize> {
-        if self.pairs.is_empty() {
-            return 0..0;
+    /// The sides that are roots, and the root of each side where not all are.
+    fn root_sides(&self) -> (Vec<(usize, Side)>, Option<Indices>) {
+        // Without some events, pairs see different histories.
+        if !self.layout.shares_roots || !self.left_out.is_empty() {
+            return (self.sides().collect(), None);
         }
-        self.tokens.event_tokens(self.pairs.start, Side::Src).start
-            ..self.tokens.event_tokens(self.pairs.end - 1, Side::Dst).end
+        let (mut sides, mut roots) = (Vec::new(), FxHashMap::default());
+        let of_pairs: Vec<u32> = self
+            .sides()
+            .map(|(pair, side)| {
+                let PairQuery { src, dst, time } = self.queries[pair];
+                let node = if side == Side::Src { src } else { dst };
+                *roots.entry((node, time.to_bits())).or_insert_with(|| {
+                    sides.push((pair, side));
+                    narrow(sides.len() - 1)
+                })
+            })
+            .collect();
+        let is_shared = sides.len() < of_pairs.len();
+        (sides, is_shared.then(|| of_pairs.into()))
     }
 
     fn entries(
@@ -235,29 +278,29 @@ impl HopCollator<'_> {
         }
     }
 
-    fn roots(&self) -> Entries {
-        let roots: Vec<usize> = self.sides().map(|(pair, side)| self.tokens.tokens(pair, side).start).collect();
+    fn roots(&self, sides: &[(usize, Side)]) -> Entries {
+        let roots: Vec<usize> = sides.iter().map(|&(pair, side)| self.tokens.tokens(pair, side).start).collect();
         let nodes = roots.iter().map(|&root| self.tokens.nodes()[root]);
         let rows = roots.iter().map(|&root| self.tokens.rows()[root]);
         Entries { edges: None, ..self.entries(nodes, std::iter::empty(), rows) }
     }
 
-    fn first(&self) -> Result<Hop> {
-        let without_root = |(pair, side)| {
+    fn first(&self, sides: &[(usize, Side)]) -> Result<Hop> {
+        let without_root = |&(pair, side): &(usize, Side)| {
             let tokens = self.tokens.tokens(pair, side);
             tokens.start + 1..tokens.end
         };
-        let tokens: Vec<usize> = self.sides().flat_map(without_root).collect();
-        let groups = Ragged::from_lengths(self.sides().map(without_root).map(|tokens| tokens.len()));
+        let tokens: Vec<usize> = sides.iter().flat_map(without_root).collect();
+        let groups = Ragged::from_lengths(sides.iter().map(without_root).map(|tokens| tokens.len()));
         let mut ages: Vec<f32> = tokens.iter().map(|&token| self.tokens.ages()[token]).collect();
         if self.layout.with_log_ages {
             Normaliser::Log1p.apply(&mut ages);
         }
-        let times: Vec<f64> = self.sides().map(|(pair, _)| self.queries[pair].time).collect();
+        let times: Vec<f64> = sides.iter().map(|&(pair, _)| self.queries[pair].time).collect();
         Ok(Hop {
             entries: self.entries(
                 tokens.iter().map(|&token| self.tokens.nodes()[token]),
-                self.sides().flat_map(|(pair, side)| self.tokens.events(pair, side)),
+                sides.iter().flat_map(|&(pair, side)| self.tokens.events(pair, side)),
                 tokens.iter().map(|&token| self.tokens.rows()[token]),
             ),
             empty: self.empty(&groups, &times)?,
@@ -266,21 +309,24 @@ impl HopCollator<'_> {
         })
     }
 
-    fn second(&self) -> Result<Hop> {
-        let starts = &self.tokens.second_starts()[self.drawn().start..=self.drawn().end];
-        let all = starts[0] as usize..starts[starts.len() - 1] as usize;
-        let groups = Ragged::from_lengths(starts.windows(2).map(|group| (group[1] - group[0]) as usize));
-        let events = self.sides().flat_map(|(pair, side)| self.tokens.events(pair, side));
+    fn second(&self, sides: &[(usize, Side)]) -> Result<Hop> {
+        let tokens = self.tokens;
+        let drawn = || sides.iter().flat_map(|&(pair, side)| tokens.event_tokens(pair, side));
+        let groups = Ragged::from_lengths(drawn().map(|token| tokens.second(token).len()));
+        let all = || sides.iter().flat_map(|&(pair, side)| tokens.second_of(pair, side));
+        let events = sides.iter().flat_map(|&(pair, side)| tokens.events(pair, side));
         let times: Vec<f64> = events.map(|event| self.store.time(event)).collect();
+        let nodes: Vec<NodeId> = all().map(|at| tokens.second_nodes()[at]).collect();
+        let ages: Vec<f32> = all().map(|at| tokens.second_ages()[at]).collect();
         Ok(Hop {
             entries: self.entries(
-                self.tokens.second_nodes()[all.clone()].iter().copied(),
-                self.tokens.second_events().slice(all.clone()).iter(),
-                self.tokens.second_rows()[all.clone()].iter().copied(),
+                nodes.iter().copied(),
+                all().map(|at| tokens.second_events().at(at)),
+                all().map(|at| tokens.second_rows()[at]),
             ),
             empty: self.empty(&groups, &times)?,
             groups,
-            ages: Tensor::matrix(all.len(), 1, self.tokens.second_ages()[all].to_vec())?.into(),
+            ages: Tensor::matrix(ages.len(), 1, ages)?.into(),
         })
     }
 
@@ -312,11 +358,11 @@ impl HopCollator<'_> {
     }
 
     #[expect(clippy::cast_precision_loss, reason = "far fewer neighbours than f32 counts")]
-    fn node_means(&self, n: usize) -> Result<Arc<Tensor>> {
+    fn node_means(&self, sides: &[(usize, Side)], n: usize) -> Result<Arc<Tensor>> {
         let table = self.tables.node.as_ref().ok_or(Error::MissingInput)?;
         let width = table.cols();
-        let mut means = vec![0.0; 2 * self.pairs.len() * width];
-        for ((pair, side), mean) in self.sides().zip(means.chunks_exact_mut(width.max(1))) {
+        let mut means = vec![0.0; sides.len() * width];
+        for (&(pair, side), mean) in sides.iter().zip(means.chunks_exact_mut(width.max(1))) {
             let root = self.tokens.nodes()[self.tokens.tokens(pair, side).start];
             let history = self.store.history(root, self.store.cut(self.queries[pair].time));
             let newest: Cow<'_, [NodeId]> = match self.left_out.get(pair) {
@@ -337,6 +383,6 @@ impl HopCollator<'_> {
                 *sum *= share;
             }
         }
-        Ok(Tensor::matrix(2 * self.pairs.len(), width, means)?.into())
+        Ok(Tensor::matrix(sides.len(), width, means)?.into())
     }
 }

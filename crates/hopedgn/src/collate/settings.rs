@@ -312,6 +312,12 @@ impl NeighborSettings {
         mite.apply(encoding)
     }
 
+    /// Whether a node that several pairs ask for at one time has the same neighbours each time, and a model that reads `mite` nothing else of
+    /// the pair.
+    pub(crate) fn share_roots(&self, mite: &MiteSettings) -> bool {
+        self.sampling == SamplingName::Recent && mite.normaliser().is_none()
+    }
+
     /// The same with the neighbours' neighbours where `n_hops` is 2, sampled before `time`.
     #[must_use]
     pub fn hops(&self, mite: &MiteSettings, n_hops: usize, time: SecondHopTime) -> PairEncoderConfig {

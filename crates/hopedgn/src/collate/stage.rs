@@ -98,7 +98,7 @@ fn gathered_by_tokens(input: &PairInput) -> Vec<Gathered<'_>> {
 
 fn gathered_by_hops<'a>(input: &'a HopInput, walks: Option<&Arc<Tensor>>) -> Vec<Gathered<'a>> {
     let n_rows = n_rows(input.mite.as_ref(), input.hitting_rates.as_ref().or(walks));
-    let mut gathered = Vec::new();
+    let mut gathered: Vec<Gathered<'_>> = input.of_pairs.iter().map(|sides| (sides, Some(input.roots.len))).collect();
     for entries in std::iter::once(&input.roots).chain(hops(input).map(|hop| &hop.entries)) {
         gathered.extend([&entries.nodes, &entries.edges].into_iter().flatten().map(|rows| (rows, None)));
         gathered.extend(n_rows.and_then(|n_rows| Some((entries.rows.as_ref()?, Some(n_rows)))));

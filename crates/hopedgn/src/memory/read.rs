@@ -10,6 +10,7 @@ use rayon::prelude::*;
 
 use super::{Memory, MessageOrder};
 use crate::Result;
+use crate::collate::HopInput;
 use crate::fmt::narrow;
 
 /// The memory of the nodes of a batch: `W` nodes with pending messages, then `Q` without; `U = W + Q`.
@@ -25,13 +26,15 @@ pub struct MemoryRead {
     pub pending: Indices,
     /// The `Q` nodes without.
     pub idle: Indices,
-    /// `[2B]`: the row of each root among the `U` nodes.
+    /// `[roots]`: the row of each root among the `U` nodes.
     pub roots: Indices,
+    /// `[2B]`: the same of each side of each pair.
+    pub sides: Indices,
     /// `[F]`: the row of each entry of the first hop.
     pub first: Indices,
     /// `[G]`: the row of each entry of the second hop.
     pub second: Option<Indices>,
-    /// `[2B, 1]`: standardised time since each root's last update.
+    /// `[roots, 1]`: standardised time since each root's last update.
     pub gaps: Arc<Tensor>,
     /// Of roots, first and second hop, `[entries, 8]` each: shares of walks of length 0 to 3 from the entry to its root, and to
     /// the other node of the pair.
@@ -63,16 +66,17 @@ pub struct MemoryUpdate {
 
 impl Memory {
     /// The memory of all nodes of `tokens`, the tokens of `queries`.
-    pub(crate) fn read(&mut self, tokens: &PairTokens, queries: &[PairQuery], has_second: bool) -> Result<MemoryRead> {
-        let sides = || (0..tokens.n_pairs()).flat_map(|pair| [Side::Src, Side::Dst].map(|side| (pair, side)));
+    pub(crate) fn read(&mut self, tokens: &PairTokens, queries: &[PairQuery], hops: &HopInput) -> Result<MemoryRead> {
+        let sides = || hops.root_sides(tokens.n_pairs());
         let unknown = self.pending.len() - 1;
         let row = |node: NodeId| node.index().min(unknown);
         let roots: Vec<usize> =
             sides().map(|(pair, side)| row(tokens.nodes()[tokens.tokens(pair, side).start])).collect();
         let without_root = |(pair, side)| tokens.nodes()[tokens.tokens(pair, side)][1..].iter().map(|&node| row(node));
         let first: Vec<usize> = sides().flat_map(without_root).collect();
-        let second: Option<Vec<usize>> =
-            has_second.then(|| tokens.second_nodes().iter().map(|&node| row(node)).collect());
+        let second_of =
+            |(pair, side)| tokens.second_nodes()[tokens.second_of(pair, side)].iter().map(|&node| row(node));
+        let second: Option<Vec<usize>> = hops.second.is_some().then(|| sides().flat_map(second_of).collect());
 
         let (pending, idle) = self.distinct(roots.iter().chain(&first).chain(second.iter().flatten()));
         // `distinct` marked each node with its place among its kind; nodes without messages come second.
@@ -85,10 +89,16 @@ impl Memory {
             .zip(sides())
             .map(|(&node, (pair, side))| self.shifts[side as usize].apply(queries[pair].time - self.last_change(node)));
         let positions = self.positions.as_ref().map(|positions| places(positions, tokens, queries)).transpose()?;
+        let places: Indices = roots.iter().map(place).collect();
+        let of_side = |&root: &u32| places[root as usize];
         Ok(MemoryRead {
             values: Arc::clone(&self.values),
             messages: Arc::clone(&self.messages),
-            roots: roots.iter().map(place).collect(),
+            sides: hops
+                .of_pairs
+                .as_ref()
+                .map_or_else(|| places.clone(), |of_pairs| of_pairs.iter().map(of_side).collect()),
+            roots: places.clone(),
             first: first.iter().map(place).collect(),
             second: second.map(|second| second.iter().map(place).collect()),
             gaps: Tensor::matrix(roots.len(), 1, gaps.collect())?.into(),

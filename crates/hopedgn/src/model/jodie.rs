@@ -114,7 +114,7 @@ impl Model for Jodie {
         let one = tape.input(Tensor::full(Shape::Vector(self.common.d_out), 1.0));
         let ones = tape.repeat_row(one, input.roots.len)?; // [2B, d]
         let factor = tape.add(ones, drift)?;
-        let h = tape.mul(memories.roots, factor)?; // [2B, d]
+        let h = tape.mul(memories.sides, factor)?; // [2B, d]
         Ok(tape.dropout(h, dropout))
     }
 

@@ -12,7 +12,7 @@
 //! logit = head([h_u ‖ h_v])
 //! ```
 //!
-//! [`TemporalAttention`] is the layer. Shapes: `B` pairs, so `2B` roots; `F` neighbours of roots, `G` neighbours of those; `d` width
+//! [`TemporalAttention`] is the layer. Shapes: `B` pairs with `D` roots, at most `2B`; `F` neighbours of roots, `G` neighbours of those; `d` width
 //! of an embedding; `Dm`, `De`, `Dt` widths of MITE, edge and time features.
 //!
 //! # Differences from the paper
@@ -242,8 +242,9 @@ impl Model for Tgat {
     }
 
     fn layout(&self) -> Layout {
-        let TgatSettings { padding, mite, .. } = self.settings;
-        Layout::Hops(HopLayout { padding, mite: mite.normaliser(), ..HopLayout::default() })
+        let TgatSettings { past, padding, mite, .. } = self.settings;
+        let shares_roots = past.share_roots(&mite);
+        Layout::Hops(HopLayout { padding, mite: mite.normaliser(), shares_roots, ..HopLayout::default() })
     }
 
     fn dropout(&self) -> f32 {
@@ -258,19 +259,20 @@ impl Model for Tgat {
         let input = input.hops()?;
         let (roots, first) = (&input.roots, &input.first);
         let features = HopFeatures::new(tape, input, self.mite)?;
-        let x_roots = self.raw(tape, &features, roots)?; // [2B, raw]
+        let x_roots = self.raw(tape, &features, roots)?; // [D, raw]
         let x_first = self.raw(tape, &features, &first.entries)?; // [F, raw]
         let events = self.events(tape, &features, first)?; // [F, De + Dt]
         let of_roots = LayerInput { raw: x_roots, nodes: x_roots, hop: first, neighbors: x_first, events };
-        let h1_roots = self.layer(tape, 1, &features, of_roots, dropout.site(0))?; // [2B, d]
-        let Some(second) = &input.second else { return Ok(h1_roots) };
+        let h1_roots = self.layer(tape, 1, &features, of_roots, dropout.site(0))?; // [D, d]
+        let Some(second) = &input.second else { return input.by_side(tape, h1_roots) };
 
         let x_second = self.raw(tape, &features, &second.entries)?; // [G, raw]
         let events = self.events(tape, &features, second)?; // [G, De + Dt]
         let of_first = LayerInput { raw: x_first, nodes: x_first, hop: second, neighbors: x_second, events };
         let h1_first = self.layer(tape, 1, &features, of_first, dropout.site(8))?; // [F, d]
         let of_roots = LayerInput { nodes: Some(h1_roots), neighbors: Some(h1_first), ..of_roots };
-        self.layer(tape, 2, &features, of_roots, dropout.site(16)) // [2B, d]
+        let h2_roots = self.layer(tape, 2, &features, of_roots, dropout.site(16))?; // [D, d]
+        input.by_side(tape, h2_roots) // [2B, d]
     }
 
     fn head(&self) -> Option<PairHead> {

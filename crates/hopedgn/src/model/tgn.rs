@@ -17,7 +17,7 @@
 //! logit = head([h_u ‖ h_v])
 //! ```
 //!
-//! [`MemoryUpdater`] is (1) to (4), [`TemporalAttention`] is g. Shapes: `B` pairs, so `2B` roots; `F` neighbours; `U` distinct nodes
+//! [`MemoryUpdater`] is (1) to (4), [`TemporalAttention`] is g. Shapes: `B` pairs with `D` roots, at most `2B`; `F` neighbours; `U` distinct nodes
 //! of the batch; `d` width of a memory; `Dm`, `De`, `Dt` widths of MITE, edge and time features.
 //!
 //! # Differences from the papers
@@ -182,21 +182,22 @@ impl Tgn {
         Ok((model, parameters))
     }
 
-    /// g of each root, `[2B, d]`.
+    /// g of both nodes of each pair, `[2B, d]`.
     fn attend(&self, tape: &mut Tape<'_>, input: &HopInput, memories: &Memories<'_>, dropout: Dropout) -> Result<Var> {
         let Memories { read, nodes, .. } = *memories;
         let (roots, first) = (&input.roots, &input.first);
         let features = HopFeatures::new(tape, input, self.mite)?;
-        let own = self.states(tape, &features, roots, nodes, &read.roots)?; // [2B, d + Dm]
+        let own = self.states(tape, &features, roots, nodes, &read.roots)?; // [D, d + Dm]
         let neighbors = self.states(tape, &features, &first.entries, nodes, &read.first)?; // [F, d + Dm]
-        let now = self.time.of_now(tape, roots.len)?; // [2B, Dt]
+        let now = self.time.of_now(tape, roots.len)?; // [D, Dt]
         let times = self.time.of_hop(tape, first)?; // [F, Dt]
         let edges = features.edges(tape, first)?; // [F, De]
         let keys: Vec<Var> = [neighbors].into_iter().chain(edges).chain([times]).collect();
         let (queries, keys) = (tape.concat(&[own, now])?, tape.concat(&keys)?);
         let padding = PaddingKeys::new(tape, first, self.time, keys)?;
-        let input = TemporalAttentionInput { queries, keys, groups: &first.groups, raw: Some(own), padding };
-        self.layer.forward(tape, input, dropout)
+        let of_roots = TemporalAttentionInput { queries, keys, groups: &first.groups, raw: Some(own), padding };
+        let g = self.layer.forward(tape, of_roots, dropout)?; // [D, d]
+        input.by_side(tape, g)
     }
 
     /// `s + x` with MITE of `entries`, which are rows `rows` of `nodes` `[U, d]`: `[entries, d + Dm]`.
@@ -232,8 +233,9 @@ impl Model for Tgn {
     }
 
     fn layout(&self) -> Layout {
-        let TgnSettings { padding, mite, .. } = self.settings;
-        Layout::Hops(HopLayout { padding, mite: mite.normaliser(), ..HopLayout::default() })
+        let TgnSettings { past, padding, mite, .. } = self.settings;
+        let shares_roots = past.share_roots(&mite);
+        Layout::Hops(HopLayout { padding, mite: mite.normaliser(), shares_roots, ..HopLayout::default() })
     }
 
     fn memory(&self) -> Option<MemoryForm> {
@@ -262,7 +264,7 @@ impl Model for Tgn {
                     let g = self.attend(tape, input, &memories, dropout)?;
                     self.memory.update(tape, input, &memories, g)?;
                 }
-                Ok(memories.roots)
+                Ok(memories.sides)
             }
         }
     }

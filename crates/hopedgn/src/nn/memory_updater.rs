@@ -79,8 +79,8 @@ pub struct Memories<'i> {
     pub read: &'i MemoryRead,
     /// Of the distinct nodes, `[U, d]`.
     pub nodes: Var,
-    /// Of the roots, `[2B, d]`.
-    pub roots: Var,
+    /// Of both nodes of each pair, `[2B, d]`.
+    pub sides: Var,
 }
 
 impl ParamBuilder<'_> {
@@ -144,18 +144,18 @@ impl MemoryUpdater {
             parts.push(tape.read_state(values, idle)?); // [Q, d]
         }
         let nodes = tape.concat_rows(&parts)?; // [U, d]
-        Ok(Memories { read, nodes, roots: tape.gather(nodes, &read.roots)? })
+        Ok(Memories { read, nodes, sides: tape.gather(nodes, &read.sides)? })
     }
 
-    /// Reads the states of all nodes of the batch and updates them by its events; what each root sends is its state.
+    /// Reads the states of all nodes of the batch and updates them by its events; what each node of a pair sends is its state.
     pub fn advance<'i>(self, tape: &mut Tape<'_>, input: &'i HopInput) -> Result<Memories<'i>> {
         let memories = self.read(tape, input)?;
-        self.update(tape, input, &memories, memories.roots)?;
+        self.update(tape, input, &memories, memories.sides)?;
         Ok(memories)
     }
 
-    /// Stores the applied states and the new messages of the batch's events, if it has any. `senders` is what each root
-    /// sends to the other node of its pair, `[2B, d]`.
+    /// Stores the applied states and the new messages of the batch's events, if it has any. `senders` is what each node
+    /// of a pair sends to the other one, `[2B, d]`.
     pub fn update(self, tape: &mut Tape<'_>, input: &HopInput, memories: &Memories<'_>, senders: Var) -> Result<()> {
         let Memories { read, nodes, .. } = *memories;
         let Some(update) = &read.update else { return Ok(()) };
@@ -163,7 +163,7 @@ impl MemoryUpdater {
             let applied = tape.gather(nodes, &update.applied)?;
             tape.write_state(&read.values, &update.applied_nodes, applied)?;
         }
-        let own: Indices = update.own.iter().map(|&root| read.roots[root as usize]).collect();
+        let own: Indices = update.own.iter().map(|&side| read.sides[side as usize]).collect();
         let own = tape.gather(nodes, own)?; // [M, d]
         let partner = tape.gather(senders, &update.partner)?; // [M, d]
         let elapsed = tape.input(Arc::clone(&update.elapsed));

@@ -140,7 +140,7 @@ pub(super) fn with_memory(
     events: &[EventId],
 ) -> Result<Input> {
     let PastInput::Hops(hops) = &mut input.past else { return Err(Error::MissingInput) };
-    let mut read = memory.read(tokens, queries, hops.second.is_some())?;
+    let mut read = memory.read(tokens, queries, hops)?;
     if !events.is_empty() {
         read.update = Some(memory.consume(events)?);
     }

@@ -9,7 +9,7 @@ use ctdg::random::RandomStream;
 use hopedgn_tensor::{BceTerm, Device};
 
 use super::intensity::{IntensityBatch, IntensityNegatives};
-use crate::collate::PairBatch;
+use crate::collate::{HopLayout, Layout, PairBatch};
 use crate::config::Config;
 use crate::model::Model;
 use crate::prefetch;
@@ -98,11 +98,24 @@ impl<'a> TrainBatches<'a> {
     /// The pairs of `events` and of their negatives, 1 and 0.
     fn with_negatives(&self, events: &[EventId], negatives: &[NodeId]) -> (Vec<PairQuery>, DrawnLoss) {
         let mut queries = self.task.queries(events);
+        if self.are_beside_each_other() {
+            let beside = queries.iter().zip(negatives).flat_map(|(&event, &dst)| [event, PairQuery { dst, ..event }]);
+            let queries: Vec<PairQuery> = beside.collect();
+            let targets = [1.0, 0.0].repeat(events.len());
+            return (queries, DrawnLoss::Mean(targets));
+        }
         for (at, &dst) in negatives.iter().enumerate() {
             queries.push(PairQuery { dst, ..queries[at] });
         }
         let targets = (0..queries.len()).map(|at| if at < events.len() { 1.0 } else { 0.0 }).collect();
         (queries, DrawnLoss::Mean(targets))
+    }
+
+    /// Whether each negative follows its event, so that both are in one chunk, which embeds their source once. Where the first pairs of a
+    /// batch update a memory, the events come first.
+    fn are_beside_each_other(&self) -> bool {
+        let shares_roots = matches!(self.model.layout(), Layout::Hops(HopLayout { shares_roots: true, .. }));
+        shares_roots && self.model.memory().is_none()
     }
 
     /// Collates the batches of one of several prefetch workers, on the worker's own thread.

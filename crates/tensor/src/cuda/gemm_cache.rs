@@ -92,7 +92,8 @@ mod tests {
         let (name, products) = all.first_key_value().expect("the file of measurements is read");
         let (key, algorithm) = products.first_key_value().unwrap();
         assert_eq!(GemmCache::open(folder.path(), name).get(key), Some(*algorithm));
-        fs::write(folder.path().join(format!("products-{name}.json")), format!(r#"{{"{key}": [1,2,3,4,5,6,7,8]}}"#)).unwrap();
+        fs::write(folder.path().join(format!("products-{name}.json")), format!(r#"{{"{key}": [1,2,3,4,5,6,7,8]}}"#))
+            .unwrap();
         assert_eq!(GemmCache::open(folder.path(), name).get(key), Some([1, 2, 3, 4, 5, 6, 7, 8]));
         assert_eq!(GemmCache::open(folder.path(), "another GPU").get(key), None);
     }
