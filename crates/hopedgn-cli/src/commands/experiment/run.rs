@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use ctdg::dataset::{self, write_file};
@@ -139,10 +139,9 @@ impl Grid<'_> {
     /// Runs all of `todo`; true if Ctrl-C stopped it.
     fn run(&self, todo: &[&Found]) -> anyhow::Result<bool> {
         let pressed = listen(self.output)?;
-        let start = Instant::now();
         let bar = progress::jobs(self.output, Unit::Things("cell", "cells"), todo.len() as u64);
-        // Estimated seconds for all cells, from those that ended.
-        let mut estimate = None;
+        // Of the cells that ended.
+        let mut seconds = 0.0;
         let mut waiting = todo.iter();
         let mut running: Vec<(Found, Running)> = Vec::new();
         let mut n_ended = 0;
@@ -184,11 +183,12 @@ impl Grid<'_> {
                 }
                 n_ended += 1;
                 let line = record_end(one, &now, child, status, was_stopped)?;
-                estimate = Some(start.elapsed().as_secs_f64() / n_ended as f64 * todo.len() as f64);
+                seconds += child.start.elapsed().as_secs_f64();
                 bar.suspend(|| self.output.remark(format_args!("[{n_ended}/{}] {line}", todo.len())));
                 running.swap_remove(index);
             }
-            let left = estimate.map(|estimate| estimate - start.elapsed().as_secs_f64());
+            let ran: Vec<f64> = running.iter().map(|(_, child)| child.start.elapsed().as_secs_f64()).collect();
+            let left = (n_ended > 0).then(|| seconds_left(seconds / n_ended as f64, &ran, waiting.len(), self.n_jobs));
             show(&bar, n_ended, left, &running);
             if running.is_empty() && (n_pressed > 0 || waiting.len() == 0) {
                 break;
@@ -300,8 +300,24 @@ fn in_an_experiment(message: String, data: &str) -> String {
     message
 }
 
+/// Seconds until all cells end, if each takes as long as those before did on average: cells that `ran` so long, and those that wait for one
+/// of the jobs.
+fn seconds_left(mean: f64, ran: &[f64], n_waiting: usize, n_jobs: usize) -> f64 {
+    let of_running = ran.iter().map(|ran| (mean - ran).max(0.0));
+    if n_waiting == 0 {
+        return of_running.fold(0.0, f64::max);
+    }
+    (of_running.sum::<f64>() + mean * n_waiting as f64) / n_jobs as f64
+}
+
 fn show(bar: &Bar, n_ended: usize, left: Option<f64>, running: &[(Found, Running)]) {
-    bar.set_estimate(left.map(|left| format!("about {} left", duration(left))));
+    bar.set_estimate(left.map(|left| {
+        if left > 0.0 {
+            format!("about {} left", duration(left))
+        } else {
+            "these take longer than the cells before".to_owned()
+        }
+    }));
     let name = |one: &Found| match one.next_step() {
         Some(Step::Evaluate) => format!("{}: evaluating", one.cell.name),
         Some(Step::Classify) => format!("{}: classifying", one.cell.name),
@@ -315,6 +331,14 @@ fn show(bar: &Bar, n_ended: usize, left: Option<f64>, running: &[(Found, Running
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_left_counts_what_jobs_share_and_nothing_of_cells_that_take_longer_than_the_others() {
+        let equal = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found} {expected}");
+        equal(seconds_left(10.0, &[4.0, 10.0], 0, 2), 6.0);
+        equal(seconds_left(10.0, &[40.0], 0, 2), 0.0);
+        equal(seconds_left(10.0, &[5.0, 40.0], 3, 2), 17.5);
+    }
 
     #[test]
     fn flags_of_a_failed_cell_are_translated_to_keys_of_the_file() {
