@@ -1,6 +1,7 @@
 //! The one path from pairs to logits: sampling, collation, forward pass. Training, evaluation and prediction all use it.
 
 mod collator;
+mod order;
 mod plan;
 
 use std::borrow::Cow;
@@ -149,8 +150,10 @@ impl<'a> PairScorer<'a> {
 
     /// An output of the model for each of `pairs`.
     pub fn scores(&mut self, weights: &Weights, pairs: PairBatch<'_>, output: Output) -> Result<Vec<f32>> {
-        self.sample(pairs.queries, 0);
-        self.collator.score(weights, &self.tokens, pairs, Target::Score(output))
+        let order = self.collator.order(pairs.queries);
+        let queries = order.apply(pairs.queries);
+        self.sample(&queries, 0);
+        Ok(order.undo(self.collator.score(weights, &self.tokens, pairs.with(&queries), Target::Score(output))?))
     }
 
     /// A scorer of the same model and store with buffers of its own.
@@ -160,12 +163,14 @@ impl<'a> PairScorer<'a> {
 
     /// Samples and collates `pairs` for [`submit`](Self::submit) on `device`; by any [fork](Self::fork), on any thread.
     pub(crate) fn prepare_scores(&mut self, device: &Device, pairs: PairBatch<'_>) -> Result<PreparedScores> {
-        self.sample(pairs.queries, 0);
-        Ok(PreparedScores { inputs: self.collator.inputs(device, &self.tokens, pairs)? })
+        let order = self.collator.order(pairs.queries);
+        let queries = order.apply(pairs.queries);
+        self.sample(&queries, 0);
+        Ok(PreparedScores { inputs: self.collator.inputs(device, &self.tokens, pairs.with(&queries))?, order })
     }
 
     /// Submits the forward passes of prepared pairs.
-    pub(crate) fn submit(&self, weights: &Weights, prepared: &PreparedScores, output: Output) -> Result<PendingScores> {
+    pub(crate) fn submit(&self, weights: &Weights, prepared: PreparedScores, output: Output) -> Result<PendingScores> {
         prepared.submit(self.collator.model, weights, Target::Score(output))
     }
 

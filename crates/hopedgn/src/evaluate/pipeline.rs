@@ -53,7 +53,7 @@ impl Pipeline<'_> {
             let mut submitted: VecDeque<(Window<'e>, PendingScores)> = VecDeque::new();
             prefetch::in_order(self.n_workers, work, |ready, _| -> Result<()> {
                 let (window, prepared) = ready?;
-                submitted.push_back((window, self.scorer.submit(self.weights, &prepared, self.output)?));
+                submitted.push_back((window, self.scorer.submit(self.weights, prepared, self.output)?));
                 while submitted.len() > MAX_LAG {
                     let Some((window, scores)) = submitted.pop_front() else { break };
                     consume(window, scores.wait()?)?;

@@ -7,6 +7,7 @@ use hopedgn_tensor::{Device, Dropout, PendingValues, Tape, Var, Weights};
 use rayon::prelude::*;
 
 use super::Output;
+use super::order::SourceOrder;
 use super::plan::{Chunk, PairLengths, plan};
 use crate::collate::{
     FeatureTables, GlobalInput, HopCollator, Input, Layout, PairBatch, PastInput, PatchCollator, WalkRows, rows_of,
@@ -40,6 +41,12 @@ pub(super) enum Target {
 }
 
 impl Collator<'_> {
+    /// In which order `queries` are scored.
+    pub(super) fn order(&self, queries: &[PairQuery]) -> SourceOrder {
+        // Events are left out of pairs by their places.
+        if self.left_out.is_empty() { SourceOrder::of(self.model.layout(), queries) } else { SourceOrder::default() }
+    }
+
     pub(super) fn score(
         &self,
         weights: &Weights,
@@ -51,7 +58,9 @@ impl Collator<'_> {
         if device.is_gpu() {
             // All host threads collate; the GPU reads the results.
             let inputs = self.inputs(device, tokens, pairs)?;
-            return PreparedScores { inputs }.submit(self.model, weights, target)?.wait();
+            return PreparedScores { inputs, order: SourceOrder::default() }
+                .submit(self.model, weights, target)?
+                .wait();
         }
         let plan = self.plan(device.eval_chunk_rows(), tokens, pairs);
         let forward = |tape: &mut Tape<'_>, chunk: &Chunk| -> Result<Vec<f32>> {
@@ -176,31 +185,35 @@ fn output(model: &dyn Model, tape: &mut Tape<'_>, input: &Input, target: Target)
 #[derive(Debug)]
 pub(crate) struct PreparedScores {
     pub(super) inputs: Vec<Input>,
+    pub(super) order: SourceOrder,
 }
 
 impl PreparedScores {
     /// Submits their forward passes; a GPU may still be computing when this returns.
-    pub(super) fn submit(&self, model: &dyn Model, weights: &Weights, target: Target) -> Result<PendingScores> {
+    pub(super) fn submit(self, model: &dyn Model, weights: &Weights, target: Target) -> Result<PendingScores> {
         let forward = |tape: &mut Tape<'_>, input: &Input| -> Result<PendingValues> {
             let output = output(model, tape, input, target)?;
             Ok(tape.read_later(output)?)
         };
-        Ok(PendingScores(weights.evaluate(&self.inputs, forward)?))
+        Ok(PendingScores { values: weights.evaluate(&self.inputs, forward)?, order: self.order })
     }
 }
 
 /// Scores that a GPU may still be computing.
 #[derive(Debug)]
-pub(crate) struct PendingScores(Vec<PendingValues>);
+pub(crate) struct PendingScores {
+    values: Vec<PendingValues>,
+    order: SourceOrder,
+}
 
 impl PendingScores {
     /// Waits for the scores, in the order of the pairs.
     pub(crate) fn wait(self) -> Result<Vec<f32>> {
         let mut scores = Vec::new();
-        for values in self.0 {
+        for values in self.values {
             scores.extend(values.wait()?);
         }
-        Ok(scores)
+        Ok(self.order.undo(scores))
     }
 }
 
