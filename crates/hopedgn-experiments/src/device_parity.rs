@@ -97,8 +97,13 @@ impl Case {
         let pairs = expected_gradients.iter().zip(gradients.iter());
         let gradient = pairs
             .map(|(expected, got)| {
+                let error = relative_error(expected.values(), got.values());
                 let own = length(expected.values()).max(1e-6);
-                relative_error(expected.values(), got.values()) * (own / own.max(longest / 100.0))
+                if error.is_finite() && longest.is_finite() {
+                    error * own / own.max(longest / 100.0)
+                } else {
+                    f64::INFINITY
+                }
             })
             .fold(0.0, f64::max);
         let repeats = again == (got.clone(), gradients);

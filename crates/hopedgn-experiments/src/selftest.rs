@@ -1,5 +1,7 @@
 //! Self-test: a few seconds of checks that the program computes correctly on this machine.
 
+use std::ops::Range;
+
 use ctdg::event::EventStream;
 use ctdg::mite::PairQuery;
 use ctdg::random::RandomStream;
@@ -62,11 +64,14 @@ pub fn run(device: &Device, seed: u64) -> Result<Vec<Check>> {
             &["relations=true"][..],
             &["relations=true", "patch=2"],
             &["relations=true", "padding=dyglib"],
-            // Padded to 200 tokens a pair: more than one tile of keys.
             &["length=100", "padding=dyglib"],
             &["length=100", "padding=dyglib", "relations=true"],
         ] {
             checks.push(bench.step(ModelName::HopeDgn, settings)?);
+        }
+        // Without MITE the two pairs of an event share their nodes.
+        for name in [ModelName::Tgat, ModelName::GraphMixer, ModelName::Tgn, ModelName::DyRep] {
+            checks.push(bench.step(name, &["mite=false"])?);
         }
     }
     Ok(checks)
@@ -144,12 +149,18 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn queries(&self) -> (Vec<PairQuery>, Vec<f32>) {
-        let mut queries = self.task.queries(&self.task.split.train[100..120]);
-        for at in 0..queries.len() {
+        self.queries_of(100..120)
+    }
+
+    /// Training events, and as negatives the same the other way round.
+    fn queries_of(&self, events: Range<usize>) -> (Vec<PairQuery>, Vec<f32>) {
+        let n = events.len();
+        let mut queries = self.task.queries(&self.task.split.train[events]);
+        for at in 0..n {
             let PairQuery { src, dst, time } = queries[at];
             queries.push(PairQuery { src: dst, dst: src, time });
         }
-        let targets = (0..queries.len()).map(|at| if at < 20 { 1.0 } else { 0.0 }).collect();
+        let targets = (0..2 * n).map(|at| if at < n { 1.0 } else { 0.0 }).collect();
         (queries, targets)
     }
 
@@ -228,11 +239,9 @@ impl Bench<'_> {
         let config = ModelConfig::new(name).with_known(&small)?.with_known(&["mite=true"])?.with_known(settings)?;
         let (model, parameters) = model::build(&config, self.task.tables.widths(), self.config.seed)?;
         let parameters = smooth(parameters);
-        let (mut queries, mut targets) = self.queries();
-        // One chunk on every device: dropout depends on the chunk.
-        let few = if settings.contains(&"length=100") { 19..21 } else { 10..30 };
-        let group = few.len() / 2;
-        (queries, targets) = (queries[few.clone()].to_vec(), targets[few].to_vec());
+        // One chunk on every device: dropout depends on the chunk. A late pair has more tokens than one tile of keys.
+        let (some, group) = if settings.contains(&"length=100") { (400..401, 2) } else { (110..120, 10) };
+        let (queries, targets) = self.queries_of(some);
         let dropout = RandomStream::named(0, "selftest");
         let before = &self.task.split.train[60..100];
         // The first of them are events, and update the memory.

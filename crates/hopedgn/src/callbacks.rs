@@ -138,7 +138,7 @@ pub trait Callback {
         let _ = (stage, done, total);
     }
 
-    /// Called after every epoch, once its checkpoint is written.
+    /// Called after every epoch. Its checkpoint is written before, or about a second later where epochs are shorter.
     fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> Result<()> {
         let _ = end;
         Ok(())

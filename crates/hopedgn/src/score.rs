@@ -78,11 +78,11 @@ pub struct PairScorer<'a> {
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct TrainBatch<'a> {
-    /// Positive pairs, then negative ones.
+    /// Positive and negative pairs; with a memory, the positive ones first.
     pub pairs: PairBatch<'a>,
     /// What is minimised.
     pub loss: Loss<'a>,
-    /// The events of the positive pairs; a memory is updated with them.
+    /// The events of the positive pairs, in order; a memory is updated with them.
     pub events: &'a [EventId],
     /// Micro-batch `i` seeds its dropout with fork `i`; sampling of neighbours uses the last fork.
     pub dropout: &'a RandomStream,

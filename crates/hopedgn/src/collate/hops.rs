@@ -34,7 +34,8 @@ pub struct HopLayout {
     /// The number of newest neighbours in [`HopInput::node_means`].
     pub mean_over: Option<usize>,
     /// Whether a node that several pairs ask for at one time is one root: for models that embed a node from its neighbours, which are not
-    /// drawn, and from nothing else of the pair.
+    /// drawn, and from nothing else of the pair, such as walk counts of a memory. Without effect beside `mite`, `with_hitting_rates` and
+    /// `with_node_walks`.
     pub shares_roots: bool,
     /// Slots that each root takes in the model, however few neighbours it has; bounds the size of micro-batches.
     pub slots: usize,
@@ -152,18 +153,6 @@ impl HopInput {
         }
     }
 
-    /// The first side of each root, of `n_pairs`.
-    pub(crate) fn root_sides(&self, n_pairs: usize) -> impl Iterator<Item = (usize, Side)> + '_ {
-        let mut n_roots = 0;
-        sides_of(&(0..n_pairs)).enumerate().filter_map(move |(at, side)| {
-            if self.of_pairs.as_ref().is_some_and(|of_pairs| of_pairs[at] < n_roots) {
-                return None;
-            }
-            n_roots += 1;
-            Some(side)
-        })
-    }
-
     /// Each root followed by its neighbours.
     #[must_use]
     pub fn sequences(&self) -> Sequences {
@@ -237,8 +226,10 @@ impl HopCollator<'_> {
 
     /// The sides that are roots, and the root of each side where not all are.
     fn root_sides(&self) -> (Vec<(usize, Side)>, Option<Indices>) {
+        let HopLayout { mite, with_hitting_rates, with_node_walks, shares_roots, .. } = self.layout;
+        let reads_pair = mite.is_some() || with_hitting_rates || with_node_walks;
         // Without some events, pairs see different histories.
-        if !self.layout.shares_roots || !self.left_out.is_empty() {
+        if !shares_roots || reads_pair || !self.left_out.is_empty() {
             return (self.sides().collect(), None);
         }
         let (mut sides, mut roots) = (Vec::new(), FxHashMap::default());

@@ -124,7 +124,7 @@ impl Scorer for ModelScorer<'_> {
         const MIN_CALLS: usize = 4 * PREFETCH_WORKERS;
         let n_ranks = self.weights.group().n_ranks();
         let most = match (self.weights.device().is_gpu(), n_ranks) {
-            (true, 1) => n_batches.div_ceil(MIN_CALLS).clamp(1, 8),
+            (true, 1) => (n_batches / MIN_CALLS).clamp(1, 8),
             (true, _) => 8 * n_ranks,
             (false, 1) => 1,
             // Enough that every rank has its share, and that all wait rarely for the slowest.

@@ -10,7 +10,6 @@ use rayon::prelude::*;
 
 use super::{Memory, MessageOrder};
 use crate::Result;
-use crate::collate::HopInput;
 use crate::fmt::narrow;
 
 /// The memory of the nodes of a batch: `W` nodes with pending messages, then `Q` without; `U = W + Q`.
@@ -34,7 +33,7 @@ pub struct MemoryRead {
     pub first: Indices,
     /// `[G]`: the row of each entry of the second hop.
     pub second: Option<Indices>,
-    /// `[roots, 1]`: standardised time since each root's last update.
+    /// `[roots, 1]`: standardised time since each root's last update, by the side of its first pair.
     pub gaps: Arc<Tensor>,
     /// Of roots, first and second hop, `[entries, 8]` each: shares of walks of length 0 to 3 from the entry to its root, and to
     /// the other node of the pair.
@@ -64,10 +63,29 @@ pub struct MemoryUpdate {
     pub events: Indices,
 }
 
+/// The sides that are roots: all, or the first side of each root.
+fn root_sides(n_pairs: usize, of_pairs: Option<&Indices>) -> impl Iterator<Item = (usize, Side)> + '_ {
+    let mut n_roots = 0;
+    let sides = (0..n_pairs).flat_map(|pair| [Side::Src, Side::Dst].map(|side| (pair, side)));
+    sides.enumerate().filter_map(move |(at, side)| {
+        if of_pairs.is_some_and(|of_pairs| of_pairs[at] < n_roots) {
+            return None;
+        }
+        n_roots += 1;
+        Some(side)
+    })
+}
+
 impl Memory {
-    /// The memory of all nodes of `tokens`, the tokens of `queries`.
-    pub(crate) fn read(&mut self, tokens: &PairTokens, queries: &[PairQuery], hops: &HopInput) -> Result<MemoryRead> {
-        let sides = || hops.root_sides(tokens.n_pairs());
+    /// The memory of all nodes of `tokens`, the tokens of `queries`; `of_pairs` has the root of each side where roots are distinct.
+    pub(crate) fn read(
+        &mut self,
+        tokens: &PairTokens,
+        queries: &[PairQuery],
+        of_pairs: Option<&Indices>,
+        has_second: bool,
+    ) -> Result<MemoryRead> {
+        let sides = || root_sides(tokens.n_pairs(), of_pairs);
         let unknown = self.pending.len() - 1;
         let row = |node: NodeId| node.index().min(unknown);
         let roots: Vec<usize> =
@@ -76,7 +94,7 @@ impl Memory {
         let first: Vec<usize> = sides().flat_map(without_root).collect();
         let second_of =
             |(pair, side)| tokens.second_nodes()[tokens.second_of(pair, side)].iter().map(|&node| row(node));
-        let second: Option<Vec<usize>> = hops.second.is_some().then(|| sides().flat_map(second_of).collect());
+        let second: Option<Vec<usize>> = has_second.then(|| sides().flat_map(second_of).collect());
 
         let (pending, idle) = self.distinct(roots.iter().chain(&first).chain(second.iter().flatten()));
         // `distinct` marked each node with its place among its kind; nodes without messages come second.
@@ -94,10 +112,7 @@ impl Memory {
         Ok(MemoryRead {
             values: Arc::clone(&self.values),
             messages: Arc::clone(&self.messages),
-            sides: hops
-                .of_pairs
-                .as_ref()
-                .map_or_else(|| places.clone(), |of_pairs| of_pairs.iter().map(of_side).collect()),
+            sides: of_pairs.map_or_else(|| places.clone(), |of_pairs| of_pairs.iter().map(of_side).collect()),
             roots: places.clone(),
             first: first.iter().map(place).collect(),
             second: second.map(|second| second.iter().map(place).collect()),

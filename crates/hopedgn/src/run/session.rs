@@ -86,14 +86,14 @@ pub(super) type Best = Option<(Parameters, Option<MemoryState>)>;
 /// Seconds between checkpoints at the ends of epochs at least: short epochs would take longer to write than to train.
 const SECONDS_BETWEEN_CHECKPOINTS: f64 = 1.0;
 
-/// What a run folder has yet to be told.
+/// What is not yet written to the run folder.
 #[derive(Debug, Default)]
-struct Unwritten {
-    /// The best weights.
+struct PendingCheckpoint {
+    /// Whether there are better weights.
     best: bool,
-    /// The state after the last epoch.
+    /// Whether there is a later state.
     state: bool,
-    /// When the folder last got all.
+    /// When both were written last.
     written: Option<Instant>,
 }
 
@@ -139,13 +139,13 @@ impl Session<'_> {
         }
         let start = TrainStart { config: self.config, task: self.task, history: &trainer.progress().history };
         callback.on_train_start(&start)?;
-        let (mut best, mut unwritten) = (None, Unwritten::default());
+        let (mut best, mut pending) = (None, PendingCheckpoint::default());
         loop {
-            match self.train_until_done(&mut trainer, (&mut best, &mut unwritten), callback) {
+            match self.train_until_done(&mut trainer, (&mut best, &mut pending), callback) {
                 // GPUs do not meet again: NCCL may wait for the lost one forever.
                 Err(Error::Tensor(TensorError::LostRank { .. })) if !self.device.is_gpu() => {
                     // Nothing is lost, should no replacement come.
-                    self.write(&trainer, &best, &mut unwritten)?;
+                    self.write(&trainer, &best, &mut pending)?;
                     self.group.reform()?;
                 }
                 trained => return trained,
@@ -157,19 +157,19 @@ impl Session<'_> {
     fn train_until_done(
         &self,
         trainer: &mut Trainer<'_>,
-        (best, unwritten): (&mut Best, &mut Unwritten),
+        (best, pending): (&mut Best, &mut PendingCheckpoint),
         callback: &mut dyn Callback,
     ) -> Result<Trained> {
         let n_known = trainer.progress().history.len();
         if !self.group.is_alone() && hand_over(self, trainer, best)? {
-            unwritten.best = true;
-            self.write(trainer, best, unwritten)?;
+            pending.best = true;
+            self.write(trainer, best, pending)?;
             let history = &trainer.progress().history;
             for n in n_known..history.len() {
                 callback.on_epoch_end(&EpochEnd { record: &history[n], history: &history[..=n] })?;
             }
         }
-        self.train_epochs(trainer, best, unwritten, callback)?;
+        self.train_epochs(trainer, best, pending, callback)?;
         self.finish(trainer, best.clone(), callback)
     }
 
@@ -177,25 +177,33 @@ impl Session<'_> {
         &self,
         trainer: &mut Trainer<'_>,
         best: &mut Best,
-        unwritten: &mut Unwritten,
+        pending: &mut PendingCheckpoint,
         callback: &mut dyn Callback,
     ) -> Result<()> {
         while !trainer.is_done() {
-            match trainer.epoch(callback, &mut |trainer| self.write(trainer, best, unwritten)) {
+            match trainer.epoch(callback, &mut |trainer| self.write(trainer, best, pending)) {
                 Ok(record) => {
-                    self.checkpoint(trainer, &record, best, unwritten)?;
+                    self.checkpoint(trainer, &record, best, pending)?;
                     let history = &trainer.progress().history;
-                    callback.on_epoch_end(&EpochEnd { record: &record, history })?;
+                    if let Err(error) = callback.on_epoch_end(&EpochEnd { record: &record, history }) {
+                        self.write(trainer, best, pending)?;
+                        return Err(error);
+                    }
                 }
                 Err(Error::Interrupted) => {
-                    self.write(trainer, best, unwritten)?;
+                    self.write(trainer, best, pending)?;
                     callback.on_train_end(&TrainEnd { history: &trainer.progress().history, summary: None })?;
                     return Err(Error::Interrupted);
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    // In the middle of an epoch, or with weights that are no numbers. The best ones are kept; the epochs since the last
+                    // checkpoint are trained again.
+                    self.write_best(best, pending)?;
+                    return Err(error);
+                }
             }
         }
-        if unwritten.state { self.write(trainer, best, unwritten) } else { Ok(()) }
+        if pending.state { self.write(trainer, best, pending) } else { Ok(()) }
     }
 
     /// Keeps what an epoch gave, and writes it unless the last time was a moment ago: a process that dies in between trains these epochs
@@ -205,27 +213,33 @@ impl Session<'_> {
         trainer: &Trainer<'_>,
         record: &EpochRecord,
         best: &mut Best,
-        unwritten: &mut Unwritten,
+        pending: &mut PendingCheckpoint,
     ) -> Result<()> {
         if record.better {
             *best = Some((trainer.weights().parameters()?.into_owned(), trainer.validated_memory().cloned()));
-            unwritten.best = true;
+            pending.best = true;
         }
         let is_recent = |written: Instant| written.elapsed().as_secs_f64() < SECONDS_BETWEEN_CHECKPOINTS;
-        unwritten.state = true;
-        if unwritten.written.is_some_and(is_recent) { Ok(()) } else { self.write(trainer, best, unwritten) }
+        pending.state = true;
+        if pending.written.is_some_and(is_recent) { Ok(()) } else { self.write(trainer, best, pending) }
     }
 
     /// Writes the best weights first: if the process dies before the state is written, epochs are trained again and give the same
     /// weights.
-    fn write(&self, trainer: &Trainer<'_>, best: &Best, unwritten: &mut Unwritten) -> Result<()> {
+    fn write(&self, trainer: &Trainer<'_>, best: &Best, pending: &mut PendingCheckpoint) -> Result<()> {
         let Some(folder) = self.folder else { return Ok(()) };
-        if let Some((weights, memory)) = best.as_ref().filter(|_| unwritten.best) {
-            folder.write_all(&[(MODEL, &weights_file(self.config, weights, memory.as_ref())?)])?;
-        }
+        self.write_best(best, pending)?;
         folder.write(STATE, trainer.save()?)?;
         folder.write_metrics(&trainer.progress().history)?;
-        *unwritten = Unwritten { best: false, state: false, written: Some(Instant::now()) };
+        (pending.state, pending.written) = (false, Some(Instant::now()));
+        Ok(())
+    }
+
+    fn write_best(&self, best: &Best, pending: &mut PendingCheckpoint) -> Result<()> {
+        if let (Some(folder), Some((weights, memory)), true) = (self.folder, best, pending.best) {
+            folder.write_all(&[(MODEL, &weights_file(self.config, weights, memory.as_ref())?)])?;
+        }
+        pending.best = false;
         Ok(())
     }
 

@@ -149,7 +149,7 @@ pub(super) fn with_memory(
     events: &[EventId],
 ) -> Result<Input> {
     let PastInput::Hops(hops) = &mut input.past else { return Err(Error::MissingInput) };
-    let mut read = memory.read(tokens, queries, hops)?;
+    let mut read = memory.read(tokens, queries, hops.of_pairs.as_ref(), hops.second.is_some())?;
     if !events.is_empty() {
         read.update = Some(memory.consume(events)?);
     }

@@ -52,7 +52,7 @@ enum DrawnLoss {
 impl DrawnBatch<'_> {
     pub(super) fn batch(&self) -> TrainBatch<'_> {
         let Self { events, queries, dropout, .. } = self;
-        // Positives and each kind of negatives are padded apart.
+        // Positives and each kind of negatives are padded apart, by models that pad.
         let pairs = PairBatch::new(queries).padded_in_groups_of(events.len());
         let loss = match &self.loss {
             DrawnLoss::Mean(targets) => Loss::Mean(targets),

@@ -158,6 +158,30 @@ fn callbacks_are_called_and_can_interrupt() {
     assert_eq!(p(&resumed), p(&whole));
 }
 
+/// Fails after an epoch, the third.
+struct FailsAfterThree;
+
+impl Callback for FailsAfterThree {
+    fn on_epoch_end(&mut self, end: &EpochEnd<'_>) -> Result<()> {
+        if end.history.len() == 3 { Err(Error::MissingInput) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_callback_that_fails_loses_no_epoch() {
+    let (events, home) = (events(), tempfile::tempdir().unwrap());
+    let run = home.path().join("run");
+    // Far shorter epochs than the time between two checkpoints.
+    let builder = small(ModelName::Stats).epochs(5).run_folder(&run).callback(FailsAfterThree);
+    assert!(matches!(builder.fit(&events), Err(Error::MissingInput)));
+    let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    assert_eq!(metrics.lines().count(), 3, "{metrics}");
+    let resumed = LinkPredictor::builder().resume(&run, &events).unwrap();
+    let whole = small(ModelName::Stats).epochs(5).fit(&events).unwrap();
+    let p = |predictor: &LinkPredictor| predictor.predict("1", "2", 300.0).unwrap();
+    assert_eq!(p(&resumed), p(&whole));
+}
+
 #[test]
 fn other_events_are_refused_unless_asked_for() {
     let (events, home) = (events(), tempfile::tempdir().unwrap());

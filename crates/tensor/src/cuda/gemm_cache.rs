@@ -22,6 +22,9 @@ const MEASURED: &str = include_str!("measured_products.json");
 pub(super) struct GemmCache {
     file: PathBuf,
     known: BTreeMap<String, Algorithm>,
+    /// What came with the program.
+    measured: BTreeMap<String, Algorithm>,
+    is_writable: bool,
 }
 
 impl GemmCache {
@@ -29,16 +32,22 @@ impl GemmCache {
     pub(super) fn open(folder: &Path, name: &str) -> Self {
         let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let file = folder.join(format!("products-{name}.json"));
-        // What this machine measured comes first.
-        let mut known = read(&file);
-        for (key, algorithm) in measured().remove(&name).unwrap_or_default() {
-            known.entry(key).or_insert(algorithm);
-        }
-        Self { file, known }
+        Self { known: read(&file), file, measured: measured().remove(&name).unwrap_or_default(), is_writable: true }
     }
 
+    /// The algorithm that this machine measured, or that came with the program.
     pub(super) fn get(&self, key: &str) -> Option<Algorithm> {
-        self.known.get(key).copied()
+        self.known.get(key).or_else(|| self.measured.get(key)).copied()
+    }
+
+    /// Whether algorithms can be stored, as far as is known.
+    pub(super) fn is_writable(&self) -> bool {
+        self.is_writable
+    }
+
+    /// Stores nothing more.
+    pub(super) fn stop_writing(&mut self) {
+        self.is_writable = false;
     }
 
     /// Stores an algorithm, unless another process has stored one meanwhile. Returns the stored one; `None` where the file

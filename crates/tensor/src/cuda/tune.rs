@@ -48,6 +48,9 @@ impl Gemms {
         if let Some(data) = cache.get(&name) {
             return Ok(Some(Algo { data }));
         }
+        if !cache.is_writable() {
+            return Ok(None);
+        }
         let candidates = self.candidates(gemm, key.sizes, CANDIDATES)?;
         // Nothing else runs during the timing. Trials of an accumulating GEMM write to the idle stream's workspace, so that
         // the sum is not changed.
@@ -64,7 +67,7 @@ impl Gemms {
             chosen.zip(self.cache.as_mut()).and_then(|((algorithm, _), cache)| cache.insert(&name, algorithm.data));
         if stored.is_none() {
             // An algorithm that cannot be stored could be a different one after the next start.
-            self.cache = None;
+            self.cache.iter_mut().for_each(GemmCache::stop_writing);
         }
         Ok(stored.map(|data| Algo { data }))
     }
