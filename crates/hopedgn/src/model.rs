@@ -11,7 +11,7 @@
 //!
 //! | letter | meaning |
 //! |---|---|
-//! | `B` | pairs in the batch; `2B` roots: source, destination, source of the next pair, …; fewer where equal ones are embedded once |
+//! | `B` | pairs in the batch; `2B` roots: source, destination, source of the next pair, …; `V` where equal ones are embedded once |
 //! | `T` | tokens: roots and their events, of all sequences |
 //! | `S` | patches, or entries of the sequences that attention reads; `P` tokens per patch |
 //! | `F`, `G` | neighbours of the roots; neighbours of those |

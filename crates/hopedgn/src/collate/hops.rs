@@ -1,7 +1,8 @@
 //! Input of models over neighbours: both nodes of each pair, their neighbours, and the neighbours of those.
 //!
-//! Shapes: `B` pairs, so `2B` roots: source, destination, source of the next pair, …; fewer, `D`, where a model embeds
-//! [equal roots once](HopLayout::shares_roots); `F` neighbours of the roots, `G` of those; `N`, `E` nodes and events of the dataset; `R` distinct nodes within the pairs; `Dn`, `De` widths of node and edge features.
+//! Shapes: `B` pairs, so `2B` roots: source, destination, source of the next pair, …; fewer, `V`, where a model embeds
+//! [equal roots once](HopLayout::shares_roots); `F` neighbours of the roots, `G` of those; `N`, `E` nodes and events of the dataset; `R`
+//! distinct nodes within the pairs; `Dn`, `De` widths of node and edge features.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -68,7 +69,7 @@ pub struct HopLayout {
 /// ```
 #[derive(Debug, Clone)]
 pub struct HopInput {
-    /// The `2B` nodes of the pairs, or the `D` distinct ones.
+    /// The `2B` nodes of the pairs, or the `V` distinct ones.
     pub roots: Entries,
     /// `[2B]`: the root of each side of each pair where roots are distinct, numbered in the order of their first sides.
     pub of_pairs: Option<Indices>,

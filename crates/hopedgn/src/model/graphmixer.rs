@@ -13,7 +13,7 @@
 //! logit = head([h_u ‖ h_v])
 //! ```
 //!
-//! Shapes: `B` pairs with `D` roots, at most `2B`; `F` neighbours of all of them in `K` slots a root; `d` width of a slot; `Dm`, `Dn`, `De`, `Dt`
+//! Shapes: `B` pairs with `V` roots, at most `2B`; `F` neighbours of all of them in `K` slots a root; `d` width of a slot; `Dm`, `Dn`, `De`, `Dt`
 //! widths of MITE, node, edge and time features.
 //!
 //! # Differences from the paper
@@ -132,7 +132,7 @@ impl GraphMixer {
         Ok((model, parameters))
     }
 
-    /// Z⁰ without its bias, `[D·K, d]`: the events of each root, the newest in the last slot.
+    /// Z⁰ without its bias, `[V·K, d]`: the events of each root, the newest in the last slot.
     fn slots(&self, tape: &mut Tape<'_>, features: &HopFeatures<'_>) -> Result<Var> {
         let HopInput { roots, first, .. } = features.input();
         let n_slots = self.settings.past.neighbors;
@@ -146,13 +146,13 @@ impl GraphMixer {
         Ok(tape.scatter(events, first.slots_of_all(n_slots), roots.len * n_slots)?)
     }
 
-    /// s, `[D, Dn]`; nothing where the dataset has no node features.
+    /// s, `[V, Dn]`; nothing where the dataset has no node features.
     fn node_features(&self, tape: &mut Tape<'_>, features: &HopFeatures<'_>) -> Result<Option<Var>> {
         let HopInput { roots, node_means, .. } = features.input();
         let Some(own) = features.nodes(tape, roots)? else { return Ok(None) };
-        let means = tape.input(node_means.clone().ok_or(Error::MissingInput)?); // [D, Dn]
+        let means = tape.input(node_means.clone().ok_or(Error::MissingInput)?); // [V, Dn]
         let share = tape.cached_input(self.share.as_ref().ok_or(Error::MissingInput)?);
-        let share = tape.repeat_row(share, roots.len)?; // [D, Dn]
+        let share = tape.repeat_row(share, roots.len)?; // [V, Dn]
         let means = tape.mul(means, share)?;
         Ok(Some(tape.add(own, means)?))
     }
@@ -188,19 +188,19 @@ impl Model for GraphMixer {
     fn nodes(&self, tape: &mut Tape<'_>, input: &Input, dropout: Dropout) -> Result<Var> {
         let input = input.hops()?;
         let features = HopFeatures::new(tape, input, self.mite)?;
-        let mut z = self.slots(tape, &features)?; // [D·K, d]
+        let mut z = self.slots(tape, &features)?; // [V·K, d]
         let mut bias = Some(self.project.bias(tape));
         for (mixer, place) in self.mixers.iter().zip(0..) {
-            z = mixer.forward(tape, z, bias.take(), dropout.site(place))?; // [D·K, d]
+            z = mixer.forward(tape, z, bias.take(), dropout.site(place))?; // [V·K, d]
         }
         let roots = &input.roots;
         let slots = Ragged::from_lengths(std::iter::repeat_n(self.settings.past.neighbors, roots.len));
-        let mean = tape.segment_mean(z, &slots)?; // [D, d]
-        let node_features = self.node_features(tape, &features)?; // [D, Dn]
-        let mite = features.mite(tape, roots)?; // [D, Dm]
+        let mean = tape.segment_mean(z, &slots)?; // [V, d]
+        let node_features = self.node_features(tape, &features)?; // [V, Dn]
+        let mite = features.mite(tape, roots)?; // [V, Dm]
         let joined: Vec<Var> = [mean].into_iter().chain(node_features).chain(mite).collect();
-        let joined = tape.concat(&joined)?; // [D, d + Dn + Dm]
-        let nodes = self.output.forward(tape, joined, None)?; // [D, d]
+        let joined = tape.concat(&joined)?; // [V, d + Dn + Dm]
+        let nodes = self.output.forward(tape, joined, None)?; // [V, d]
         input.by_side(tape, nodes) // [2B, d]
     }
 
@@ -251,24 +251,24 @@ impl Mixer {
         })
     }
 
-    /// `[D·K, d]` for `z` `[D·K, d]` and a `bias` `[d]` that `z` still lacks.
+    /// `[V·K, d]` for `z` `[V·K, d]` and a `bias` `[d]` that `z` still lacks.
     ///
     /// A layer norm over slots removes what all slots have in common, so the bias is added after it. A root without events is
     /// then exactly zero in the norm; with the bias, the norm would amplify the rounding error of a mean, and of its gradient,
     /// by 1/√ε.
     pub(super) fn forward(self, tape: &mut Tape<'_>, z: Var, bias: Option<Var>, dropout: Dropout) -> Result<Var> {
         let (rows, d) = (tape.shape(z).rows(), tape.shape(z).cols());
-        let transposed = tape.swap_axes(z, self.n_slots)?; // [D·d, K]
+        let transposed = tape.swap_axes(z, self.n_slots)?; // [V·d, K]
         let transposed = self.token_norm.forward(tape, transposed)?;
-        let mixed = mlp(tape, self.token, transposed, dropout.site(0))?; // [D·d, K]
-        let mixed = tape.swap_axes(mixed, d)?; // [D·K, d]
+        let mixed = mlp(tape, self.token, transposed, dropout.site(0))?; // [V·d, K]
+        let mixed = tape.swap_axes(mixed, d)?; // [V·K, d]
         let mut z = tape.add(z, mixed)?;
         if let Some(bias) = bias {
             let bias = tape.repeat_row(bias, rows)?;
             z = tape.add(z, bias)?;
         }
         let normed = self.channel_norm.forward(tape, z)?;
-        let mixed = mlp(tape, self.channel, normed, dropout.site(1))?; // [D·K, d]
+        let mixed = mlp(tape, self.channel, normed, dropout.site(1))?; // [V·K, d]
         Ok(tape.add(z, mixed)?)
     }
 }

@@ -12,7 +12,7 @@
 //! logit = head([h_u ‖ h_v])
 //! ```
 //!
-//! [`TemporalAttention`] is the layer. Shapes: `B` pairs with `D` roots, at most `2B`; `F` neighbours of roots, `G` neighbours of those; `d` width
+//! [`TemporalAttention`] is the layer. Shapes: `B` pairs with `V` roots, at most `2B`; `F` neighbours of roots, `G` neighbours of those; `d` width
 //! of an embedding; `Dm`, `De`, `Dt` widths of MITE, edge and time features.
 //!
 //! # Differences from the paper
@@ -259,11 +259,11 @@ impl Model for Tgat {
         let input = input.hops()?;
         let (roots, first) = (&input.roots, &input.first);
         let features = HopFeatures::new(tape, input, self.mite)?;
-        let x_roots = self.raw(tape, &features, roots)?; // [D, raw]
+        let x_roots = self.raw(tape, &features, roots)?; // [V, raw]
         let x_first = self.raw(tape, &features, &first.entries)?; // [F, raw]
         let events = self.events(tape, &features, first)?; // [F, De + Dt]
         let of_roots = LayerInput { raw: x_roots, nodes: x_roots, hop: first, neighbors: x_first, events };
-        let h1_roots = self.layer(tape, 1, &features, of_roots, dropout.site(0))?; // [D, d]
+        let h1_roots = self.layer(tape, 1, &features, of_roots, dropout.site(0))?; // [V, d]
         let Some(second) = &input.second else { return input.by_side(tape, h1_roots) };
 
         let x_second = self.raw(tape, &features, &second.entries)?; // [G, raw]
@@ -271,7 +271,7 @@ impl Model for Tgat {
         let of_first = LayerInput { raw: x_first, nodes: x_first, hop: second, neighbors: x_second, events };
         let h1_first = self.layer(tape, 1, &features, of_first, dropout.site(8))?; // [F, d]
         let of_roots = LayerInput { nodes: Some(h1_roots), neighbors: Some(h1_first), ..of_roots };
-        let h2_roots = self.layer(tape, 2, &features, of_roots, dropout.site(16))?; // [D, d]
+        let h2_roots = self.layer(tape, 2, &features, of_roots, dropout.site(16))?; // [V, d]
         input.by_side(tape, h2_roots) // [2B, d]
     }
 

@@ -17,7 +17,7 @@
 //! logit = head([h_u ‖ h_v])
 //! ```
 //!
-//! [`MemoryUpdater`] is (1) to (4), [`TemporalAttention`] is g. Shapes: `B` pairs with `D` roots, at most `2B`; `F` neighbours; `U` distinct nodes
+//! [`MemoryUpdater`] is (1) to (4), [`TemporalAttention`] is g. Shapes: `B` pairs with `V` roots, at most `2B`; `F` neighbours; `U` distinct nodes
 //! of the batch; `d` width of a memory; `Dm`, `De`, `Dt` widths of MITE, edge and time features.
 //!
 //! # Differences from the papers
@@ -187,16 +187,16 @@ impl Tgn {
         let Memories { read, nodes, .. } = *memories;
         let (roots, first) = (&input.roots, &input.first);
         let features = HopFeatures::new(tape, input, self.mite)?;
-        let own = self.states(tape, &features, roots, nodes, &read.roots)?; // [D, d + Dm]
+        let own = self.states(tape, &features, roots, nodes, &read.roots)?; // [V, d + Dm]
         let neighbors = self.states(tape, &features, &first.entries, nodes, &read.first)?; // [F, d + Dm]
-        let now = self.time.of_now(tape, roots.len)?; // [D, Dt]
+        let now = self.time.of_now(tape, roots.len)?; // [V, Dt]
         let times = self.time.of_hop(tape, first)?; // [F, Dt]
         let edges = features.edges(tape, first)?; // [F, De]
         let keys: Vec<Var> = [neighbors].into_iter().chain(edges).chain([times]).collect();
         let (queries, keys) = (tape.concat(&[own, now])?, tape.concat(&keys)?);
         let padding = PaddingKeys::new(tape, first, self.time, keys)?;
         let of_roots = TemporalAttentionInput { queries, keys, groups: &first.groups, raw: Some(own), padding };
-        let g = self.layer.forward(tape, of_roots, dropout)?; // [D, d]
+        let g = self.layer.forward(tape, of_roots, dropout)?; // [V, d]
         input.by_side(tape, g)
     }
 
